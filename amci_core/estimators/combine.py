@@ -1,0 +1,101 @@
+r"""From draws and a table to estimates, in log space until the last step.
+
+Estimates along the number of draws come from one pass: the sums of every stretch between two numbers of draws are
+formed with their own largest weight, and accumulated by log-sum-exp.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Combined", "apply", "combine", "running_log_means"]
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amci_core.estimators.draws import Array, Draws, Points
+from amci_core.estimators.tables import Table, needed
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The terms of an estimate and their ratio, for a batch (*) and B numbers of draws.
+
+    Arguments:
+        sign: Signs of the terms, (*, B, 3); reused samples can make one negative.
+        log_terms: log|E1_plus|, log|E1_minus|, log|E2| in nats, (*, B, 3); -inf where zero.
+        value: mu = (E1_plus - E1_minus) / E2, (*, B); NaN where E2 came out zero.
+    """
+
+    sign: Array
+    log_terms: Array
+    value: Array
+
+
+def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
+    """Applies a table to the first draws of every proposal.
+
+    Arguments:
+        table: The estimator's coefficients.
+        draws: Points of every proposal that the table needs.
+        counts: How many of each proposal's draws to use, (B, 3), each column increasing.
+
+    Raises:
+        ValueError: the table asks for a proposal without draws.
+    """
+    rows = needed(table)
+    logs = np.stack(
+        [running_log_means(draws.of(j), draws.log_weight(j), counts[:, j]) for j in rows], -2
+    )
+    return apply(table[list(rows)], logs)
+
+
+def apply(table: Array, log_means: Array) -> Combined:
+    """Combines the means E_t(j) of some proposals into terms, and these into mu.
+
+    Arguments:
+        table: Coefficients v[j, t], (*, J, 3).
+        log_means: log E_t(j) in nats, (*, J, 3); the two broadcast, so that many tables can be tried on
+            the same draws.
+    """
+    largest = np.where(table != 0, log_means, -np.inf).max(axis=-2)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    relative = (table * np.exp(log_means - largest[..., None, :])).sum(axis=-2)
+    with np.errstate(divide="ignore"):
+        log_terms = np.log(np.abs(relative)) + largest
+    sign = np.sign(relative)
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratios = sign[..., :2] * np.exp(log_terms[..., :2] - log_terms[..., 2:])
+        value = (ratios[..., 0] - ratios[..., 1]) * sign[..., 2]
+    return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, value))
+
+
+def running_log_means(points: Points, log_w: Array, counts: Counts) -> Array:
+    """log of the means of (f_plus w, f_minus w, w) over the first n points, for every n in counts.
+
+    Returns:
+        Logs of the means, (*, B, 3), in nats; -inf where a mean is zero.
+    """
+    sums = np.full((*log_w.shape[:-1], len(counts), 3), -np.inf)
+    start = 0
+    for b, stop in enumerate(counts):
+        if stop > start:
+            stretch = slice(start, int(stop))
+            sums[..., b, :] = _log_sums(points, log_w[..., stretch], stretch)
+        start = int(stop)
+    return np.logaddexp.accumulate(sums, axis=-2) - np.log(counts)[:, None]
+
+
+def _log_sums(points: Points, log_w: Array, stretch: slice) -> Array:
+    largest = log_w.max(axis=-1)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    w = np.exp(log_w - largest[..., None])
+    sums = np.zeros((*largest.shape, 3))
+    sums[..., 0] = np.einsum("...n,...n->...", w, points.f_plus[..., stretch])
+    if points.f_minus is not None:
+        sums[..., 1] = np.einsum("...n,...n->...", w, points.f_minus[..., stretch])
+    sums[..., 2] = w.sum(axis=-1)
+    with np.errstate(divide="ignore"):
+        return np.log(sums) + largest[..., None]

@@ -1,0 +1,109 @@
+r"""Means and covariances of the terms under every proposal, estimated from all draws at once.
+
+A proposal's own draws are the wrong witnesses: where no q2 draw reaches the tail, its sample variance of
+f w is zero. So each covariance S_j = Cov_{q_j}[(f_plus w, f_minus w, w)] is estimated from the draws of every
+proposal, with the balance heuristic's density q_m = sum_j (n_j / n) q_j:
+
+    E_{q_j}[g] = sum_i g(x_i) r_i / sum_i r_i,      r_i = q_j(x_i) / q_m(x_i)   over all draws,
+
+which is exact, like the estimator itself, when the proposals are optimal.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Moments", "pooled_moments", "variance"]
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from amci_core.estimators.draws import Array, Draws
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of the terms for a batch (*) of pairs (y, theta).
+
+    Arguments:
+        log_scale: Every mean is in units of exp(log_scale), every covariance in units of its square, (*).
+        mean: Pooled estimates of E1_plus, E1_minus, E2, (*, 3).
+        covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with j first; NaN for a
+            proposal that is not there or cannot be judged, infinite where q_j misses a term's mass.
+        counts: Number of draws of each proposal, (3,).
+    """
+
+    log_scale: Array
+    mean: Array
+    covariance: Array
+    counts: Array
+
+
+def pooled_moments(draws: Draws) -> Moments:
+    """The moments from all draws; cost linear in their number.
+
+    Raises:
+        ValueError: the draws lack a proposal's density at another proposal's points.
+    """
+    present = draws.present
+    parts = [draws.of(j) for j in present]
+    counts = np.zeros(3)
+    counts[list(present)] = [p.n for p in parts]
+    log_joint = np.concatenate([p.log_joint for p in parts], -1)
+    log_q = {j: np.concatenate([p.log_q_of(j) for p in parts], -1) for j in present}
+    log_mixture = np.logaddexp.reduce(
+        [log_q[j] + np.log(counts[j] / counts.sum()) for j in present]
+    )
+    terms = np.zeros((*log_joint.shape[:-1], 3, log_joint.shape[-1]))
+    terms[..., 0, :] = np.concatenate([p.f_plus for p in parts], -1)
+    minus = [p.f_minus for p in parts if p.f_minus is not None]
+    if minus:
+        terms[..., 1, :] = np.concatenate(minus, -1)
+    terms[..., 2, :] = 1
+
+    log_scale = (log_joint - log_mixture).max(axis=-1)
+    weight = np.exp(log_joint - log_mixture - log_scale[..., None])
+    mean = (terms * weight[..., None, :]).mean(axis=-1)
+
+    batch = log_joint.shape[:-1]
+    covariance = np.full((*batch, 3, 3, 3), np.nan)
+    for j in present:
+        covariance[..., j, :, :] = _covariance(
+            terms, log_joint - log_q[j] - log_scale[..., None], np.exp(log_q[j] - log_mixture)
+        )
+    return Moments(log_scale, mean, covariance, counts)
+
+
+def variance(table: Array, moments: Moments, value: Array) -> Array:
+    """Delta-method variance of the estimate that a table gives, in units of f squared, (*).
+
+    Var = sum_j u_j' S_j u_j / n_j / E2^2 with u_j = v[j] * (1, -1, -mu).
+
+    Arguments:
+        table: The estimator's table.
+        moments: Pooled moments of the draws.
+        value: mu, (*).
+    """
+    signs = np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
+    u = table * signs[..., None, :]
+    pairs = u[..., :, None] * u[..., None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
+        per_draw = np.where(parts == 0, 0.0, parts / moments.counts)
+        return per_draw.sum(axis=-1) / moments.mean[..., 2] ** 2
+
+
+def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
+    """Weighted covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses mass."""
+    reached = r > 0
+    w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
+    tw = terms * w[..., None, :]
+    share = r / r.sum(axis=-1, keepdims=True)
+    centred = tw - (tw * share[..., None, :]).sum(axis=-1, keepdims=True)
+    # Unbiased weights: one effective draw says nothing about a variance.
+    correction = 1 - np.square(share).sum(axis=-1)
+    correction = np.where(correction > 1e-9, correction, np.nan)
+    covariance = np.einsum("...n,...tn,...sn->...ts", share, centred, centred)
+    covariance /= correction[..., None, None]
+    missed = ((terms > 0) & ~reached[..., None, :]).any(axis=-1)
+    unbounded = missed[..., :, None] | missed[..., None, :]
+    return np.where(unbounded, np.inf, covariance)

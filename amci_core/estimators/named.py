@@ -1,0 +1,156 @@
+r"""The estimators that have names: how each splits a budget, and what it makes of draws."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ESTIMATORS",
+    "Estimator",
+    "Mixture",
+    "Prepared",
+    "StratifiedMixture",
+    "Tabled",
+    "estimator",
+]
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from amci_core.estimators import tables
+from amci_core.estimators.combine import Combined, Counts, combine
+from amci_core.estimators.draws import Draws
+from amci_core.estimators.mixture import (
+    mixture_draws,
+    random_components,
+    stratified_components,
+)
+
+
+class Prepared(NamedTuple):
+    """A table, the draws that it applies to, and how many of them for each budget, (B, 3)."""
+
+    table: tables.Table
+    draws: Draws
+    counts: Counts
+
+    def combine(self) -> Combined:
+        """The estimates, one for each budget."""
+        return combine(*self)
+
+
+class Estimator(ABC):
+    """How to spend a budget of draws, and how to turn the draws into estimates."""
+
+    @abstractmethod
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        """The proposals, among those present, that it draws from."""
+
+    @abstractmethod
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        """How many draws of each proposal must be at hand for these budgets, (3,)."""
+
+    @abstractmethod
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        """What to combine for every total budget, increasing, out of the draws in reserve."""
+
+
+@dataclass(frozen=True)
+class Tabled(Estimator):
+    """An estimator that is a table: it splits a budget equally over the proposals it uses.
+
+    Arguments:
+        table: Coefficients v[j, t], see `amci_core.estimators.tables`.
+    """
+
+    table: tables.Table
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        return tuple(j for j in tables.needed(self.table) if j in present)
+
+    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        used = self.used(present)
+        counts = np.zeros((len(totals), 3), dtype=np.int64)
+        for b, total in enumerate(totals):
+            if total < len(used):
+                raise ValueError(
+                    f"budgets: expected at least {len(used)} draws, one of each proposal, "
+                    f"got {total}"
+                )
+            for rank, j in enumerate(used):
+                counts[b, j] = total // len(used) + (rank < total % len(used))
+        return counts
+
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        return self._counts(totals, present).max(axis=0)
+
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        present = draws.present
+        table = self.table.copy()
+        # A term whose proposal is absent is identically zero: it is left out.
+        table[[j for j in range(3) if j not in present]] = 0
+        return Prepared(table, draws, self._counts(totals, present))
+
+
+class Mixture(Estimator):
+    """SNIS with the equal mixture of all proposals, each draw's component chosen by chance."""
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        return tuple(present)
+
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        if min(totals) < 1:
+            raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
+        counts = np.zeros(3, dtype=np.int64)
+        counts[list(present)] = max(totals)
+        return counts
+
+    def _components(
+        self, shape: tuple[int, ...], proposals: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        return random_components(shape, proposals=proposals, rng=rng)
+
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        batch = draws.of(draws.present[0]).log_joint.shape[:-1]
+        shape = (*batch, max(totals))
+        mixed = mixture_draws(draws, self._components(shape, len(draws.present), rng))
+        counts = np.zeros((len(totals), 3), dtype=np.int64)
+        counts[:, 2] = totals
+        return Prepared(tables.snis_q2(), mixed, counts)
+
+
+class StratifiedMixture(Mixture):
+    """SNIS with the mixture, every proposal contributing its fixed share of the draws."""
+
+    def _components(
+        self, shape: tuple[int, ...], proposals: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        return stratified_components(shape, proposals=proposals)
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "amci": Tabled(tables.amci()),
+    "snis-q2": Tabled(tables.snis_q2()),
+    "snis-qm": Mixture(),
+    "snis-qm-stratified": StratifiedMixture(),
+    "snis-q1": Tabled(tables.snis_q1()),
+}
+
+
+def estimator(chosen: str | tables.Table | Estimator) -> Estimator:
+    """The estimator of that name, or the one that a table of coefficients defines.
+
+    Raises:
+        ValueError: no estimator has that name, or the table is not one.
+    """
+    if isinstance(chosen, Estimator):
+        return chosen
+    if isinstance(chosen, str):
+        if chosen not in ESTIMATORS:
+            raise ValueError(
+                f"estimator: expected a table or one of {', '.join(ESTIMATORS)}, got {chosen!r}"
+            )
+        return ESTIMATORS[chosen]
+    return Tabled(tables.validate(chosen))

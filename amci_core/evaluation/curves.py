@@ -1,0 +1,186 @@
+r"""Error against the number of draws: the paper's error plots, for estimators at equal total draws."""
+
+from __future__ import annotations
+
+__all__ = ["DEFAULT_ESTIMATORS", "Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amci_core.estimators import snis_bound
+from amci_core.estimators.draws import Array
+from amci_core.evaluation.drawing import Sampler, check_count
+from amci_core.evaluation.runs import (
+    MAX_RUNS,
+    Budgets,
+    checked_budgets,
+    named_estimators,
+    run_chunks,
+)
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+DEFAULT_ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Squared errors of one estimator over runs, for a batch (*) of pairs and B budgets.
+
+    The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu squared. The
+    bound has no runs: its quartiles equal its mean, its Monte Carlo errors are zero.
+
+    Arguments:
+        remse: Mean relative squared error, (*, B).
+        remse_error: Its Monte Carlo standard error over runs, (*, B); NaN with a single run.
+        remse_quartiles: 25 %, median and 75 % of the relative squared error over runs, (3, *, B).
+        mu_squared: mu squared, (*, 1), in units of f squared.
+    """
+
+    remse: Array
+    remse_error: Array
+    remse_quartiles: Array
+    mu_squared: Array
+
+    @property
+    def mse(self) -> Array:
+        """Mean squared error, (*, B), in units of f squared."""
+        return self.remse * self.mu_squared
+
+    @property
+    def mse_error(self) -> Array:
+        """Monte Carlo standard error of the mean squared error over runs, (*, B)."""
+        return self.remse_error * self.mu_squared
+
+    @property
+    def mse_quartiles(self) -> Array:
+        """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
+        return self.remse_quartiles * self.mu_squared
+
+    @property
+    def remse_median(self) -> Array:
+        """Median of the relative squared error over runs, (*, B)."""
+        return self.remse_quartiles[1]
+
+    @property
+    def mse_median(self) -> Array:
+        """Median of the squared error over runs, (*, B)."""
+        return self.mse_quartiles[1]
+
+
+@dataclass(frozen=True)
+class ErrorCurves:
+    """The curve of every estimator asked for; `curves["amci"]` or `curves.by_name["amci"]`.
+
+    Arguments:
+        budgets: Total draws T of an estimator, (B,).
+        by_name: Estimator to curve, in the order asked for.
+        runs: Runs so far.
+        runs_wanted: Runs asked for.
+    """
+
+    budgets: Budgets
+    by_name: dict[str, Curve]
+    runs: int
+    runs_wanted: int
+
+    def __getitem__(self, name: str) -> Curve:
+        return self.by_name[name]
+
+
+def error_curves(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any = None,
+    *,
+    budgets: Sequence[int] = (2, 10, 100, 1000),
+    runs: int = 1000,
+    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    seed: int = 0,
+) -> ErrorCurves:
+    """Squared errors of estimators at equal total draws, over independent runs.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: A number or an array of shape (*, D_y).
+        theta: Likewise, (*, D_theta), or None.
+        budgets: Total draws of an estimator, all its proposals together; increasing.
+        runs: Independent runs.
+        estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS bound.
+        seed: Whole number >= 0; the same seed gives the same curves.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown.
+    """
+    *_, last = stream_error_curves(
+        problem, proposals, y, theta, budgets=budgets, runs=runs, estimators=estimators, seed=seed
+    )
+    return last
+
+
+def stream_error_curves(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any = None,
+    *,
+    budgets: Sequence[int] = (2, 10, 100, 1000),
+    runs: int = 1000,
+    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    seed: int = 0,
+) -> Iterator[ErrorCurves]:
+    """The same curves as they come: over the runs so far, after each of many small batches.
+
+    A caller can stop between any two; the last item equals `error_curves`. Arguments are checked at the
+    call, not at the first item.
+    """
+    y, theta = problem.check(y, theta)
+    checked = checked_budgets(budgets)
+    check_count("runs", runs, low=1, high=MAX_RUNS)
+    chosen = named_estimators(estimators)
+    sampler = Sampler(problem, proposals, y, theta)
+    log_truth = problem.log_truth(y, theta)
+    mu_squared = np.exp(2 * log_truth)[..., None]
+    bound = snis_bound(problem.expected_deviation(y, theta), checked)
+    chunks = run_chunks(sampler, chosen, log_truth, budgets=checked, runs=runs, seed=seed)
+
+    def stream() -> Iterator[ErrorCurves]:
+        gathered: dict[str, Array] = {}
+        for chunk in chunks:
+            for name, errors in chunk.items():
+                before = [gathered[name]] if name in gathered else []
+                gathered[name] = np.concatenate([*before, errors], axis=-2)
+            so_far = next(iter(gathered.values())).shape[-2]
+            curves = {
+                name: _bound_curve(bound, mu_squared)
+                if name == "bound"
+                else _curve(gathered[name], mu_squared)
+                for name in estimators
+            }
+            yield ErrorCurves(checked, curves, so_far, runs)
+
+    if not chosen:
+        return iter([ErrorCurves(checked, {"bound": _bound_curve(bound, mu_squared)}, runs, runs)])
+    return stream()
+
+
+def _curve(errors: Array, mu_squared: Array) -> Curve:
+    runs = errors.shape[-2]
+    spread = errors.std(axis=-2, ddof=1) if runs > 1 else np.full_like(errors[..., 0, :], np.nan)
+    return Curve(
+        remse=errors.mean(axis=-2),
+        remse_error=spread / np.sqrt(runs),
+        remse_quartiles=np.quantile(errors, QUARTILES, axis=-2),
+        mu_squared=mu_squared,
+    )
+
+
+def _bound_curve(bound: Array, mu_squared: Array) -> Curve:
+    relative = bound / mu_squared
+    return Curve(relative, np.zeros_like(bound), np.stack([relative] * 3), mu_squared)

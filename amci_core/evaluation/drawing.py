@@ -1,0 +1,96 @@
+r"""The only place where problems and flows meet estimators: points drawn, and turned into numbers."""
+
+from __future__ import annotations
+
+__all__ = ["MAX_POINTS", "Sampler", "check_count", "generators"]
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.estimators import PROPOSALS, Draws, Points
+from amci_core.flows import ConditionalDensity, Proposals
+from amci_core.models import Problem
+
+MAX_POINTS = 20_000_000
+
+
+class Sampler:
+    """Draws from every proposal at given y, theta; the conditioners run once, here.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: The proposals to draw from.
+        y: Observations (*, D_y), as `Problem.check` returns them.
+        theta: Parameters of f (*, D_theta), or None.
+
+    Raises:
+        ValueError: the proposals were made for another problem.
+    """
+
+    def __init__(
+        self, problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None
+    ) -> None:
+        if proposals.problem != problem.name:
+            raise ValueError(
+                f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
+            )
+        self.problem, self.y, self.theta = problem, y, theta
+        with torch.inference_mode():
+            self._densities: dict[int, ConditionalDensity] = {
+                j: q(y, theta) for j, q in enumerate(proposals.as_tuple) if q is not None
+            }
+        self.present = tuple(self._densities)
+
+    def draw(self, counts: Sequence[int], generator: torch.Generator) -> Draws:
+        """counts[j] points of every proposal j, with all densities at each; (*, counts[j])."""
+        points = [
+            self._points(j, int(counts[j]), generator)
+            if j in self._densities and counts[j] > 0
+            else None
+            for j in range(len(PROPOSALS))
+        ]
+        return Draws((points[0], points[1], points[2]))
+
+    @torch.inference_mode()
+    def _points(self, j: int, n: int, generator: torch.Generator) -> Points:
+        x, own = self._densities[j].draw(n, generator)
+        log_q = [None, None, None]
+        for k, density in self._densities.items():
+            log_q[k] = (own if k == j else density.log_prob(x)).numpy()
+        f_plus, f_minus = self.problem.f_parts(x, self.theta)
+        return Points(
+            f_plus=f_plus.numpy(),
+            f_minus=None if f_minus is None else f_minus.numpy(),
+            log_joint=self.problem.log_joint(x, self.y).numpy(),
+            log_q=(log_q[0], log_q[1], log_q[2]),
+        )
+
+
+def generators(seed: Any) -> tuple[torch.Generator, np.random.Generator]:
+    """Independent generators for points and for choices, from one seed.
+
+    Raises:
+        ValueError: the seed is not a whole number >= 0 (or a numpy SeedSequence).
+    """
+    if not isinstance(seed, np.random.SeedSequence):
+        check_count("seed", seed, low=0, high=2**63 - 1)
+        seed = np.random.SeedSequence(int(seed))
+    for_points, for_choices = seed.spawn(2)
+    state = int(for_points.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return torch.Generator().manual_seed(state), np.random.default_rng(for_choices)
+
+
+def check_count(name: str, value: Any, *, low: int, high: int) -> int:
+    """Returns a whole number within [low, high], or says what is wrong with it.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:
+        raise ValueError(f"{name}: expected a whole number from {low} to {high:g}, got {value!r}")
+    return int(value)

@@ -1,0 +1,130 @@
+r"""One estimate of mu(y, theta), with its uncertainty and what it is made of."""
+
+from __future__ import annotations
+
+__all__ = ["Estimate", "Term", "estimate"]
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from amci_core.diagnostics import TermDiagnostics, diagnose
+from amci_core.estimators import TERMS, pooled_moments, variance
+from amci_core.estimators import estimator as estimator_of
+from amci_core.estimators.draws import Array
+from amci_core.estimators.named import Estimator
+from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of an estimate.
+
+    Arguments:
+        log_value: log|E_t| in nats, (*).
+        sign: Its sign, (*).
+    """
+
+    log_value: Array
+    sign: Array
+
+    @property
+    def value(self) -> Array:
+        """The term itself, (*); zero where it underflows."""
+        return self.sign * np.exp(self.log_value)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of mu(y, theta) for a batch (*) of pairs.
+
+    Arguments:
+        value: The estimate, (*), in units of f.
+        standard_error: By the delta method from pooled moments, (*), in units of f. NaN where the draws are
+            too few to tell; infinite where a proposal misses part of a term it is used for.
+        terms: E1_plus, E1_minus (where f takes both signs) and E2.
+        diagnostics: Per term: effective sample size, largest weight share, share of draws with f != 0.
+        draws: Draws used of each pair, all proposals together.
+        positive: Whether mu is known to be positive.
+    """
+
+    value: Array
+    standard_error: Array
+    terms: dict[str, Term]
+    diagnostics: dict[str, TermDiagnostics]
+    draws: int
+    positive: bool
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """A central interval for mu of that level, as lower and upper ends, each (*).
+
+        On the log scale where mu is known to be positive, so that it stays so.
+
+        Raises:
+            ValueError: the level does not lie strictly between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+        z = norm.isf((1 - level) / 2)
+        if not self.positive:
+            return self.value - z * self.standard_error, self.value + z * self.standard_error
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            factor = np.exp(z * self.standard_error / self.value)
+            return self.value / factor, self.value * factor
+
+
+def estimate(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any = None,
+    *,
+    draws: int = 64,
+    estimator: str | np.ndarray | Estimator = "amci",
+    seed: int = 0,
+) -> Estimate:
+    """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: A number (where y has one dimension) or an array of shape (*, D_y).
+        theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
+        draws: Number of draws from each proposal that the estimator uses.
+        estimator: A name of `amci_core.estimators.ESTIMATORS`, or a table of coefficients.
+        seed: Whole number >= 0; the same seed gives the same draws.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown.
+    """
+    chosen = estimator_of(estimator)
+    y, theta = problem.check(y, theta)
+    check_count("draws", draws, low=1, high=MAX_POINTS)
+    sampler = Sampler(problem, proposals, y, theta)
+    total = draws * len(chosen.used(sampler.present))
+    reserve = chosen.reserve([total], sampler.present)
+    check_count("draws", int(reserve.sum()) * y[..., 0].numel(), low=1, high=MAX_POINTS)
+    for_points, for_choices = generators(seed)
+    prepared = chosen.prepare(sampler.draw(reserve, for_points), [total], for_choices)
+    combined = prepared.combine()
+    value = combined.value[..., 0]
+    spread = np.sqrt(variance(prepared.table, pooled_moments(prepared.draws), value))
+    if problem.nonnegative:
+        # No draw with f > 0: the spread of nothing is not a small one.
+        spread = np.where(value == 0, np.nan, spread)
+    return Estimate(
+        value=value,
+        standard_error=spread,
+        terms={
+            name: Term(combined.log_terms[..., 0, t], combined.sign[..., 0, t])
+            for t, name in enumerate(TERMS)
+            if not (name == "E1_minus" and problem.nonnegative)
+        },
+        diagnostics=diagnose(prepared.table, prepared.draws),
+        draws=total,
+        positive=problem.nonnegative,
+    )

@@ -1,0 +1,19 @@
+r"""Conditional densities: one file a family. `FAMILIES` names the constructors that configurations use."""
+
+from __future__ import annotations
+
+__all__ = ["FAMILIES", "ConditionalDensity", "FlowProposal", "Proposal", "Proposals"]
+
+from collections.abc import Callable
+
+from amci_core.flows.affine import gaussian
+from amci_core.flows.base import ConditionalDensity, FlowProposal, Proposal
+from amci_core.flows.proposals import Proposals
+from amci_core.flows.radial import radial
+from amci_core.flows.spline import half_line_spline
+
+FAMILIES: dict[str, Callable[..., FlowProposal]] = {
+    "gaussian": gaussian,
+    "half-line-spline": half_line_spline,
+    "radial": radial,
+}

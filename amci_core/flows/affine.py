@@ -1,0 +1,57 @@
+r"""Shift and scale layers whose parameters come from a context, and the Gaussian family."""
+
+from __future__ import annotations
+
+__all__ = ["Affine", "gaussian"]
+
+from torch import Tensor
+
+from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, StandardGaussian
+from amci_core.flows.network import Conditioner
+from amci_core.models.base import Problem
+
+
+class Affine(ConditionalLayer):
+    """x = shift + exp(log_scale) z, coordinate by coordinate; or the shift alone.
+
+    Arguments:
+        dim: Number of dimensions D.
+        scaled: Whether there is a scale beside the shift.
+    """
+
+    def __init__(self, dim: int, *, scaled: bool) -> None:
+        super().__init__()
+        self.dim = dim
+        self.width = 2 * dim if scaled else dim
+
+    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift = parameters[:, None, : self.dim]
+        log_scale = parameters[:, None, self.dim :]
+        return shift, log_scale if log_scale.shape[-1] else shift.new_zeros(1, 1, self.dim)
+
+    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, log_scale = self._split(parameters)
+        return shift + log_scale.exp() * z, log_scale.sum(-1).expand(*z.shape[:-1])
+
+    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, log_scale = self._split(parameters)
+        return (x - shift) * (-log_scale).exp(), -log_scale.sum(-1).expand(*x.shape[:-1])
+
+
+def gaussian(
+    problem: Problem, *, reads_theta: bool, hidden: tuple[int, ...], activation: str
+) -> FlowProposal:
+    """A Gaussian with diagonal covariance, its mean and log scale from the conditioner.
+
+    Without hidden layers the mean is affine in y: the exact family of a Gaussian model's posterior.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        reads_theta: Whether it depends on theta beside y.
+        hidden: Widths of the conditioner's hidden layers; none makes it affine.
+        activation: The conditioner's activation.
+    """
+    flow = Flow(StandardGaussian(problem.x.dim), [Affine(problem.x.dim, scaled=True)])
+    inputs = (problem.y, problem.theta) if reads_theta and problem.theta else (problem.y,)
+    conditioner = Conditioner(inputs, out=flow.width, hidden=hidden, activation=activation)
+    return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=False)

@@ -1,0 +1,80 @@
+r"""Networks that turn y and theta into the parameters of a flow."""
+
+from __future__ import annotations
+
+__all__ = ["Conditioner"]
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from amci_core.models.base import Variable
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
+
+
+class Conditioner(nn.Module):
+    """Creates a multilayer perceptron from y (and theta) to `out` parameters.
+
+    Inputs are scaled to about [-1, 1] by the ranges that the problem declares. The last layer
+    starts small, so that training starts from the parameters' `start` values.
+
+    Arguments:
+        inputs: The variables that it reads: y, or y and theta.
+        out: Number of parameters to predict.
+        hidden: Widths of the hidden layers; none makes the map affine.
+        activation: Name of the activation, `relu` or `silu`.
+        start: Parameters predicted before training, (out,).
+
+    Raises:
+        ValueError: the activation is not known.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[Variable, ...],
+        *,
+        out: int,
+        hidden: tuple[int, ...],
+        activation: str,
+        start: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}"
+            )
+        shown = [v.shown or (v.low, v.high) for v in inputs for _ in range(v.dim)]
+        self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
+        self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
+        self.reads_theta = len(inputs) > 1
+        widths = (len(shown), *hidden)
+        layers: list[nn.Module] = []
+        for before, after in zip(widths[:-1], widths[1:], strict=True):
+            layers += [nn.Linear(before, after), ACTIVATIONS[activation]()]
+        last = nn.Linear(widths[-1], out)
+        with torch.no_grad():
+            last.weight.mul_(0.1)
+            last.bias.copy_(torch.zeros(out) if start is None else start)
+        self.network = nn.Sequential(*layers, last)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draws the hidden weights afresh from the generator (no global seed is touched)."""
+        linear = [m for m in self.network if isinstance(m, nn.Linear)]
+        for layer in linear:
+            bound = 1 / math.sqrt(layer.in_features)
+            scale = 0.1 if layer is linear[-1] else 1.0
+            with torch.no_grad():
+                layer.weight.uniform_(-bound * scale, bound * scale, generator=generator)
+                if layer is not linear[-1]:
+                    layer.bias.uniform_(-bound, bound, generator=generator)
+
+    def forward(self, y: Tensor, theta: Tensor | None) -> Tensor:
+        """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out)."""
+        if self.reads_theta:
+            assert theta is not None  # narrows the type; problems with theta always pass it
+            inputs = torch.cat([y, theta], dim=-1)
+        else:
+            inputs = y
+        return self.network((inputs - self.centre) / self.half_width)

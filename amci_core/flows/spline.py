@@ -1,0 +1,164 @@
+r"""Rational-quadratic splines on (0, 1), and the half-line family that the tail problems use.
+
+x = theta + the exponential quantile of a spline of a uniform: the spline bends the unit interval, the
+quantile map carries it onto the half-line where f is not zero. An exponential tail is heavier
+than the target's, so importance weights stay bounded.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HalfLine", "RationalQuadratic", "half_line_spline"]
+
+import math
+from typing import NamedTuple
+
+import torch
+from normflows.utils.splines import (
+    DEFAULT_MIN_BIN_HEIGHT,
+    DEFAULT_MIN_BIN_WIDTH,
+    DEFAULT_MIN_DERIVATIVE,
+)
+from torch import Tensor
+from torch.nn.functional import pad, softmax, softplus
+
+from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, UnitUniform
+from amci_core.flows.network import Conditioner
+from amci_core.models.base import Problem
+
+# softplus(IDENTITY) + the smallest derivative = 1: with zero widths and heights, the identity.
+IDENTITY = math.log(math.expm1(1 - DEFAULT_MIN_DERIVATIVE))
+
+
+class Bins(NamedTuple):
+    """The bin of every point: left edge and width, bottom and slope, derivatives at both edges."""
+
+    left: Tensor
+    width: Tensor
+    bottom: Tensor
+    slope: Tensor
+    derivative: Tensor
+    next_derivative: Tensor
+
+
+class RationalQuadratic(ConditionalLayer):
+    """A monotone rational-quadratic spline of the unit interval onto itself.
+
+    The same function as normflows' `rational_quadratic_spline`, which computes its knots afresh
+    for every point; here they are computed once per (y, theta), and each point looks up its bin.
+
+    References:
+        Durkan, Bekasov, Murray, Papamakarios, Neural Spline Flows, 2019.
+
+    Arguments:
+        bins: Number of bins.
+    """
+
+    def __init__(self, bins: int) -> None:
+        super().__init__()
+        self.bins = bins
+        self.width = 3 * bins + 1
+
+    def _knots(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        widths, heights, derivatives = parameters.split(
+            [self.bins, self.bins, self.bins + 1], dim=-1
+        )
+        return (
+            self._edges(widths, DEFAULT_MIN_BIN_WIDTH),
+            self._edges(heights, DEFAULT_MIN_BIN_HEIGHT),
+            DEFAULT_MIN_DERIVATIVE + softplus(derivatives + IDENTITY),
+        )
+
+    def _edges(self, unnormalized: Tensor, smallest: float) -> Tensor:
+        sizes = smallest + (1 - smallest * self.bins) * softmax(unnormalized, dim=-1)
+        inner = sizes.cumsum(-1)[:, :-1]
+        return pad(pad(inner, (1, 0), value=0.0), (0, 1), value=1.0)
+
+    def _look_up(self, points: Tensor, parameters: Tensor, *, by_height: bool) -> Bins:
+        left, bottom, derivative = self._knots(parameters)
+        width = left.diff(dim=-1)
+        slope = bottom.diff(dim=-1) / width
+        edges = (bottom if by_height else left)[:, 1:-1].contiguous()
+        index = torch.searchsorted(edges.detach(), points.detach(), right=True)
+        fields = (
+            left[:, :-1],
+            width,
+            bottom[:, :-1],
+            slope,
+            derivative[:, :-1],
+            derivative[:, 1:],
+        )
+        return Bins(*(field.gather(-1, index) for field in fields))
+
+    @staticmethod
+    def _log_slope(bins: Bins, t: Tensor, denominator: Tensor, curvature: Tensor) -> Tensor:
+        numerator = bins.derivative + t * (2 * (bins.slope - bins.derivative) + t * curvature)
+        return 2 * (bins.slope / denominator).log() + numerator.log()
+
+    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        points = z.squeeze(-1)
+        bins = self._look_up(points, parameters, by_height=False)
+        curvature = bins.derivative + bins.next_derivative - 2 * bins.slope
+        t = (points - bins.left) / bins.width
+        between = t * (1 - t)
+        denominator = bins.slope + curvature * between
+        rise = bins.width * bins.slope * (bins.slope * t.square() + bins.derivative * between)
+        x = bins.bottom + rise / denominator
+        return x[..., None], self._log_slope(bins, t, denominator, curvature)
+
+    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        points = x.squeeze(-1)
+        bins = self._look_up(points, parameters, by_height=True)
+        curvature = bins.derivative + bins.next_derivative - 2 * bins.slope
+        rise = points - bins.bottom
+        height = bins.width * bins.slope
+        # The positive root of a t^2 + b t + c = 0, in the form without cancellation.
+        a = height * (bins.slope - bins.derivative) + rise * curvature
+        b = height * bins.derivative - rise * curvature
+        c = -bins.slope * rise
+        t = 2 * c / (-b - (b.square() - 4 * a * c).clamp(min=0).sqrt())
+        z = bins.left + t * bins.width
+        denominator = bins.slope + curvature * t * (1 - t)
+        return z[..., None], -self._log_slope(bins, t, denominator, curvature)
+
+
+class HalfLine(ConditionalLayer):
+    """Carries (0, 1] onto x > bound: z is the survival function of a scaled exponential.
+
+    The far tail lies at z = 0, where floating point numbers are densest, so that it keeps its digits.
+    Columns of context: the logarithm of the scale, and the bound of the support.
+    """
+
+    width = 2
+
+    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
+        log_z = z.log()
+        return bound - log_scale.exp() * log_z, (log_scale - log_z).squeeze(-1)
+
+    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
+        excess = (x - bound) * (-log_scale).exp()
+        inside = excess > 0
+        # Outside the support any point of the unit interval will do: the log density is -inf.
+        excess = excess.where(inside, 1.0)
+        log_det = (-log_scale - excess).where(inside, -math.inf)
+        return torch.exp(-excess), log_det.squeeze(-1)
+
+
+def half_line_spline(
+    problem: Problem, *, bins: int, hidden: tuple[int, ...], activation: str
+) -> FlowProposal:
+    """The default family for q1 of a one-dimensional tail: a spline carried onto x > theta.
+
+    Arguments:
+        problem: A problem whose f_plus vanishes below a bound.
+        bins: Number of bins of the spline.
+        hidden: Widths of the conditioner's hidden layers.
+        activation: The conditioner's activation.
+    """
+    assert problem.theta is not None
+    flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), HalfLine()])
+    conditioner = Conditioner(
+        (problem.y, problem.theta), out=flow.width - 1, hidden=hidden, activation=activation
+    )
+    return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=True)

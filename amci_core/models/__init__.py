@@ -1,0 +1,30 @@
+r"""The problems: what is integrated. One file a problem, one line here."""
+
+from __future__ import annotations
+
+__all__ = ["Preset", "Problem", "Variable", "problem", "problems"]
+
+from collections.abc import Callable
+from functools import cache
+
+from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.tail import tail_1d
+
+_PROBLEMS: dict[str, Callable[[], Problem]] = {"tail-1d": tail_1d}
+
+
+def problems() -> tuple[str, ...]:
+    """The names of all problems, in the order in which they are best met."""
+    return tuple(_PROBLEMS)
+
+
+@cache
+def problem(name: str) -> Problem:
+    """The problem of that name.
+
+    Raises:
+        ValueError: no problem has that name.
+    """
+    if name not in _PROBLEMS:
+        raise ValueError(f"problem: expected one of {', '.join(_PROBLEMS)}, got {name!r}")
+    return _PROBLEMS[name]()

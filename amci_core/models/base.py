@@ -1,0 +1,275 @@
+r"""What a problem is: a prior, a likelihood, a target function and what is known about them."""
+
+from __future__ import annotations
+
+__all__ = ["Preset", "Problem", "Variable"]
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributions.constraints import Constraint
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of the variables x, y, theta of a problem: its name, unit, dimension and range.
+
+    Arguments:
+        name: The variable's name in formulas, such as `theta`.
+        dim: Its number of coordinates D.
+        low: Smallest value a coordinate may take (`-inf` where there is none).
+        high: Largest value a coordinate may take.
+        meaning: What it stands for, in one line.
+        unit: Its unit, empty where it has none.
+        shown: The part of the range that a control of the dashboard covers.
+    """
+
+    name: str
+    dim: int
+    low: float
+    high: float
+    meaning: str
+    unit: str = ""
+    shown: tuple[float, float] | None = None
+
+    def check(self, value: Any) -> Tensor:
+        """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
+
+        Raises:
+            ValueError: `value` is no number, is not finite, lies outside the range, or its last
+                axis is not D.
+        """
+        try:
+            tensor = torch.as_tensor(
+                value if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64),
+                dtype=torch.float64,
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.name}: expected {self._allowed()}, got {value!r}") from error
+        if tensor.ndim == 0 and self.dim == 1:
+            tensor = tensor[None]
+        if tensor.ndim == 0 or tensor.shape[-1] != self.dim:
+            raise ValueError(
+                f"{self.name}: expected {self._allowed()}, got shape {tuple(tensor.shape)}"
+            )
+        bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
+        if bad.any():
+            raise ValueError(
+                f"{self.name}: expected {self._allowed()}, got {tensor[bad][0].item():g}"
+            )
+        return tensor
+
+    def _allowed(self) -> str:
+        shape = f"an array of shape (..., {self.dim})"
+        kind = f"a number or {shape}" if self.dim == 1 else shape
+        return f"{kind} within [{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A point (y, theta) worth looking at, with one sentence on what to watch there.
+
+    Fields left at None keep what the user has chosen.
+    """
+
+    name: str
+    y: tuple[float, ...]
+    theta: tuple[float, ...] | None
+    watch: str
+    variant: str | None = None
+    draws: int | None = None
+    alpha: float | None = None
+    beta: float | None = None
+
+
+class Problem(ABC):
+    r"""A family of expectations mu(y, theta) = E[f(x; theta)] under p(x | y).
+
+    A new problem is one file in this folder: a subclass that fills in the class attributes and
+    the abstract methods below, plus a line in `models/__init__.py`. Subclasses hold nothing but
+    their mathematics: this class checks every argument once, and calls the methods that begin with
+    an underscore with float64 tensors of shapes (*, D). Densities and f are written with torch, since
+    training needs their values on any device; points x carry one axis more than y and theta,
+    (*, n, D) against (*, 1, D).
+
+    See also:
+        `amci_core.models.tail` for a complete example.
+    """
+
+    name: str
+    title: str
+    description: str
+    formula: str
+    x: Variable
+    y: Variable
+    theta: Variable | None
+    nonnegative: bool
+    presets: Sequence[Preset] = ()
+
+    @abstractmethod
+    def log_prior(self, x: Tensor) -> Tensor:
+        """log p(x) in nats; x: (*, D), result: (*)."""
+
+    @abstractmethod
+    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
+        """log p(y | x) in nats; x and y broadcast: (*, D), result: (*)."""
+
+    @abstractmethod
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        """The target function f(x; theta); x and theta broadcast: (*, D), result: (*)."""
+
+    @abstractmethod
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        """n draws from p(x), shape (n, D), on the generator's device."""
+
+    @abstractmethod
+    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw from p(y | x) for every x: (*, D)."""
+
+    @abstractmethod
+    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
+        """n draws from the pseudo prior p(theta), (n, D); None where there is no theta."""
+
+    @abstractmethod
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        """The set outside which f_plus(.; theta) is zero, as a torch constraint."""
+
+    @abstractmethod
+    def sample_training(
+        self, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """n draws (x, theta) from q'(theta, x) and log[p(theta) p(x) f_plus / q'] in nats, (n).
+
+        The source of the paper's eq. (train-prop), where draws of p(x) p(theta) would miss f.
+        """
+
+    @abstractmethod
+    def sample_reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """n points that surely reach f_plus p(x, y): x (*, n, D) and their log density (*, n)."""
+
+    @abstractmethod
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """Log density (nats) of the points of `sample_reference` at x (*, n, D); result: (*, n)."""
+
+    @abstractmethod
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        """log mu(y, theta) in nats, exact; result: (*)."""
+
+    @abstractmethod
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*)."""
+
+    @abstractmethod
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
+
+    @abstractmethod
+    def at_mismatch(self, y: float, level: float) -> float:
+        """The theta on the problem's path at which the mismatch at y has this level (nats).
+
+        The result is clipped to the range of theta.
+        """
+
+    def check(self, y: Any, theta: Any = None) -> tuple[Tensor, Tensor | None]:
+        """Returns y and theta as float64 tensors, broadcast to (*, D_y) and (*, D_theta).
+
+        Raises:
+            ValueError: a value is missing, not finite or out of range, or shapes do not broadcast.
+        """
+        y = self.y.check(y)
+        if self.theta is None:
+            if theta is not None:
+                raise ValueError(f"theta: {self.name} has none, got {theta!r}")
+            return y, None
+        if theta is None:
+            raise ValueError(f"theta: expected {self.theta._allowed()}, got None")
+        theta = self.theta.check(theta)
+        try:
+            batch = torch.broadcast_shapes(y.shape[:-1], theta.shape[:-1])
+        except RuntimeError:
+            raise ValueError(
+                f"y and theta: their batch shapes {tuple(y.shape[:-1])} and "
+                f"{tuple(theta.shape[:-1])} do not broadcast"
+            ) from None
+        return y.expand(*batch, -1), theta.expand(*batch, -1)
+
+    def truth(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+        """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return np.exp(self.log_truth(y, theta))
+
+    def log_truth(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+        """log mu(y, theta) in nats, exact, in the batch shape.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return self._log_truth(*self.check(y, theta))
+
+    def expected_deviation(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+        """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return self._expected_deviation(*self.check(y, theta))
+
+    def mismatch(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+        """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return self._mismatch(*self.check(y, theta))
+
+    def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
+        """log p(x, y) in nats; x: (*, n, D), y: (*, D), result: (*, n)."""
+        return self.log_prior(x) + self.log_likelihood(x, y[..., None, :])
+
+    def f_parts(
+        self, x: Tensor, theta: Tensor | None, shift: float = 0.0
+    ) -> tuple[Tensor, Tensor | None]:
+        """f_plus and f_minus of f - shift at x (*, n, D); f_minus is None where f >= shift = 0."""
+        value = self.f(x, None if theta is None else theta[..., None, :]) - shift
+        if self.nonnegative and shift <= 0:
+            return value, None
+        return value.clamp(min=0), (-value).clamp(min=0)
+
+    def cases(
+        self, n: int, *, seed: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); theta is None without one.
+
+        Raises:
+            ValueError: n is not a positive whole number.
+        """
+        if not isinstance(n, int) or n < 1 or n > 10**7:
+            raise ValueError(f"n: expected a whole number from 1 to 1e7, got {n!r}")
+        y, theta = self.sample_cases(n, torch.Generator().manual_seed(seed))
+        return (
+            y.double().numpy(),
+            None if theta is None else theta.double().numpy(),
+        )
+
+    def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
+        y = self.sample_likelihood(self.sample_prior(n, generator), generator)
+        y = y.clamp(self.y.low, self.y.high)
+        return y, self.sample_theta(n, generator)
+
+
+def standard_normal_log_prob(z: Tensor) -> Tensor:
+    """Log density of N(0, I) at z (*, D) in nats; result: (*)."""
+    return -0.5 * z.square().sum(-1) - 0.5 * z.shape[-1] * math.log(2 * math.pi)
