@@ -1,0 +1,78 @@
+# `make` lists what there is. Everything is installed into .venv, and only there.
+
+PORT ?= 5006
+ADDRESS ?= 127.0.0.1
+PYTHON ?=
+TORCH ?= torch==2.13.0
+PIP_TORCH_ARGS ?=
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGING := pyproject.toml setup.py
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test lint clean browser
+
+help:
+	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
+	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
+	@echo "make lint    check style, formatting and types"
+	@echo "make clean   remove the environment, caches and build output"
+	@echo
+	@echo "PYTHON=python3.12      the interpreter to use (3.11 or newer)"
+	@echo "TORCH=torch==2.13.0    the PyTorch to install"
+	@echo "PIP_TORCH_ARGS=...     options for that, such as the index of the CPU build"
+
+serve: $(VENV)/.installed
+	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)"
+
+test: lint browser
+	@echo "Running the tests"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-test
+	@echo "Checking style, formatting and types"
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check --quiet .
+	@$(BIN)/python -m mypy
+
+browser: $(VENV)/.installed-test
+	@$(BIN)/python tests/install_browser.py
+
+clean:
+	@echo "Removing the environment, caches and build output"
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# PyTorch goes first and by exact version: a looser request can bring gigabytes of GPU libraries.
+$(VENV)/.installed: $(VENV)/.created $(PACKAGING)
+	@echo "Installing PyTorch"
+	@$(PIP) $(PIP_TORCH_ARGS) "$(TORCH)"
+	@echo "Installing AMCI Explorer and what it needs"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "Installing the test tools"
+	@$(PIP) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.created:
+	@python=; \
+	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
+	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	    then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo "Python 3.11 or newer is needed$(if $(PYTHON), and '$(PYTHON)' is not that)." \
+	         "Install it, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; \
+	fi; \
+	if ! $$python -c 'import venv, ensurepip' 2>/dev/null; then \
+	    echo "$$python cannot make virtual environments." \
+	         "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; \
+	fi; \
+	echo "Creating $(VENV) with $$($$python --version)"; \
+	$$python -m venv $(VENV)
+	@touch $@

@@ -1,0 +1,136 @@
+"""Finds a Chromium for the browser tests, or installs one: `python tests/install_browser.py`."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+ASK_PLAYWRIGHT = """
+from playwright.sync_api import sync_playwright
+with sync_playwright() as playwright:
+    print(playwright.chromium.executable_path)
+"""
+
+
+@cache
+def find_browser() -> str | None:
+    """Returns the path of a Chromium or Chrome that starts, or None when there is none.
+
+    Looks at the environment variable AMCI_BROWSER, then for an installed browser, then for the
+    one that Playwright has downloaded.
+
+    Raises:
+        FileNotFoundError: If AMCI_BROWSER is set to something that does not start.
+    """
+    chosen = os.environ.get("AMCI_BROWSER")
+    if chosen:
+        path = shutil.which(chosen)
+        if path and starts(path):
+            return path
+        raise FileNotFoundError(f"AMCI_BROWSER is {chosen!r}, which does not start as a browser")
+    for name in NAMES:
+        path = shutil.which(name)
+        if path and starts(path):
+            return path
+    return playwright_browser()
+
+
+def starts(path: str) -> bool:
+    """Tells whether the browser runs: some systems have a script that only asks to install it."""
+    try:
+        result = subprocess.run([path, "--version"], capture_output=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return result.returncode == 0
+
+
+def playwright_browser() -> str | None:
+    """Returns the path of Playwright's own Chromium, or None."""
+    result = subprocess.run([sys.executable, "-c", ASK_PLAYWRIGHT], capture_output=True, text=True)
+    path = shutil.which(result.stdout.strip()) if result.returncode == 0 else None
+    return path if path and starts(path) else None
+
+
+def run(*command: str) -> bool:
+    """Runs a command, showing it first, and tells whether it succeeded within 20 minutes."""
+    print("  " + " ".join(command), flush=True)
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        return (
+            subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, timeout=1200
+            ).returncode
+            == 0
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"  {error}", flush=True)
+        return False
+
+
+def as_administrator() -> list[str] | None:
+    """Returns what to put before a command that needs rights, or None when there are none."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        passwordless = subprocess.run(["sudo", "-n", "true"], capture_output=True)
+        if passwordless.returncode == 0:
+            return ["sudo", "-n", "env", "DEBIAN_FRONTEND=noninteractive"]
+    return None
+
+
+def install_system_package() -> bool:
+    """Installs Chromium with the system's package manager, and tells whether that worked."""
+    if platform.system() == "Darwin":
+        return bool(shutil.which("brew")) and run("brew", "install", "--cask", "chromium")
+    prefix = as_administrator()
+    if prefix is None:
+        return False
+    if shutil.which("apt-get"):
+        run(*prefix, "apt-get", "update", "-qq")
+        return run(*prefix, "apt-get", "install", "-y", "-qq", "chromium")
+    if shutil.which("dnf"):
+        return run(*prefix, "dnf", "install", "-y", "-q", "chromium")
+    return False
+
+
+def install_playwright_browser() -> bool:
+    """Downloads Playwright's Chromium, and tells whether that worked."""
+    return run(sys.executable, "-m", "playwright", "install", "chromium")
+
+
+def main() -> int:
+    """Makes sure that there is a browser; returns the exit status."""
+    for install in (None, install_system_package, install_playwright_browser):
+        if install is not None:
+            print("No browser found for the tests. Installing one:", flush=True)
+            install()
+            find_browser.cache_clear()
+        try:
+            browser = find_browser()
+        except FileNotFoundError as error:
+            print(f"Browser: {error}.", file=sys.stderr)
+            return 1
+        if browser:
+            print(f"Browser: {browser}")
+            return 0
+    print(
+        "Browser: none found and none could be installed. Install Chromium or Chrome, "
+        "or set AMCI_BROWSER to one, and try again.",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
