@@ -9,15 +9,14 @@ __all__ = ["allowed_origins", "main", "page_url"]
 import argparse
 import errno
 import os
+import socket
 import subprocess
 import sys
 import webbrowser
 from pathlib import Path
 
-from tornado.netutil import bind_sockets
-
 DASHBOARD = Path(__file__).resolve().with_name("dashboard.py")
-ANY_ADDRESS = ("0.0.0.0", "::")
+ANY_ADDRESS = "0.0.0.0"
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -33,29 +32,30 @@ def port_number(text: str) -> int:
 
 
 def why_not_free(port: int, address: str) -> str | None:
-    """Tells in one sentence why a server cannot listen there, or None when it can."""
+    """Tells in a few words why a server cannot listen there, or None when it can."""
+    if not address:
+        return "the address is empty; try 127.0.0.1"
+    if ":" in address:
+        return f"Panel serves no IPv6 address such as {address}; try localhost or {ANY_ADDRESS}"
     try:
-        sockets = bind_sockets(port, address)
+        socket.create_server((address, port)).close()
     except OSError as error:
         reasons = {
             errno.EADDRINUSE: f"port {port} is in use; choose another one",
             errno.EACCES: f"port {port} needs administrator rights; choose one above 1023",
             errno.EADDRNOTAVAIL: f"{address} is not an address of this machine",
         }
-        unknown = f"cannot listen on {address!r}, port {port}: {error.strerror or error}"
-        return reasons.get(error.errno or 0, unknown)
-    for socket in sockets:
-        socket.close()
+        return reasons.get(error.errno or 0, error.strerror or str(error))
     return None
 
 
 def allowed_origins(port: int, address: str) -> list[str]:
     """Lists the `host:port` a browser may have in its address bar.
 
-    A server on every address can be reached by names that it cannot know (another machine's name
-    for it, a forwarded port), and Bokeh's list has no notation for IPv6: both allow every origin.
+    A server on every address is reached by names that it cannot know (another machine's name for
+    it, a forwarded port), so there every origin is allowed.
     """
-    if address in ANY_ADDRESS or ":" in address:
+    if address == ANY_ADDRESS:
         return ["*"]
     hosts = LOOPBACK if address in LOOPBACK else (address,)
     return [f"{host}:{port}" for host in hosts]
@@ -63,8 +63,7 @@ def allowed_origins(port: int, address: str) -> list[str]:
 
 def page_url(port: int, address: str) -> str:
     """Gives the address to open on this machine."""
-    host = "localhost" if address in ANY_ADDRESS else address
-    host = f"[{host}]" if ":" in host else host
+    host = "localhost" if address == ANY_ADDRESS else address
     return f"http://{host}:{port}/{DASHBOARD.stem}"
 
 
@@ -90,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     port, address = options.port, options.address.strip()
 
-    problem = why_not_free(port, address) if address else "the address is empty; try 127.0.0.1"
+    problem = why_not_free(port, address)
     if problem:
         print(f"AMCI Explorer cannot start: {problem}", file=sys.stderr)
         return 1

@@ -106,7 +106,10 @@ def install_system_package() -> bool:
 
 def install_playwright_browser() -> bool:
     """Downloads Playwright's Chromium, and tells whether that worked."""
-    return run(sys.executable, "-m", "playwright", "install", "chromium")
+    install = (sys.executable, "-m", "playwright", "install")
+    if platform.system() == "Linux" and as_administrator() is not None:
+        return run(*install, "--with-deps", "chromium") or run(*install, "chromium")
+    return run(*install, "chromium")
 
 
 def main() -> int:

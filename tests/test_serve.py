@@ -1,0 +1,60 @@
+"""`python -m app.serve` starts the server as asked, or says in one line why it cannot."""
+
+import socket
+
+import pytest
+
+from app import serve
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "80a", "", "5006.0", "٣"])
+def test_port_must_be_a_port_number(port: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        serve.main([f"--port={port}"])
+    assert stopped.value.code == 2
+    assert f"expected a number from 1 to 65535, got {port!r}" in capsys.readouterr().err
+
+
+def test_port_in_use_is_reported(capsys: pytest.CaptureFixture[str]):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert serve.main([f"--port={port}"]) == 1
+    assert f"port {port} is in use" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("", "the address is empty"),
+        ("::1", "no IPv6 address"),
+        ("192.0.2.1", "not an address of this machine"),  # RFC 5737: belongs to nobody
+    ],
+)
+def test_unusable_address_is_reported(
+    address: str, message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert serve.main([f"--address={address}"]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("address", "origins", "url"),
+    [
+        ("127.0.0.1", {"127.0.0.1:80", "localhost:80"}, "http://127.0.0.1:80/dashboard"),
+        ("localhost", {"127.0.0.1:80", "localhost:80"}, "http://localhost:80/dashboard"),
+        ("lecture.example", {"lecture.example:80"}, "http://lecture.example:80/dashboard"),
+        ("0.0.0.0", {"*"}, "http://localhost:80/dashboard"),
+    ],
+)
+def test_page_may_be_opened_under_the_names_of_the_server(
+    address: str, origins: set[str], url: str
+):
+    assert set(serve.allowed_origins(80, address)) == origins
+    assert serve.page_url(80, address) == url
+
+
+def test_no_browser_is_opened_without_a_screen(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert not serve.has_screen_and_browser()
