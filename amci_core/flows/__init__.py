@@ -1,4 +1,4 @@
-r"""Conditional densities: one file a family. `FAMILIES` names the constructors that configurations use."""
+r"""Conditional densities: one file a family; `FAMILIES` maps names to their constructors."""
 
 from __future__ import annotations
 

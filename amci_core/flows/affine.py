@@ -43,7 +43,8 @@ def gaussian(
 ) -> FlowProposal:
     """A Gaussian with diagonal covariance, its mean and log scale from the conditioner.
 
-    Without hidden layers the mean is affine in y: the exact family of a Gaussian model's posterior.
+    Without hidden layers the mean is affine in y: the exact family of a Gaussian model's
+    posterior.
 
     Arguments:
         problem: The problem whose x it proposes.

@@ -1,9 +1,9 @@
 r"""What a proposal is, and how one is built from a normflows flow and a conditioner network.
 
-A flow's parameters depend on (y, theta) alone. So the conditioner runs once per (y, theta), its output is
-the flow's context, and every layer reads its own columns of it. Rows of points are grouped by case:
-with contexts of shape (cases, P), points have shape (cases * draws, D) and the draws of one case are
-contiguous, so that layers broadcast instead of copying parameters.
+A flow's parameters depend on (y, theta) alone. So the conditioner runs once per (y, theta), its
+output is the flow's context, and every layer reads its own columns of it. Rows of points are
+grouped by case: with contexts of shape (cases, P), points have shape (cases * draws, D) and the
+draws of one case are contiguous, so that layers broadcast instead of copying parameters.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ConditionalDensity(ABC):
 class Proposal(ABC):
     """A conditional density q(x; y, theta): called with y and theta, gives a `ConditionalDensity`.
 
-    A new family is one file in this folder: layers that subclass `ConditionalLayer`, or a `Proposal` of
-    another kind.
+    A new family is one file in this folder: layers that subclass `ConditionalLayer`, or a
+    `Proposal` of another kind.
     """
 
     @abstractmethod
@@ -56,9 +56,9 @@ class Proposal(ABC):
 class ConditionalLayer(nf.flows.Flow):
     """A flow layer whose parameters are columns of the context.
 
-    Subclasses set `width`, the number of columns that they need, and define `_forward` and `_inverse`
-    on points (cases, draws, D) with parameters (cases, width); both return the points and the log
-    determinant (cases, draws).
+    Subclasses set `width`, the number of columns that they need, and define `_forward` and
+    `_inverse` on points (cases, draws, D) with parameters (cases, width); both return the points
+    and the log determinant (cases, draws).
     """
 
     width: int
@@ -200,5 +200,6 @@ class FlowDensity(ConditionalDensity):
         return self.transport(self.noise(n, generator))
 
     def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
         flat = x.reshape(-1, self._dim)
         return self._flow.log_prob(flat, context=self._context).reshape(x.shape[:-1])

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
 from amci_core.flows.base import ConditionalDensity, Proposal
+from amci_core.models.base import strictly_above
 from amci_core.models.tail import GaussianTail
 
 
@@ -40,7 +41,8 @@ class TruncatedPosterior(Proposal):
 class _NormalAbove(ConditionalDensity):
     """A one-dimensional normal, truncated to x > lower where a lower bound is given.
 
-    Points are drawn through the logarithm of the survival function, which keeps its digits in the tail.
+    Points are drawn through the logarithm of the survival function, which keeps its digits in the
+    tail.
     """
 
     def __init__(self, mean: Tensor, scale: float, *, lower: Tensor | None) -> None:
@@ -55,8 +57,10 @@ class _NormalAbove(ConditionalDensity):
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         uniform = 1 - torch.rand(*self.batch_shape, n, dtype=self.mean.dtype, generator=generator)
         log_survival = (uniform.log() + self._log_mass).numpy()
-        x = (self.mean - self.scale * torch.as_tensor(ndtri_exp(log_survival)))[..., None]
-        return x, self.log_prob(x)
+        x = self.mean - self.scale * torch.as_tensor(ndtri_exp(log_survival))
+        if self.lower is not None:
+            x = strictly_above(x, self.lower)
+        return x[..., None], self.log_prob(x[..., None])
 
     def log_prob(self, x: Tensor) -> Tensor:
         z = (x - self.mean[..., None, :]).squeeze(-1) / self.scale

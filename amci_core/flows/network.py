@@ -5,9 +5,11 @@ from __future__ import annotations
 __all__ = ["Conditioner"]
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from amci_core.models.base import Variable
 
@@ -18,7 +20,8 @@ class Conditioner(nn.Module):
     """Creates a multilayer perceptron from y (and theta) to `out` parameters.
 
     Inputs are scaled to about [-1, 1] by the ranges that the problem declares. The last layer
-    starts small, so that training starts from the parameters' `start` values.
+    starts small, so that training starts from the parameters' `start` values. Weights are the same
+    at every construction, and no global generator is touched; see `initialize`.
 
     Arguments:
         inputs: The variables that it reads: y, or y and theta.
@@ -30,6 +33,9 @@ class Conditioner(nn.Module):
     Raises:
         ValueError: the activation is not known.
     """
+
+    centre: Tensor
+    half_width: Tensor
 
     def __init__(
         self,
@@ -51,16 +57,16 @@ class Conditioner(nn.Module):
         self.reads_theta = len(inputs) > 1
         widths = (len(shown), *hidden)
         layers: list[nn.Module] = []
-        for before, after in zip(widths[:-1], widths[1:], strict=True):
-            layers += [nn.Linear(before, after), ACTIVATIONS[activation]()]
-        last = nn.Linear(widths[-1], out)
+        for before, after in pairwise(widths):
+            layers += [skip_init(nn.Linear, before, after), ACTIVATIONS[activation]()]
+        last = skip_init(nn.Linear, widths[-1], out)
         with torch.no_grad():
-            last.weight.mul_(0.1)
             last.bias.copy_(torch.zeros(out) if start is None else start)
         self.network = nn.Sequential(*layers, last)
+        self.initialize(torch.Generator().manual_seed(0))
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Draws the hidden weights afresh from the generator (no global seed is touched)."""
+        """Draws all weights but the last layer's biases afresh from the generator."""
         linear = [m for m in self.network if isinstance(m, nn.Linear)]
         for layer in linear:
             bound = 1 / math.sqrt(layer.in_features)

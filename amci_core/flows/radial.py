@@ -4,8 +4,8 @@ A radial layer moves points towards or away from a centre z0:
 
     x = z + b (z - z0) / (a + r),    r = |z - z0|,    a > 0,  b > -a.
 
-With s = |x - z0| = r (1 + b / (a + r)), r solves r^2 + (a + b - s) r - a s = 0, which has one positive
-root; it is computed in the form that loses no digits to cancellation.
+With s = |x - z0| = r (1 + b / (a + r)), r solves r^2 + (a + b - s) r - a s = 0, which has one
+positive root; it is computed in the form that loses no digits to cancellation.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Radial(ConditionalLayer):
         offset = x - centre
         s = self._norm(offset)
         p = a + b - s
-        root = (p.square() + 4 * a * s).sqrt()
-        r = (2 * a * s / (p + root)).where(p > 0, (root - p) / 2)
+        q = p.abs() + (p.square() + 4 * a * s).sqrt()
+        r = (2 * a * s / q).where(p > 0, q / 2)
         return centre + offset / (1 + b / (a + r))[..., None], -self._log_det(r, a, b)
 
     def _norm(self, offset: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 r"""Rational-quadratic splines on (0, 1), and the half-line family that the tail problems use.
 
-x = theta + the exponential quantile of a spline of a uniform: the spline bends the unit interval, the
-quantile map carries it onto the half-line where f is not zero. An exponential tail is heavier
+x = theta + the exponential quantile of a spline of a uniform: the spline bends the unit interval,
+the quantile map carries it onto the half-line where f is not zero. An exponential tail is heavier
 than the target's, so importance weights stay bounded.
 """
 
@@ -23,7 +23,7 @@ from torch.nn.functional import pad, softmax, softplus
 
 from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, UnitUniform
 from amci_core.flows.network import Conditioner
-from amci_core.models.base import Problem
+from amci_core.models.base import Problem, strictly_above
 
 # softplus(IDENTITY) + the smallest derivative = 1: with zero widths and heights, the identity.
 IDENTITY = math.log(math.expm1(1 - DEFAULT_MIN_DERIVATIVE))
@@ -124,8 +124,8 @@ class RationalQuadratic(ConditionalLayer):
 class HalfLine(ConditionalLayer):
     """Carries (0, 1] onto x > bound: z is the survival function of a scaled exponential.
 
-    The far tail lies at z = 0, where floating point numbers are densest, so that it keeps its digits.
-    Columns of context: the logarithm of the scale, and the bound of the support.
+    The far tail lies at z = 0, where floating point numbers are densest, so that it keeps its
+    digits. Columns of context: the logarithm of the scale, and the bound of the support.
     """
 
     width = 2
@@ -133,14 +133,14 @@ class HalfLine(ConditionalLayer):
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
         log_z = z.log()
-        return bound - log_scale.exp() * log_z, (log_scale - log_z).squeeze(-1)
+        x = strictly_above(bound - log_scale.exp() * log_z, bound)
+        return x, (log_scale - log_z).squeeze(-1)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
-        excess = (x - bound) * (-log_scale).exp()
-        inside = excess > 0
+        inside = x > bound
         # Outside the support any point of the unit interval will do: the log density is -inf.
-        excess = excess.where(inside, 1.0)
+        excess = ((x - bound) * (-log_scale).exp()).where(inside, 1.0)
         log_det = (-log_scale - excess).where(inside, -math.inf)
         return torch.exp(-excess), log_det.squeeze(-1)
 

@@ -95,8 +95,8 @@ class Problem(ABC):
     A new problem is one file in this folder: a subclass that fills in the class attributes and
     the abstract methods below, plus a line in `models/__init__.py`. Subclasses hold nothing but
     their mathematics: this class checks every argument once, and calls the methods that begin with
-    an underscore with float64 tensors of shapes (*, D). Densities and f are written with torch, since
-    training needs their values on any device; points x carry one axis more than y and theta,
+    an underscore with float64 tensors of shapes (*, D). Densities and f are written with torch,
+    since training needs their values on any device; points x carry one axis more than y and theta,
     (*, n, D) against (*, 1, D).
 
     See also:
@@ -158,7 +158,7 @@ class Problem(ABC):
 
     @abstractmethod
     def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        """Log density (nats) of the points of `sample_reference` at x (*, n, D); result: (*, n)."""
+        """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
 
     @abstractmethod
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
@@ -268,6 +268,15 @@ class Problem(ABC):
         y = self.sample_likelihood(self.sample_prior(n, generator), generator)
         y = y.clamp(self.y.low, self.y.high)
         return y, self.sample_theta(n, generator)
+
+
+def strictly_above(x: Tensor, bound: Tensor) -> Tensor:
+    """x, moved up to the next floating point number above the bound where rounding put it there.
+
+    A point on the bound of an open support has density zero, so one of them in millions makes a
+    loss infinite or a weight NaN.
+    """
+    return torch.maximum(x, torch.nextafter(bound, torch.full_like(bound, torch.inf)))
 
 
 def standard_normal_log_prob(z: Tensor) -> Tensor:

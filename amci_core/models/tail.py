@@ -13,7 +13,13 @@ from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
-from amci_core.models.base import Preset, Problem, Variable, standard_normal_log_prob
+from amci_core.models.base import (
+    Preset,
+    Problem,
+    Variable,
+    standard_normal_log_prob,
+    strictly_above,
+)
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
 
@@ -21,10 +27,10 @@ HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
 class GaussianTail(Problem):
     r"""The posterior mass above a threshold.
 
-    p(x) = N(0, 1), p(y | x) = N(x, 1), f(x; theta) = 1[x > theta], theta uniform on [0, u]. The posterior
-    is N(y / 2, 1 / 2), so mu = 1 - Phi(sqrt(2) (theta - y / 2)); the paper prints 1 - Phi(theta).
-    Everything is computed from log survival functions, so that mu keeps its digits where
-    1 - Phi would round to zero.
+    p(x) = N(0, 1), p(y | x) = N(x, 1), f(x; theta) = 1[x > theta], theta uniform on [0, u]. The
+    posterior is N(y / 2, 1 / 2), so mu = 1 - Phi(sqrt(2) (theta - y / 2)); the paper prints
+    1 - Phi(theta). Everything is computed from log survival functions, so that mu keeps its digits
+    where 1 - Phi would round to zero.
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (gaussian-model).
@@ -92,7 +98,7 @@ class GaussianTail(Problem):
         # q'(theta, x) = p(theta) HalfNormal(x; theta, 1); p(theta) cancels and f is 1.
         theta = self.sample_theta(n, generator)
         excess = torch.randn(n, 1, generator=generator, device=generator.device).abs()
-        x = theta + excess
+        x = strictly_above(theta + excess, theta)
         log_half_normal = HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square().sum(-1)
         return x, theta, self.log_prior(x) - log_half_normal
 
@@ -103,7 +109,8 @@ class GaussianTail(Problem):
         exponential = torch.empty(
             *y.shape[:-1], n, 1, dtype=y.dtype, device=generator.device
         ).exponential_(generator=generator)
-        x = theta[..., None, :] + exponential * self._reference_scale(y, theta)
+        bound = theta[..., None, :]
+        x = strictly_above(bound + exponential * self._reference_scale(y, theta), bound)
         return x, self.log_reference(x, y, theta)
 
     def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
