@@ -33,8 +33,8 @@ class TermDiagnostics:
 def diagnose(table: Table, draws: Draws) -> dict[str, TermDiagnostics]:
     """Diagnostics of every term on the draws that carry most of it under the table.
 
-    For AMCI these are f_plus w on q1_plus, f_minus w on q1_minus and w on q2. A good figure for w on q2 says
-    nothing about E1: a proposal can cover the posterior and never reach f.
+    For AMCI these are f_plus w on q1_plus, f_minus w on q1_minus and w on q2. A good figure for w
+    on q2 says nothing about E1: a proposal can cover the posterior and never reach f.
     """
     found = {}
     for t, name in enumerate(TERMS):

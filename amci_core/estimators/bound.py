@@ -5,12 +5,13 @@ from __future__ import annotations
 __all__ = ["snis_bound"]
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amci_core.estimators.draws import Array
 
 
-def snis_bound(expected_deviation: Array, budgets: Array) -> Array:
-    """The least mean squared error of an SNIS estimate with T draws, as T grows: (E|f - mu|)^2 / T.
+def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
+    """The least mean squared error of SNIS with T draws, as T grows: (E|f - mu|)^2 / T.
 
     It is asymptotic: at small T a valid proposal can beat it.
 
@@ -22,7 +23,8 @@ def snis_bound(expected_deviation: Array, budgets: Array) -> Array:
         Mean squared errors, (*, B), in units of f squared.
 
     References:
-        Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the paper.
+        Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the
+        paper.
     """
     deviation = np.asarray(expected_deviation, dtype=np.float64)
     return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)

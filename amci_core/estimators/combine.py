@@ -1,7 +1,7 @@
 r"""From draws and a table to estimates, in log space until the last step.
 
-Estimates along the number of draws come from one pass: the sums of every stretch between two numbers of draws are
-formed with their own largest weight, and accumulated by log-sum-exp.
+Estimates along the number of draws come from one pass: the sums of every stretch between two
+numbers of draws are formed with their own largest weight, and accumulated by log-sum-exp.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def apply(table: Array, log_means: Array) -> Combined:
 
     Arguments:
         table: Coefficients v[j, t], (*, J, 3).
-        log_means: log E_t(j) in nats, (*, J, 3); the two broadcast, so that many tables can be tried on
-            the same draws.
+        log_means: log E_t(j) in nats, (*, J, 3); the two broadcast, so that many tables can be
+            tried on the same draws.
     """
     largest = np.where(table != 0, log_means, -np.inf).max(axis=-2)
     largest = np.where(np.isfinite(largest), largest, 0.0)

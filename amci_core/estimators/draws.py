@@ -1,7 +1,7 @@
 r"""What an estimator sees: points from every proposal, as numbers. No flow, no problem.
 
-Proposals are numbered as in `PROPOSALS`, terms as in `TERMS`; tuples over them have length three, with None in
-the place of a proposal that a problem does not have.
+Proposals are numbered as in `PROPOSALS`, terms as in `TERMS`; tuples over them have length three,
+with None in the place of a proposal that a problem does not have.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Points:
         f_plus: f_plus(x; theta) at every point, (*, n).
         f_minus: f_minus(x; theta), (*, n); None where f >= 0.
         log_joint: log p(x, y) in nats, (*, n).
-        log_q: For every proposal j, log q_j(x) in nats at these points, (*, n); None where there is
-            no such proposal.
+        log_q: For every proposal j, log q_j(x) in nats at these points, (*, n); None where there
+            is no such proposal.
     """
 
     f_plus: Array

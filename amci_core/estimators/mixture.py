@@ -1,7 +1,8 @@
 r"""Draws from the mixture of all proposals, out of the draws of each: SNIS q_m.
 
-The mixture is one proposal more, so its points go through the same table as SNIS q2. Each of its points is taken
-from the proposals' draws of the same number; which one is chosen by chance, as in the paper, or in turn.
+The mixture is one proposal more, so its points go through the same table as SNIS q2. Each of its
+points is taken from the proposals' draws of the same number; which one is chosen by chance, as in
+the paper, or in turn.
 """
 
 from __future__ import annotations

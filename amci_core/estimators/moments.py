@@ -1,8 +1,8 @@
 r"""Means and covariances of the terms under every proposal, estimated from all draws at once.
 
-A proposal's own draws are the wrong witnesses: where no q2 draw reaches the tail, its sample variance of
-f w is zero. So each covariance S_j = Cov_{q_j}[(f_plus w, f_minus w, w)] is estimated from the draws of every
-proposal, with the balance heuristic's density q_m = sum_j (n_j / n) q_j:
+A proposal's own draws are the wrong witnesses: where no q2 draw reaches the tail, its sample
+variance of f w is zero. So each covariance S_j = Cov_{q_j}[(f_plus w, f_minus w, w)] is estimated
+from the draws of every proposal, with the balance heuristic's density q_m = sum_j (n_j / n) q_j:
 
     E_{q_j}[g] = sum_i g(x_i) r_i / sum_i r_i,      r_i = q_j(x_i) / q_m(x_i)   over all draws,
 
@@ -25,10 +25,12 @@ class Moments:
     """Moments of the terms for a batch (*) of pairs (y, theta).
 
     Arguments:
-        log_scale: Every mean is in units of exp(log_scale), every covariance in units of its square, (*).
+        log_scale: Every mean is in units of exp(log_scale), every covariance in units of its
+            square, (*).
         mean: Pooled estimates of E1_plus, E1_minus, E2, (*, 3).
-        covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with j first; NaN for a
-            proposal that is not there or cannot be judged, infinite where q_j misses a term's mass.
+        covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with j first; NaN
+            for a proposal that is not there or cannot be judged, infinite where q_j misses a
+            term's mass.
         counts: Number of draws of each proposal, (3,).
     """
 
@@ -93,7 +95,7 @@ def variance(table: Array, moments: Moments, value: Array) -> Array:
 
 
 def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
-    """Weighted covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses mass."""
+    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses mass."""
     reached = r > 0
     w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
     tw = terms * w[..., None, :]
@@ -104,6 +106,6 @@ def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
     correction = np.where(correction > 1e-9, correction, np.nan)
     covariance = np.einsum("...n,...tn,...sn->...ts", share, centred, centred)
     covariance /= correction[..., None, None]
-    missed = ((terms > 0) & ~reached[..., None, :]).any(axis=-1)
+    missed = np.logical_or.reduce((terms > 0) & ~reached[..., None, :], axis=-1)
     unbounded = missed[..., :, None] | missed[..., None, :]
     return np.where(unbounded, np.inf, covariance)

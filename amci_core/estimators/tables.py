@@ -1,7 +1,7 @@
 r"""Estimators as tables: which share of each term comes from which proposal's draws.
 
-A table v has the rows q1_plus, q1_minus, q2 and the columns E1_plus, E1_minus, E2. With E_t(j) the mean of
-t(x) w_j over the draws of proposal j,
+A table v has the rows q1_plus, q1_minus, q2 and the columns E1_plus, E1_minus, E2. With E_t(j) the
+mean of t(x) w_j over the draws of proposal j,
 
     E_t = sum_j v[j, t] E_t(j),      mu = (E1_plus - E1_minus) / E2,
 
@@ -59,18 +59,19 @@ def reuse(*, alpha: float, beta: float) -> Table:
 def paper_optimum(moments: Moments) -> tuple[Array, Array]:
     """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated, for f >= 0; each (*).
 
-    With n draws from q1 and m from q2, alpha* = n / (m Var_{q1}[f w] / Var_{q2}[f w] + n), and beta* the
-    same with w in place of f w. From pooled moments: a proposal's own sample variances collapse in the
-    tail.
+    With n draws from q1 and m from q2, alpha* = n / (m Var_{q1}[f w] / Var_{q2}[f w] + n), and
+    beta* the same with w in place of f w. From pooled moments: a proposal's own sample variances
+    collapse in the tail.
 
     References:
         Appendix "Derivation of the optimal parameter values" of the paper.
     """
     n, m = moments.counts[0], moments.counts[2]
     covariance = moments.covariance
-    return tuple(
+    alpha, beta = (
         _share(covariance[..., 0, t, t] / n, covariance[..., 2, t, t] / m) for t in (0, 2)
     )
+    return alpha, beta
 
 
 def _share(first: Array, second: Array) -> Array:
@@ -85,8 +86,8 @@ def validate(table: Table) -> Table:
     """Returns the table, or says what is wrong with it.
 
     Raises:
-        ValueError: its shape is not (3, 3), an entry is not finite, or a column sums neither to one
-            nor to zero.
+        ValueError: its shape is not (3, 3), an entry is not finite, or a column sums neither to
+            one nor to zero.
     """
     table = np.asarray(table, dtype=np.float64)
     if table.shape != (3, 3) or not np.isfinite(table).all():

@@ -1,4 +1,4 @@
-r"""Problems, proposals and estimators put to work: estimates, error curves, errors over many cases."""
+r"""Problems, proposals and estimators put to work: estimates, and errors over runs and cases."""
 
 from __future__ import annotations
 

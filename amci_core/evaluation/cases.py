@@ -36,9 +36,11 @@ class Evaluation:
         pairs: Number of cases (y, theta).
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
-        estimators: For each estimator the lists over budgets `remse_median`, `remse_q25`, `remse_q75`,
-            `remse_q95`, `remse_max`, `mse_median`: quantiles over cases of the mean over runs.
-        below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound, over budgets.
+        estimators: For each estimator the lists over budgets `remse_median`, `remse_q25`,
+            `remse_q75`, `remse_q95`, `remse_max`, `mse_median`: quantiles over cases of the mean
+            over runs.
+        below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound, over
+            budgets.
         draws_per_second: Points drawn, with every density at each, per second.
         seconds: Wall time.
     """

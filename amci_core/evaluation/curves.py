@@ -1,4 +1,4 @@
-r"""Error against the number of draws: the paper's error plots, for estimators at equal total draws."""
+r"""Error against total draws: the paper's error plots."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ QUARTILES = (0.25, 0.5, 0.75)
 class Curve:
     """Squared errors of one estimator over runs, for a batch (*) of pairs and B budgets.
 
-    The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu squared. The
-    bound has no runs: its quartiles equal its mean, its Monte Carlo errors are zero.
+    The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
+    squared. The bound has no runs: its quartiles equal its mean, its Monte Carlo errors are zero.
 
     Arguments:
         remse: Mean relative squared error, (*, B).
@@ -112,7 +112,8 @@ def error_curves(
         theta: Likewise, (*, D_theta), or None.
         budgets: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
-        estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS bound.
+        estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS
+            bound.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Raises:
@@ -137,8 +138,8 @@ def stream_error_curves(
 ) -> Iterator[ErrorCurves]:
     """The same curves as they come: over the runs so far, after each of many small batches.
 
-    A caller can stop between any two; the last item equals `error_curves`. Arguments are checked at the
-    call, not at the first item.
+    A caller can stop between any two; the last item equals `error_curves`. Arguments are checked
+    at the call, not at the first item.
     """
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)

@@ -1,10 +1,9 @@
-r"""The only place where problems and flows meet estimators: points drawn, and turned into numbers."""
+r"""Where problems and flows meet estimators: points are drawn and turned into numbers."""
 
 from __future__ import annotations
 
 __all__ = ["MAX_POINTS", "Sampler", "check_count", "generators"]
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import torch
 from torch import Tensor
 
 from amci_core.estimators import PROPOSALS, Draws, Points
+from amci_core.estimators.combine import Counts
+from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.models import Problem
 
@@ -45,7 +46,7 @@ class Sampler:
             }
         self.present = tuple(self._densities)
 
-    def draw(self, counts: Sequence[int], generator: torch.Generator) -> Draws:
+    def draw(self, counts: Counts, generator: torch.Generator) -> Draws:
         """counts[j] points of every proposal j, with all densities at each; (*, counts[j])."""
         points = [
             self._points(j, int(counts[j]), generator)
@@ -58,7 +59,7 @@ class Sampler:
     @torch.inference_mode()
     def _points(self, j: int, n: int, generator: torch.Generator) -> Points:
         x, own = self._densities[j].draw(n, generator)
-        log_q = [None, None, None]
+        log_q: list[Array | None] = [None, None, None]
         for k, density in self._densities.items():
             log_q[k] = (own if k == j else density.log_prob(x)).numpy()
         f_plus, f_minus = self.problem.f_parts(x, self.theta)

@@ -30,8 +30,9 @@ def run_chunks(
 ) -> Iterator[dict[str, Array]]:
     """Relative squared errors (estimate / mu - 1)^2, chunk by chunk of runs: name -> (*, runs, B).
 
-    All estimators see the same draws, so that differences between them are not noise. A chunk takes some 50 ms; the
-    first one is small. An estimate without a value (no weight at all) has the error of the estimate 0.
+    All estimators see the same draws, so that differences between them are not noise. A chunk
+    takes some 50 ms; the first one is small. An estimate without a value (no weight at all) has
+    the error of the estimate 0.
     """
     totals = [int(total) for total in budgets]
     reserve = np.max([e.reserve(totals, sampler.present) for e in estimators.values()], axis=0)
