@@ -60,7 +60,8 @@ def apply(table: Array, log_means: Array) -> Combined:
         log_means: log E_t(j) in nats, (*, J, 3); the two broadcast, so that many tables can be
             tried on the same draws.
     """
-    largest = np.where(table != 0, log_means, -np.inf).max(axis=-2)
+    log_means = np.where(table != 0, log_means, -np.inf)
+    largest = log_means.max(axis=-2)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     relative = (table * np.exp(log_means - largest[..., None, :])).sum(axis=-2)
     with np.errstate(divide="ignore"):

@@ -24,9 +24,15 @@ def random_components(
     return rng.integers(proposals, size=shape, dtype=np.int64)
 
 
-def stratified_components(shape: tuple[int, ...], *, proposals: int) -> Components:
-    """The proposals in turn, so that each contributes equally to every estimate."""
-    return np.broadcast_to(np.arange(shape[-1]) % proposals, shape)
+def stratified_components(
+    shape: tuple[int, ...], *, proposals: int, rng: np.random.Generator
+) -> Components:
+    """The proposals in turn, so that each contributes equally to every estimate.
+
+    The first one is chosen by chance: otherwise an odd number of draws would favour it.
+    """
+    first = rng.integers(proposals, size=(*shape[:-1], 1), dtype=np.int64)
+    return (first + np.arange(shape[-1])) % proposals
 
 
 def mixture_draws(draws: Draws, components: Components) -> Draws:

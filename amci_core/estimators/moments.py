@@ -69,9 +69,10 @@ def pooled_moments(draws: Draws) -> Moments:
     batch = log_joint.shape[:-1]
     covariance = np.full((*batch, 3, 3, 3), np.nan)
     for j in present:
-        covariance[..., j, :, :] = _covariance(
-            terms, log_joint - log_q[j] - log_scale[..., None], np.exp(log_q[j] - log_mixture)
-        )
+        log_w = log_joint - log_q[j] - log_scale[..., None]
+        # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance[..., j, :, :] = _covariance(terms, log_w, np.exp(log_q[j] - log_mixture))
     return Moments(log_scale, mean, covariance, counts)
 
 

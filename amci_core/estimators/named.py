@@ -21,7 +21,7 @@ import numpy as np
 
 from amci_core.estimators import tables
 from amci_core.estimators.combine import Combined, Counts, combine
-from amci_core.estimators.draws import Draws
+from amci_core.estimators.draws import PROPOSALS, Draws
 from amci_core.estimators.mixture import (
     mixture_draws,
     random_components,
@@ -67,8 +67,18 @@ class Tabled(Estimator):
 
     table: tables.Table
 
+    def _table(self, present: Sequence[int]) -> tables.Table:
+        # Without q1_minus, f >= 0: E1_minus is identically zero and left out.
+        table = self.table.copy()
+        absent = [j for j in range(3) if j not in present]
+        if table[absent][:, [0, 2]].any():
+            missing = ", ".join(PROPOSALS[j] for j in absent)
+            raise ValueError(f"estimator: it uses a proposal that is not there: {missing}")
+        table[absent] = 0
+        return table
+
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
-        return tuple(j for j in tables.needed(self.table) if j in present)
+        return tables.needed(self._table(present))
 
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         used = self.used(present)
@@ -87,11 +97,7 @@ class Tabled(Estimator):
         return self._counts(totals, present).max(axis=0)
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        present = draws.present
-        table = self.table.copy()
-        # A term whose proposal is absent is identically zero: it is left out.
-        table[[j for j in range(3) if j not in present]] = 0
-        return Prepared(table, draws, self._counts(totals, present))
+        return Prepared(self._table(draws.present), draws, self._counts(totals, draws.present))
 
 
 class Mixture(Estimator):
@@ -127,7 +133,7 @@ class StratifiedMixture(Mixture):
     def _components(
         self, shape: tuple[int, ...], proposals: int, rng: np.random.Generator
     ) -> np.ndarray:
-        return stratified_components(shape, proposals=proposals)
+        return stratified_components(shape, proposals=proposals, rng=rng)
 
 
 ESTIMATORS: dict[str, Estimator] = {

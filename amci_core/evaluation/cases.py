@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from amci_core._checks import check_count, check_seed
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.curves import DEFAULT_ESTIMATORS
-from amci_core.evaluation.drawing import Sampler, check_count
+from amci_core.evaluation.drawing import Sampler
 from amci_core.evaluation.runs import (
     MAX_RUNS,
     Budgets,
@@ -90,7 +91,7 @@ def evaluate(
     started = time.perf_counter()
     check_count("pairs", pairs, low=1, high=1_000_000)
     check_count("runs", runs, low=1, high=MAX_RUNS)
-    check_count("seed", seed, low=0, high=2**63 - 1)
+    check_seed(seed)
     checked = checked_budgets(budgets)
     chosen = named_estimators(estimators)
     y, theta = problem.check(*problem.cases(pairs, seed=seed))

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from amci_core._checks import check_count
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
-from amci_core.evaluation.drawing import Sampler, check_count
+from amci_core.evaluation.drawing import Sampler
 from amci_core.evaluation.runs import (
     MAX_RUNS,
     Budgets,

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amci_core._checks import check_count, check_seed
 from amci_core.estimators import PROPOSALS, Draws, Points
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
@@ -78,20 +79,7 @@ def generators(seed: Any) -> tuple[torch.Generator, np.random.Generator]:
         ValueError: the seed is not a whole number >= 0 (or a numpy SeedSequence).
     """
     if not isinstance(seed, np.random.SeedSequence):
-        check_count("seed", seed, low=0, high=2**63 - 1)
-        seed = np.random.SeedSequence(int(seed))
+        seed = np.random.SeedSequence(check_seed(seed))
     for_points, for_choices = seed.spawn(2)
     state = int(for_points.generate_state(1, np.uint64)[0] >> np.uint64(1))
     return torch.Generator().manual_seed(state), np.random.default_rng(for_choices)
-
-
-def check_count(name: str, value: Any, *, low: int, high: int) -> int:
-    """Returns a whole number within [low, high], or says what is wrong with it.
-
-    Raises:
-        ValueError: it is not one.
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high:g}, got {value!r}")
-    return int(value)

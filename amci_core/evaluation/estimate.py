@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
+from amci_core._checks import check_count
 from amci_core.diagnostics import TermDiagnostics, diagnose
 from amci_core.estimators import TERMS, pooled_moments, variance
 from amci_core.estimators import estimator as estimator_of
 from amci_core.estimators.draws import Array
 from amci_core.estimators.named import Estimator
-from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
+from amci_core.evaluation.drawing import MAX_POINTS, Sampler, generators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -64,19 +65,23 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 
-        On the log scale where mu is known to be positive, so that it stays so.
+        On the log scale where mu is known to be positive, so that it stays so; not where reused
+        draws made the estimate itself negative.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        if not 0 < level < 1:
+        if not isinstance(level, int | float) or not 0 < level < 1:
             raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-        z = norm.isf((1 - level) / 2)
-        if not self.positive:
-            return self.value - z * self.standard_error, self.value + z * self.standard_error
+        half_width = -ndtri((1 - level) / 2) * self.standard_error
+        lower, upper = self.value - half_width, self.value + half_width
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            factor = np.exp(z * self.standard_error / self.value)
-            return self.value / factor, self.value * factor
+            factor = np.exp(half_width / self.value)
+            on_log_scale = (self.value > 0) & self.positive
+            return (
+                np.where(on_log_scale, self.value / factor, lower),
+                np.where(on_log_scale, self.value * factor, upper),
+            )
 
 
 def estimate(
@@ -109,7 +114,8 @@ def estimate(
     sampler = Sampler(problem, proposals, y, theta)
     total = draws * len(chosen.used(sampler.present))
     reserve = chosen.reserve([total], sampler.present)
-    check_count("draws", int(reserve.sum()) * y[..., 0].numel(), low=1, high=MAX_POINTS)
+    points = int(reserve.sum()) * y[..., 0].numel()
+    check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
     for_points, for_choices = generators(seed)
     prepared = chosen.prepare(sampler.draw(reserve, for_points), [total], for_choices)
     combined = prepared.combine()

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators import Draws, Estimator, Points, estimator
+from amci_core._checks import check_count
+from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points
 from amci_core.estimators.draws import Array
-from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
+from amci_core.evaluation.drawing import MAX_POINTS, Sampler, generators
 
 CHUNK_POINTS = 200_000
 MAX_RUNS = 1_000_000
@@ -33,24 +34,33 @@ def run_chunks(
     All estimators see the same draws, so that differences between them are not noise. A chunk
     takes some 50 ms; the first one is small. An estimate without a value (no weight at all) has
     the error of the estimate 0.
+
+    Raises:
+        ValueError: the budgets are too small or too large, or the seed is none; at the call,
+            not at the first chunk.
     """
     totals = [int(total) for total in budgets]
     reserve = np.max([e.reserve(totals, sampler.present) for e in estimators.values()], axis=0)
     points_a_run = int(reserve.sum()) * log_truth.size
-    check_count("budgets", points_a_run, low=1, high=MAX_POINTS)
+    together = "budgets, all proposals and pairs together"
+    check_count(together, points_a_run, low=1, high=MAX_POINTS)
     largest = max(1, CHUNK_POINTS // points_a_run)
     for_points, for_choices = generators(seed)
-    done = 0
-    while done < runs:
-        size = min(largest, runs - done, max(4, 2 * done))
-        draws = split_runs(sampler.draw(reserve * size, for_points), size)
-        yield {
-            name: _squared_errors(
-                chosen.prepare(draws, totals, for_choices).combine().value, log_truth
-            )
-            for name, chosen in estimators.items()
-        }
-        done += size
+
+    def chunks() -> Iterator[dict[str, Array]]:
+        done = 0
+        while done < runs:
+            size = min(largest, runs - done, max(4, 2 * done))
+            draws = split_runs(sampler.draw(reserve * size, for_points), size)
+            yield {
+                name: _squared_errors(
+                    chosen.prepare(draws, totals, for_choices).combine().value, log_truth
+                )
+                for name, chosen in estimators.items()
+            }
+            done += size
+
+    return chunks()
 
 
 def named_estimators(names: Sequence[str]) -> dict[str, Estimator]:
@@ -59,9 +69,11 @@ def named_estimators(names: Sequence[str]) -> dict[str, Estimator]:
     Raises:
         ValueError: no estimator has a name, or there are no names.
     """
-    if isinstance(names, str) or not names:
-        raise ValueError(f"estimators: expected a list of names, got {names!r}")
-    return {name: estimator(name) for name in names if name != "bound"}
+    known = (*ESTIMATORS, "bound")
+    named = not isinstance(names, str) and len(names) > 0
+    if not named or not all(isinstance(name, str) and name in known for name in names):
+        raise ValueError(f"estimators: expected some of {', '.join(known)}, got {names!r}")
+    return {name: ESTIMATORS[name] for name in names if name != "bound"}
 
 
 def checked_budgets(budgets: Sequence[int]) -> Budgets:
@@ -70,6 +82,8 @@ def checked_budgets(budgets: Sequence[int]) -> Budgets:
     Raises:
         ValueError: they are not increasing whole numbers from 1 to `MAX_POINTS`.
     """
+    if isinstance(budgets, str) or not np.iterable(budgets):
+        raise ValueError(f"budgets: expected increasing numbers of draws, got {budgets!r}")
     checked = [check_count("budgets", total, low=1, high=MAX_POINTS) for total in budgets]
     if not checked or sorted(set(checked)) != checked:
         raise ValueError(f"budgets: expected increasing numbers of draws, got {list(budgets)!r}")

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint
 
+from amci_core._checks import check_count, check_seed
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -47,15 +49,17 @@ class Variable:
                 axis is not D.
         """
         try:
+            if value is None or isinstance(value, str):
+                raise TypeError
             tensor = torch.as_tensor(
-                value if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64),
+                value.detach() if isinstance(value, Tensor) else np.asarray(value, np.float64),
                 dtype=torch.float64,
             )
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.name}: expected {self._allowed()}, got {value!r}") from error
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
-        if tensor.ndim == 0 or tensor.shape[-1] != self.dim:
+        if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
             raise ValueError(
                 f"{self.name}: expected {self._allowed()}, got shape {tuple(tensor.shape)}"
             )
@@ -253,11 +257,10 @@ class Problem(ABC):
         """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); theta is None without one.
 
         Raises:
-            ValueError: n is not a positive whole number.
+            ValueError: n is not a positive whole number, or the seed is negative.
         """
-        if not isinstance(n, int) or n < 1 or n > 10**7:
-            raise ValueError(f"n: expected a whole number from 1 to 1e7, got {n!r}")
-        y, theta = self.sample_cases(n, torch.Generator().manual_seed(seed))
+        check_count("n", n, low=1, high=10**7)
+        y, theta = self.sample_cases(n, torch.Generator().manual_seed(check_seed(seed)))
         return (
             y.double().numpy(),
             None if theta is None else theta.double().numpy(),

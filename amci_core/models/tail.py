@@ -79,7 +79,7 @@ class GaussianTail(Problem):
         return (x > theta).all(-1).to(x.dtype)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, 1, generator=generator, device=generator.device)
+        return torch.randn(n, 1, dtype=torch.float32, generator=generator, device=generator.device)
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         noise = torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
@@ -87,7 +87,9 @@ class GaussianTail(Problem):
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
         assert self.theta is not None
-        return self.theta.high * torch.rand(n, 1, generator=generator, device=generator.device)
+        return self.theta.high * torch.rand(
+            n, 1, dtype=torch.float32, generator=generator, device=generator.device
+        )
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return greater_than(theta)
@@ -97,7 +99,7 @@ class GaussianTail(Problem):
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         # q'(theta, x) = p(theta) HalfNormal(x; theta, 1); p(theta) cancels and f is 1.
         theta = self.sample_theta(n, generator)
-        excess = torch.randn(n, 1, generator=generator, device=generator.device).abs()
+        excess = self.sample_prior(n, generator).abs()
         x = strictly_above(theta + excess, theta)
         log_half_normal = HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square().sum(-1)
         return x, theta, self.log_prior(x) - log_half_normal
