@@ -46,8 +46,8 @@ class Estimate:
     Arguments:
         value: The estimate, (*), in units of f.
         standard_error: By the delta method from pooled moments, (*), in units of f. NaN where the
-            draws are too few to tell; infinite where a proposal misses part of a term it is used
-            for.
+            draws are too few to tell; infinite where another proposal's draws show that one misses
+            part of a term it is used for.
         terms: E1_plus, E1_minus (where f takes both signs) and E2.
         diagnostics: Per term: effective sample size, largest weight share, share of draws with f
             != 0.

@@ -1,0 +1,109 @@
+r"""`amci estimate`: one estimate of mu(y, theta), beside the truth."""
+
+from __future__ import annotations
+
+__all__ = ["estimate"]
+
+from typing import Annotated, Any
+
+import typer
+
+import amci_core as amci
+from amci_core.cli.options import (
+    Format,
+    FormatOption,
+    ProblemName,
+    SeedOption,
+    VariantOption,
+    load,
+    split,
+)
+from amci_core.cli.output import number, print_json, print_table
+
+
+def estimate(
+    problem: ProblemName,
+    y: Annotated[str, typer.Option(help="Observation: a number, or numbers with commas.")],
+    theta: Annotated[
+        str | None, typer.Option(help="Parameters of f, likewise, where the problem has any.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws from each proposal.")] = 64,
+    estimator: Annotated[
+        str, typer.Option(help="amci, snis-q2, snis-q1, snis-qm or snis-qm-stratified.")
+    ] = "amci",
+    variant: VariantOption = "spline",
+    seed: SeedOption = 0,
+    form: FormatOption = Format.table,
+) -> None:
+    """Estimate mu(y, theta), with its standard error and diagnostics."""
+    y_values = split("y", y, float)
+    theta_values = None if theta is None else split("theta", theta, float)
+    chosen, proposals = load(problem, variant)
+    found = amci.estimate(
+        chosen, proposals, y_values, theta_values, draws=draws, estimator=estimator, seed=seed
+    )
+    result: dict[str, Any] = {
+        "problem": problem,
+        "variant": variant,
+        "estimator": estimator,
+        "y": y_values,
+        "theta": theta_values,
+        "draws": draws,
+        "draws_total": found.draws,
+        "seed": seed,
+        "value": found.value,
+        "standard_error": found.standard_error,
+        "interval_95": found.interval(0.95),
+        "truth": chosen.truth(y_values, theta_values),
+        "terms": {
+            name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
+            for name, term in found.terms.items()
+        },
+        "diagnostics": {
+            name: {
+                "effective_draws": term.effective_draws,
+                "largest_share": term.largest_share,
+                "nonzero_share": term.nonzero_share,
+                "draws": term.draws,
+            }
+            for name, term in found.diagnostics.items()
+        },
+    }
+    if form is Format.json:
+        print_json(result)
+    else:
+        _print(result)
+
+
+def _print(result: dict[str, Any]) -> None:
+    given = ", ".join(
+        f"{name} = {', '.join(number(v) for v in result[name])}"
+        for name in ("y", "theta")
+        if result[name] is not None
+    )
+    lower, upper = result["interval_95"]
+    print_table(
+        f"{result['problem']}, {given}: {result['estimator']} with {result['variant']} proposals",
+        ("quantity", "value"),
+        [
+            ("estimate", number(result["value"], 8)),
+            ("standard error", number(result["standard_error"])),
+            ("95 % interval", f"{number(lower, 8)} to {number(upper, 8)}"),
+            ("truth", number(result["truth"], 8)),
+            ("draws in all", str(result["draws_total"])),
+        ],
+    )
+    print_table(
+        "Terms",
+        ("term", "value", "effective draws", "largest share", "nonzero share"),
+        [
+            (
+                name,
+                number(result["terms"][name]["value"]),
+                f"{number(term['effective_draws'])} of {term['draws']}",
+                number(term["largest_share"]),
+                number(term["nonzero_share"]),
+            )
+            for name, term in result["diagnostics"].items()
+        ],
+    )

@@ -1,0 +1,86 @@
+r"""`amci evaluate`: errors over cases drawn from p(y) p(theta)."""
+
+from __future__ import annotations
+
+__all__ = ["evaluate"]
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import amci_core as amci
+from amci_core.cli.options import (
+    Format,
+    FormatOption,
+    ProblemName,
+    SeedOption,
+    VariantOption,
+    load,
+    split,
+)
+from amci_core.cli.output import number, print_json, print_table
+
+if TYPE_CHECKING:
+    from amci_core.evaluation import Evaluation
+
+
+def evaluate(
+    problem: ProblemName,
+    variant: VariantOption = "spline",
+    pairs: Annotated[int, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta).")] = 100,
+    runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
+    budgets: Annotated[
+        str, typer.Option(help="Total draws of an estimator, increasing, with commas.")
+    ] = "2,10,100,1000",
+    estimators: Annotated[
+        str, typer.Option(help="Names for `amci estimate`, and bound, with commas.")
+    ] = "amci,snis-q2,snis-qm,snis-q1,bound",
+    seed: SeedOption = 0,
+    form: FormatOption = Format.table,
+) -> None:
+    """Measure the relative error of estimators over many cases."""
+    totals = split("budgets", budgets, int)
+    names = split("estimators", estimators, str)
+    chosen, proposals = load(problem, variant)
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    screen = Console(stderr=True)
+    columns = ("cases", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+    with bar:
+        task = bar.add_task("cases", total=None)
+        found = amci.evaluate(
+            chosen,
+            proposals,
+            pairs=pairs,
+            runs=runs,
+            budgets=totals,
+            estimators=names,
+            seed=seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if form is Format.json:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+
+
+def _print(found: Evaluation) -> None:
+    title = (
+        f"{found.problem} with {found.variant} proposals: relative mean squared error over "
+        f"{found.runs} runs, median over {found.pairs} cases (quartiles)"
+    )
+    rows = []
+    for name, errors in found.estimators.items():
+        quartiles = zip(
+            errors["remse_median"], errors["remse_q25"], errors["remse_q75"], strict=True
+        )
+        cells = [
+            f"{number(median, 2)} ({number(q25, 2)}, {number(q75, 2)})"
+            for median, q25, q75 in quartiles
+        ]
+        rows.append((name, *cells))
+    print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
+    typer.echo(f"{found.seconds:.1f} s, {found.draws_per_second:.3g} draws per second")
