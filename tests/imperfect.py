@@ -1,0 +1,45 @@
+"""Proposals that are deliberately not the best ones, so that estimates have errors to look at."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from amci_core.flows import ConditionalDensity, Proposal, Proposals
+
+
+class NormalDensity(ConditionalDensity):
+    def __init__(self, mean: Tensor, scale: float) -> None:
+        super().__init__(mean.shape[:-1])
+        self.mean, self.scale = mean, scale
+
+    def draw(self, n, generator=None):
+        noise = torch.randn(*self.batch_shape, n, 1, dtype=self.mean.dtype, generator=generator)
+        x = self.mean[..., None, :] + self.scale * noise
+        return x, self.log_prob(x)
+
+    def log_prob(self, x):
+        z = (x - self.mean[..., None, :]).squeeze(-1) / self.scale
+        return -0.5 * z.square() - math.log(self.scale * math.sqrt(2 * math.pi))
+
+
+class Normal(Proposal):
+    """A normal whose mean is a function of y and theta."""
+
+    def __init__(self, mean: Callable[[Tensor, Tensor], Tensor], scale: float) -> None:
+        self.mean, self.scale = mean, scale
+
+    def __call__(self, y, theta):
+        return NormalDensity(self.mean(y, theta), self.scale)
+
+
+def imperfect(problem: str = "tail-1d") -> Proposals:
+    """For one-dimensional tails: wider than the targets, off centre, and q1 also below theta."""
+    return Proposals(
+        problem=problem,
+        variant="imperfect",
+        q1_plus=Normal(lambda y, theta: torch.maximum(y / 2, theta) + 0.2, scale=0.8),
+        q1_minus=None,
+        q2=Normal(lambda y, theta: y / 2 + 0.2 + 0 * theta, scale=0.9),
+    )

@@ -1,0 +1,188 @@
+"""The one-dimensional tail problem: its truth, its densities and the arguments that it refuses."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+import amci_core as amci
+
+PROBLEM = amci.problem("tail-1d")
+CORNERS = [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0), (8.0, 0.0), (0.0, 0.0)]
+
+
+def tensor(value: float) -> torch.Tensor:
+    return torch.tensor([value], dtype=torch.float64)
+
+
+def exact_mu(y: float, theta: float) -> mpmath.mpf:
+    # mu = 1 - Phi(a) with a = sqrt(2) (theta - y / 2), and 1 - Phi(a) = erfc(a / sqrt(2)) / 2.
+    with mpmath.workdps(50):
+        return mpmath.erfc(mpmath.mpf(theta) - mpmath.mpf(y) / 2) / 2
+
+
+def test_truth_is_right_to_twelve_digits():
+    y = np.linspace(-8, 8, 33)[:, None, None]
+    theta = np.linspace(0, 5, 21)[:, None]
+    expected = np.vectorize(lambda a, b: float(exact_mu(a, b)))(y[..., 0], theta[..., 0])
+    np.testing.assert_allclose(PROBLEM.truth(y, theta), expected, rtol=1e-12)
+    expected_log = np.vectorize(lambda a, b: float(mpmath.log(exact_mu(a, b))))
+    log_mu = expected_log(y[..., 0], theta[..., 0])
+    np.testing.assert_allclose(PROBLEM.log_truth(y, theta), log_mu, rtol=1e-12)
+
+
+def test_truth_at_the_papers_large_mismatch():
+    assert PROBLEM.truth(1.0, 3.0) == pytest.approx(2.03476e-4, rel=1e-5)
+
+
+@pytest.mark.parametrize(("y", "theta"), CORNERS)
+def test_joint_and_f_integrate_to_the_terms(y, theta):
+    def joint(x):
+        return float(PROBLEM.log_joint(torch.tensor([[x]], dtype=torch.float64), tensor(y)).exp())
+
+    peak = max(theta, y / 2)
+    E1, _ = integrate.quad(joint, theta, peak + 8, points=[peak], epsabs=0, epsrel=1e-10)
+    E2, _ = integrate.quad(joint, y / 2 - 8, y / 2 + 8, points=[y / 2], epsabs=0, epsrel=1e-10)
+    assert pytest.approx(stats.norm.pdf(y, scale=np.sqrt(2)), rel=1e-9) == E2
+    assert pytest.approx(float(PROBLEM.truth(y, theta)), rel=1e-9) == E1 / E2
+
+
+def test_f_is_the_indicator_of_the_open_half_line():
+    x = torch.tensor([[2.0], [3.0], [3.1]])
+    f_plus, f_minus = PROBLEM.f_parts(x, torch.tensor([3.0]))
+    assert f_plus.tolist() == [0, 0, 1]
+    assert f_minus is None
+    f_plus, f_minus = PROBLEM.f_parts(x, torch.tensor([3.0]), shift=0.25)
+    assert f_minus is not None
+    assert (f_plus - f_minus).tolist() == [-0.25, -0.25, 0.75]
+    assert (f_plus * f_minus == 0).all()
+
+
+@pytest.mark.parametrize(("y", "theta"), CORNERS)
+def test_expected_deviation_is_that_of_an_indicator(y, theta):
+    mu = exact_mu(y, theta)
+    expected = float(mu * abs(1 - mu) + (1 - mu) * abs(0 - mu))
+    assert float(PROBLEM.expected_deviation(y, theta)) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (-4.0, 5.0)])
+def test_mismatch_is_the_divergence_between_the_optimal_proposals(y, theta):
+    posterior = stats.norm(y / 2, np.sqrt(0.5))
+
+    def integrand(x):
+        log_g = posterior.logpdf(x) - posterior.logsf(theta)
+        return np.exp(log_g) * (log_g - posterior.logpdf(x))
+
+    divergence, _ = integrate.quad(integrand, theta, max(theta, y / 2) + 8, epsabs=1e-12)
+    assert float(PROBLEM.mismatch(y, theta)) == pytest.approx(divergence, rel=1e-8)
+
+
+@pytest.mark.parametrize("y", [-3.0, 0.0, 1.0, 4.0])
+@pytest.mark.parametrize("theta", [2.5, 3.0, 5.0])
+def test_the_mismatch_control_comes_back_to_theta(y, theta):
+    level = float(PROBLEM.mismatch(y, theta))
+    assert PROBLEM.at_mismatch(y, level) == pytest.approx(theta, abs=1e-10)
+
+
+def test_the_mismatch_control_stays_within_the_range_of_theta():
+    assert PROBLEM.at_mismatch(0.0, 0.0) == 0.0
+    assert PROBLEM.at_mismatch(0.0, 1e4) == 5.0
+    for level in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match=r"level: expected .* got"):
+            PROBLEM.at_mismatch(0.0, level)
+    with pytest.raises(ValueError, match=r"^y: expected"):
+        PROBLEM.at_mismatch(9.0, 1.0)
+
+
+def test_cases_come_from_the_model():
+    n = 20_000
+    y, theta = PROBLEM.cases(n, seed=0)
+    assert theta is not None
+    assert y.shape == theta.shape == (n, 1)
+    # Kolmogorov's distance exceeds 2 / sqrt(n) with probability 7e-4.
+    assert stats.kstest(y[:, 0], stats.norm(0, np.sqrt(2)).cdf).statistic < 2 / np.sqrt(n)
+    assert stats.kstest(theta[:, 0], stats.uniform(0, 5).cdf).statistic < 2 / np.sqrt(n)
+    assert abs(np.corrcoef(y[:, 0], theta[:, 0])[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_cases_depend_on_the_seed_alone():
+    first = PROBLEM.cases(5, seed=3)
+    torch.set_default_dtype(torch.float64)
+    try:
+        second = PROBLEM.cases(5, seed=3)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    np.testing.assert_equal(first, second)
+    assert (PROBLEM.cases(5, seed=4)[0] != first[0]).all()
+
+
+def test_training_draws_carry_the_weight_of_f_times_the_prior():
+    x, theta, log_r = PROBLEM.sample_training(200_000, torch.Generator().manual_seed(0))
+    assert theta is not None
+    assert (x > theta).all()
+    r = log_r.double().exp().numpy()
+    # int p(theta) p(x) 1[x > theta] = E[min(max(x, 0), 5)] / 5, to 1e-7 phi(0) / 5.
+    expected = stats.norm.pdf(0) / 5
+    assert abs(r.mean() - expected) < 4 * r.std() / np.sqrt(len(r)) + 1e-7
+
+
+@pytest.mark.parametrize(("y", "theta"), CORNERS)
+def test_reference_draws_reach_f(y, theta):
+    generator = torch.Generator().manual_seed(1)
+    n = 100_000
+    x, log_q = PROBLEM.sample_reference(tensor(y), tensor(theta), n, generator)
+    assert x.shape == (n, 1)
+    assert (x > theta).all()
+    np.testing.assert_array_equal(log_q, PROBLEM.log_reference(x, tensor(y), tensor(theta)))
+    w = (PROBLEM.log_joint(x, tensor(y)) - log_q).exp().numpy()
+    E1 = float(PROBLEM.truth(y, theta)) * stats.norm.pdf(y, scale=np.sqrt(2))
+    assert abs(w.mean() - E1) < 4 * w.std() / np.sqrt(n)
+    outside = torch.tensor([[theta], [theta - 1]], dtype=torch.float64)
+    assert (PROBLEM.log_reference(outside, tensor(y), tensor(theta)) == -torch.inf).all()
+
+
+def test_batches_broadcast():
+    y = np.zeros((4, 1, 1))
+    assert PROBLEM.truth(y, np.ones((3, 1))).shape == (4, 3)
+    assert PROBLEM.truth(0.0, 1.0).shape == ()
+    assert PROBLEM.truth(torch.zeros(2, 1), 1.0).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("y", "theta", "message"),
+    [
+        (8.1, 1.0, r"y: expected .* within \[-8, 8\], got 8.1"),
+        (1.0, -0.1, r"theta: expected .* within \[0, 5\], got -0.1"),
+        (float("nan"), 1.0, r"y: expected .* got nan"),
+        (1.0, float("inf"), r"theta: expected .* got inf"),
+        ([1.0, 2.0], 1.0, r"y: expected .* got shape \(2,\)"),
+        (np.zeros((0, 1)), 1.0, r"y: expected .* got shape \(0, 1\)"),
+        (np.zeros((2, 1)), np.ones((3, 1)), r"y and theta: .* \(2,\) and \(3,\) do not broadcast"),
+        (1.0, None, r"theta: expected .* got None"),
+        (None, 1.0, r"y: expected .* got None"),
+        ("one", 1.0, r"y: expected .* got 'one'"),
+        ([[1.0], [1.0, 2.0]], 1.0, r"y: expected .* got \[\[1.0\]"),
+    ],
+)
+def test_bad_arguments_are_named(y, theta, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        PROBLEM.truth(y, theta)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, 10**12, True])
+def test_a_bad_number_of_cases_is_named(n):
+    with pytest.raises(ValueError, match=r"^n: expected a whole number"):
+        PROBLEM.cases(n, seed=0)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None, 2**63])
+def test_a_bad_seed_of_cases_is_named(seed):
+    with pytest.raises(ValueError, match=r"^seed: expected a whole number"):
+        PROBLEM.cases(3, seed=seed)
+
+
+def test_an_unknown_problem_is_named():
+    assert "tail-1d" in amci.problems()
+    with pytest.raises(ValueError, match=r"^problem: expected one of .*tail-1d.* got 'tail-2d'"):
+        amci.problem("tail-2d")
