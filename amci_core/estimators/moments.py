@@ -29,8 +29,8 @@ class Moments:
             square, (*).
         mean: Pooled estimates of E1_plus, E1_minus, E2, (*, 3).
         covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with j first; NaN
-            for a proposal that is not there or cannot be judged, infinite where q_j misses a
-            term's mass.
+            for a proposal that is not there or cannot be judged; the variance of a term whose mass
+            q_j misses is infinite.
         counts: Number of draws of each proposal, (3,).
     """
 
@@ -96,7 +96,7 @@ def variance(table: Array, moments: Moments, value: Array) -> Array:
 
 
 def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
-    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses mass."""
+    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses a term."""
     reached = r > 0
     w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
     tw = terms * w[..., None, :]
@@ -108,5 +108,4 @@ def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
     covariance = np.einsum("...n,...tn,...sn->...ts", share, centred, centred)
     covariance /= correction[..., None, None]
     missed = np.logical_or.reduce((terms > 0) & ~reached[..., None, :], axis=-1)
-    unbounded = missed[..., :, None] | missed[..., None, :]
-    return np.where(unbounded, np.inf, covariance)
+    return np.where(missed[..., None] & np.eye(3, dtype=bool), np.inf, covariance)

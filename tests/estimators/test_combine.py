@@ -1,0 +1,128 @@
+"""From draws and a table to estimates, on a model whose integrals are sums."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from discrete import signed
+
+from amci_core.estimators import ESTIMATORS, Draws, combine, estimator, pooled_moments, variance
+from amci_core.estimators.tables import amci, snis_q1, snis_q2
+
+MODEL = signed()
+REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
+TABLES = {"amci": amci(), "snis-q1": snis_q1(), "snis-q2": snis_q2(), "reuse": REUSE}
+
+
+def shifted(draws: Draws, nats: float) -> Draws:
+    """The same draws under a joint density multiplied by exp(nats)."""
+    a, b, c = (p and replace(p, log_joint=p.log_joint + nats) for p in draws.points)
+    return Draws((a, b, c))
+
+
+def plain(table, draws):
+    """E_t = sum_j v[j, t] mean_j(t w) and their ratio, by plain sums."""
+    terms = np.zeros((draws.of(0).log_joint.shape[0], 3))
+    for j in range(3):
+        points = draws.of(j)
+        w = np.exp(draws.log_weight(j))
+        factors = (points.f_plus, points.f_minus, np.ones_like(w))
+        for t in range(3):
+            terms[:, t] += table[j, t] * (factors[t] * w).mean(axis=-1)
+    return terms, (terms[:, 0] - terms[:, 1]) / terms[:, 2]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_log_space_gives_what_plain_sums_give(name):
+    draws = MODEL.draws((7, 5, 9), runs=50, seed=0)
+    found = combine(TABLES[name], draws, np.array([[7, 5, 9]]))
+    terms, value = plain(TABLES[name], draws)
+    np.testing.assert_allclose(
+        found.sign[:, 0] * np.exp(found.log_terms[:, 0]), terms, rtol=1e-12, atol=1e-15
+    )
+    np.testing.assert_allclose(found.value[:, 0], value, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("nats", [-5000.0, 5000.0])
+def test_terms_that_underflow_or_overflow_keep_their_ratio(nats):
+    draws = MODEL.draws((7, 5, 9), runs=20, seed=1)
+    counts = np.array([[2, 3, 4], [7, 5, 9]])
+    near = combine(REUSE, draws, counts)
+    far = combine(REUSE, shifted(draws, nats), counts)
+    # A logarithm of 5000 nats is known to 5000 times the rounding error, some 1e-12.
+    np.testing.assert_allclose(far.value, near.value, rtol=1e-10, atol=1e-11)
+    found = near.log_terms > -np.inf
+    np.testing.assert_allclose(far.log_terms[found], near.log_terms[found] + nats, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_running_estimates_are_the_one_shot_estimates(name):
+    draws = MODEL.draws((60, 50, 70), runs=4, seed=2)
+    counts = np.array([[1, 1, 1], [1, 1, 2], [5, 4, 6], [60, 50, 70]])
+    running = combine(TABLES[name], draws, counts)
+    for b in range(len(counts)):
+        alone = combine(TABLES[name], draws, counts[b : b + 1])
+        np.testing.assert_allclose(running.value[:, b], alone.value[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(running.log_terms[:, b], alone.log_terms[:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*TABLES, "snis-qm", "snis-qm-stratified"])
+@pytest.mark.parametrize("total", [3, 7])
+def test_every_term_is_unbiased(name, total):
+    chosen = estimator(TABLES.get(name, name))
+    runs = 40_000
+    counts = chosen.reserve([total], (0, 1, 2))
+    draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=3)
+    found = chosen.prepare(draws, [total], np.random.default_rng(4)).combine()
+    terms = found.sign[:, 0] * np.exp(found.log_terms[:, 0])
+    error = terms.mean(axis=0) - MODEL.terms
+    assert (abs(error) < 4 * terms.std(axis=0) / np.sqrt(runs)).all()
+
+
+@pytest.mark.parametrize("name", [*TABLES, "snis-qm", "snis-qm-stratified"])
+def test_every_estimator_is_consistent(name):
+    chosen = estimator(TABLES.get(name, name))
+    total = 300_000
+    counts = chosen.reserve([total], (0, 1, 2))
+    draws = MODEL.draws(tuple(counts.tolist()), runs=1, seed=5)
+    prepared = chosen.prepare(draws, [total], np.random.default_rng(6))
+    value = prepared.combine().value[:, 0]
+    standard_error = np.sqrt(variance(prepared.table, pooled_moments(prepared.draws), value))
+    assert 0 < standard_error.item() < 0.02 * abs(MODEL.mu)
+    assert abs(value.item() - MODEL.mu) < 4 * standard_error.item()
+
+
+def test_no_weight_at_all_gives_no_value():
+    draws = shifted(MODEL.draws((2, 2, 2), runs=1, seed=0), -np.inf)
+    found = combine(amci(), draws, np.array([[2, 2, 2]]))
+    assert np.isnan(found.value).all()
+    assert (found.log_terms == -np.inf).all()
+
+
+def test_a_table_that_needs_absent_draws_is_refused():
+    draws = MODEL.draws((2, 0, 2), runs=1, seed=0)
+    with pytest.raises(ValueError, match="no draws from q1_minus"):
+        combine(amci(), draws, np.array([[2, 0, 2]]))
+    # E1_minus may be left out where f >= 0; a share of another term may not.
+    assert estimator("amci").used((0, 2)) == (0, 2)
+    half = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0, 0.5]])
+    with pytest.raises(ValueError, match=r"^estimator: .* q1_minus"):
+        estimator(half).used((0, 2))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("present", [(0, 2), (0, 1, 2)])
+def test_an_estimator_spends_its_whole_budget(name, present):
+    chosen = estimator(name)
+    totals = [3, 10, 100]
+    reserve = chosen.reserve(totals, present)
+    draws = MODEL.draws(tuple(reserve.tolist()), runs=1, seed=0)
+    counts = chosen.prepare(draws, totals, np.random.default_rng(0)).counts
+    np.testing.assert_array_equal(counts.sum(axis=1), totals)
+
+
+def test_a_budget_below_one_draw_of_each_proposal_is_refused():
+    with pytest.raises(ValueError, match=r"^budgets: expected at least 2 draws, .* got 1"):
+        estimator("amci").reserve([1, 10], (0, 2))
+    with pytest.raises(ValueError, match=r"^budgets: expected at least 1 draw, got 0"):
+        estimator("snis-qm").reserve([0, 10], (0, 2))

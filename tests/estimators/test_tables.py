@@ -1,0 +1,78 @@
+"""Tables of coefficients and the paper's optimum for sample reuse."""
+
+import numpy as np
+import pytest
+
+from amci_core.estimators import Moments, estimator
+from amci_core.estimators.tables import amci, needed, paper_optimum, reuse, snis_q1, snis_q2
+
+
+def test_reuse_contains_the_estimators_of_the_paper():
+    no_minus = np.array([1, 0, 1])
+    np.testing.assert_array_equal(reuse(alpha=1, beta=0), amci() * no_minus)
+    np.testing.assert_array_equal(reuse(alpha=0, beta=0), snis_q2() * no_minus)
+    np.testing.assert_array_equal(reuse(alpha=1, beta=1), snis_q1() * no_minus)
+
+
+def test_columns_of_every_reuse_table_sum_to_one():
+    for alpha, beta in [(0.3, -0.4), (1.7, 0.5), (-1, 2)]:
+        np.testing.assert_allclose(reuse(alpha=alpha, beta=beta).sum(axis=0), [1, 0, 1])
+
+
+def test_a_table_names_the_proposals_that_it_needs():
+    assert needed(amci()) == (0, 1, 2)
+    assert needed(snis_q1()) == (0,)
+    assert needed(reuse(alpha=0.5, beta=0.0)) == (0, 2)
+    assert needed(reuse(alpha=0, beta=0)) == (2,)
+
+
+def moments(variances_q1: tuple[float, float], variances_q2: tuple[float, float], *, n, m):
+    covariance = np.full((3, 3, 3), np.nan)
+    covariance[0] = np.diag([variances_q1[0], 0, variances_q1[1]])
+    covariance[2] = np.diag([variances_q2[0], 0, variances_q2[1]])
+    return Moments(np.zeros(()), np.ones(3), covariance, np.array([n, 0, m]))
+
+
+def test_the_papers_optimum_is_its_formula():
+    # alpha* = N / (M Var_q1[f w] / Var_q2[f w] + N); beta* with w in place of f w.
+    alpha, beta = paper_optimum(moments((2.0, 3.0), (5.0, 0.5), n=40, m=10))
+    assert alpha == pytest.approx(40 / (10 * 2.0 / 5.0 + 40))
+    assert beta == pytest.approx(40 / (10 * 3.0 / 0.5 + 40))
+
+
+def test_the_papers_optimum_minimises_the_variance_of_each_term():
+    n, m, var_1, var_2 = 30, 70, 0.8, 0.3
+    alpha, _ = paper_optimum(moments((var_1, 1.0), (var_2, 1.0), n=n, m=m))
+    grid = np.linspace(-1, 2, 3001)
+    variance = grid**2 * var_1 / n + (1 - grid) ** 2 * var_2 / m
+    assert alpha == pytest.approx(grid[variance.argmin()], abs=1e-3)
+
+
+def test_the_papers_optimum_with_exact_or_blind_proposals():
+    alpha, beta = paper_optimum(moments((0.0, np.inf), (4.0, 0.0), n=64, m=64))
+    assert (alpha, beta) == (1, 0)
+    alpha, beta = paper_optimum(moments((1.0, 0.0), (np.inf, 0.0), n=64, m=64))
+    assert (alpha, beta) == (1, 0.5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None])
+def test_shares_that_are_no_numbers_are_named(value):
+    with pytest.raises(ValueError, match=r"^alpha: expected a finite number, got"):
+        reuse(alpha=value, beta=0)
+    with pytest.raises(ValueError, match=r"^beta: expected a finite number, got"):
+        reuse(alpha=0, beta=value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.ones((3, 2)), r"table: expected .* shape \(3, 3\), .* got shape \(3, 2\)"),
+        (np.full((3, 3), np.nan), r"table: expected finite coefficients"),
+        (np.ones((3, 3)), r"table: expected columns that sum to one, got sums \[3.0"),
+        ("snis-q3", r"estimator: expected a table or one of amci, .* got 'snis-q3'"),
+        (None, r"table: expected finite coefficients"),
+    ],
+)
+def test_what_is_no_estimator_is_named(table, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        estimator(table)
