@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core._checks import check_count
+from amci_core._checks import check_count, check_seed
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import Sampler
@@ -150,6 +150,9 @@ def stream_error_curves(
     log_truth = problem.log_truth(y, theta)
     mu_squared = np.exp(2 * log_truth)[..., None]
     bound = snis_bound(problem.expected_deviation(y, theta), checked)
+    if not chosen:
+        check_seed(seed)
+        return iter([ErrorCurves(checked, {"bound": _bound_curve(bound, mu_squared)}, runs, runs)])
     chunks = run_chunks(sampler, chosen, log_truth, budgets=checked, runs=runs, seed=seed)
 
     def stream() -> Iterator[ErrorCurves]:
@@ -167,8 +170,6 @@ def stream_error_curves(
             }
             yield ErrorCurves(checked, curves, so_far, runs)
 
-    if not chosen:
-        return iter([ErrorCurves(checked, {"bound": _bound_curve(bound, mu_squared)}, runs, runs)])
     return stream()
 
 

@@ -1,0 +1,111 @@
+"""Errors over many cases: what `amci evaluate` prints."""
+
+import numpy as np
+import pytest
+from imperfect import imperfect
+
+import amci_core as amci
+
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+BUDGETS = (2, 10, 100)
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    return amci.evaluate(PROBLEM, ORACLE, pairs=40, runs=20, budgets=BUDGETS, seed=3)
+
+
+def test_the_bound_is_its_closed_form_over_the_cases(oracle):
+    mu = PROBLEM.truth(*PROBLEM.cases(40, seed=3))[:, None]
+    expected = 4 * (1 - mu) ** 2 / np.array(BUDGETS)
+    bound = oracle.estimators["bound"]
+    quantiles = {"q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
+    for name, level in quantiles.items():
+        np.testing.assert_allclose(
+            bound[f"remse_{name}"], np.quantile(expected, level, axis=0), rtol=1e-9
+        )
+    np.testing.assert_allclose(bound["mse_median"], np.median(expected * mu**2, axis=0), rtol=1e-9)
+
+
+def test_exact_proposals_beat_the_bound_in_every_case(oracle):
+    assert max(oracle.estimators["amci"]["remse_max"]) < 1e-24
+    assert oracle.below_bound["amci"] == [1.0, 1.0, 1.0]
+
+
+def test_snis_behaves_as_the_paper_says(oracle):
+    # With q2 most cases see nothing of the tail (error 1); with q1 alone mu comes out as 1.
+    assert oracle.estimators["snis-q2"]["remse_median"][-1] == pytest.approx(1, abs=0.5)
+    assert oracle.estimators["snis-q1"]["remse_q25"][-1] > 1
+    ratio = (
+        oracle.estimators["snis-qm"]["remse_median"][-1]
+        / oracle.estimators["bound"]["remse_median"][-1]
+    )
+    assert 0.7 < ratio < 1.5
+
+
+def test_the_arguments_and_costs_are_recorded(oracle):
+    assert oracle.problem == "tail-1d"
+    assert oracle.variant == "oracle"
+    assert oracle.budgets == list(BUDGETS)
+    assert (oracle.pairs, oracle.runs, oracle.seed) == (40, 20, 3)
+    # The mixture wants 100 draws of each of two proposals in every run.
+    drawn = oracle.draws_per_second * oracle.seconds
+    assert drawn == pytest.approx(40 * 20 * 200)
+
+
+def test_a_case_is_the_mean_over_its_runs():
+    # One case and one run: all quantiles are the one squared error.
+    found = amci.evaluate(
+        PROBLEM, imperfect(), pairs=1, runs=1, budgets=[50], estimators=["amci"], seed=5
+    )
+    errors = found.estimators["amci"]
+    assert len({errors[f"remse_{q}"][0] for q in ("q25", "median", "q75", "max")}) == 1
+    mu = float(PROBLEM.truth(*PROBLEM.cases(1, seed=5))[0])
+    assert errors["mse_median"][0] == pytest.approx(errors["remse_median"][0] * mu**2)
+
+
+def test_progress_counts_the_cases():
+    seen = []
+    amci.evaluate(
+        PROBLEM,
+        imperfect(),
+        pairs=3,
+        runs=2,
+        budgets=[2],
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_same_seed_gives_the_same_errors():
+    first, again, other = (
+        amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5, seed=s) for s in (1, 1, 2)
+    )
+    assert first.estimators == again.estimators
+    assert first.estimators["amci"] != other.estimators["amci"]
+
+
+def test_adding_an_estimator_keeps_the_cases():
+    few = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5, estimators=["bound"])
+    many = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5)
+    assert few.estimators["bound"] == many.estimators["bound"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"pairs": 0}, r"pairs: expected a whole number from 1 .* got 0"),
+        ({"pairs": 10**12}, r"pairs: expected a whole number"),
+        ({"runs": 0}, r"runs: expected a whole number"),
+        ({"seed": -1}, r"seed: expected a whole number .* got -1"),
+        ({"budgets": [5, 2]}, r"budgets: expected increasing"),
+        ({"budgets": [1, 2]}, r"budgets: expected at least 2 draws"),
+        ({"estimators": ["amci", ""]}, r"estimators: expected some of amci"),
+        ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d"),
+    ],
+)
+def test_bad_arguments_are_named(changed, message):
+    arguments = {"problem": PROBLEM, "proposals": imperfect(), "pairs": 2, "runs": 2} | changed
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.evaluate(**arguments)

@@ -1,0 +1,159 @@
+"""Error curves: against closed forms, as they stream, and the arguments that are refused."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from imperfect import imperfect
+
+import amci_core as amci
+from amci_core.estimators import ESTIMATORS
+
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+IMPERFECT = imperfect()
+
+
+def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, budgets=(1000,), runs=2000, seed=0):
+    curves = amci.error_curves(
+        PROBLEM, proposals, y, theta, budgets=budgets, runs=runs, estimators=[name], seed=seed
+    )
+    return curves[name]
+
+
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0)])
+def test_the_bound_is_its_closed_form(y, theta):
+    budgets = [2, 10, 100, 1000]
+    bound = curve("bound", y=y, theta=theta, budgets=budgets)
+    mu = PROBLEM.truth(y, theta)
+    np.testing.assert_allclose(bound.remse, 4 * (1 - mu) ** 2 / np.array(budgets), rtol=1e-9)
+    np.testing.assert_allclose(bound.mse, bound.remse * mu**2, rtol=1e-9)
+    assert (bound.remse_error == 0).all()
+    assert (bound.remse_quartiles == bound.remse).all()
+
+
+def test_exact_proposals_leave_amci_no_error():
+    y, theta = PROBLEM.cases(20, seed=1)
+    found = curve("amci", y=y, theta=theta, proposals=ORACLE, budgets=[2, 3, 100], runs=20)
+    assert found.remse.max() < 1e-24
+
+
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (1.0, 1.5), (3.0, 0.1)])
+def test_the_mixture_of_exact_proposals_sits_on_the_bound(y, theta):
+    # E[(w (f - mu))^2] under (q1 + q2) / 2 is 4 mu^2 (1 - mu) / (1 + mu): the bound as mu -> 0.
+    # The bias adds terms of relative order 1 / T with constants of order ten.
+    mu = PROBLEM.truth(y, theta)
+    expected = 4 * (1 - mu) / (1 + mu) / 1000
+    found = curve("snis-qm", y=y, theta=theta, proposals=ORACLE)
+    assert abs(found.remse[0] - expected) < 4 * found.remse_error[0] + 0.02 * expected
+    assert expected >= 4 * (1 - mu) ** 2 / 1000
+
+
+def test_snis_with_the_posterior_sees_nothing_of_a_far_tail():
+    # No draw lies above theta in 98 % of runs of 100 draws: the estimate is 0, the error 1.
+    found = curve("snis-q2", y=1.0, theta=3.0, proposals=ORACLE, budgets=[10, 100], runs=500)
+    np.testing.assert_array_equal(found.remse_median, 1)
+    np.testing.assert_array_equal(found.remse_quartiles, 1)
+
+
+def test_snis_with_the_tails_proposal_answers_one():
+    mu = PROBLEM.truth(1.0, 3.0)
+    found = curve("snis-q1", y=1.0, theta=3.0, proposals=ORACLE, budgets=[2, 50], runs=20)
+    np.testing.assert_allclose(found.remse, (1 / mu - 1) ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_errors_are_those_of_estimates_with_as_many_draws(name):
+    per_proposal = 1000 if name in ("snis-q1", "snis-q2") else 500
+    n = 2000
+    found = amci.estimate(
+        PROBLEM, IMPERFECT, np.ones((n, 1)), 1.5, draws=per_proposal, estimator=name, seed=9
+    )
+    errors = np.square(found.value / PROBLEM.truth(1.0, 1.5) - 1)
+    curves = curve(name)
+    tolerance = 4 * np.hypot(curves.remse_error[0], errors.std() / np.sqrt(n))
+    assert abs(curves.remse[0] - errors.mean()) < tolerance
+
+
+def test_errors_fall_like_one_over_the_draws():
+    found = curve("amci", budgets=[500, 5000], runs=2000)
+    ratio = found.remse[0] / found.remse[1]
+    relative = np.hypot(*(found.remse_error / found.remse))
+    assert abs(ratio - 10) < 4 * 10 * relative + 0.2
+
+
+def test_the_monte_carlo_error_is_the_spread_over_seeds():
+    repeats = 60
+    found = [curve("amci", budgets=[100], runs=300, seed=seed) for seed in range(repeats)]
+    spread = np.std([c.remse[0] for c in found])
+    stated = np.sqrt(np.mean([c.remse_error[0] ** 2 for c in found]))
+    assert abs(spread / stated - 1) < 4 / np.sqrt(2 * repeats)
+
+
+def test_quartiles_are_in_order_and_scale_with_mu():
+    found = curve("snis-qm", y=[[1.0], [0.0]], theta=[[1.0], [2.0]], budgets=[2, 10, 100])
+    low, median, high = found.remse_quartiles
+    assert found.remse.shape == (2, 3)
+    assert (low < median).all()
+    assert (median < high).all()
+    mu = PROBLEM.truth([[1.0], [0.0]], [[1.0], [2.0]])[:, None]
+    np.testing.assert_allclose(found.mse_median, median * mu**2, rtol=1e-12)
+    np.testing.assert_allclose(found.mse_error, found.remse_error * mu**2, rtol=1e-12)
+    np.testing.assert_allclose(found.mse_quartiles, found.remse_quartiles * mu**2, rtol=1e-12)
+
+
+def test_a_single_run_has_no_monte_carlo_error():
+    assert np.isnan(curve("amci", runs=1).remse_error).all()
+
+
+def test_a_stream_ends_where_the_one_shot_curves_are():
+    arguments: dict[str, Any] = {"budgets": [2, 2000], "runs": 700, "seed": 3}
+    stream = list(amci.stream_error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments))
+    final = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments)
+    runs = [item.runs for item in stream]
+    assert len(runs) > 2
+    assert all(before < after for before, after in itertools.pairwise(runs))
+    assert runs[-1] == final.runs == final.runs_wanted == 700
+    for name in ("amci", "snis-q2", "snis-qm", "snis-q1", "bound"):
+        np.testing.assert_array_equal(stream[-1][name].remse, final[name].remse)
+        np.testing.assert_array_equal(
+            stream[-1][name].remse_quartiles, final[name].remse_quartiles
+        )
+
+
+def test_the_same_seed_gives_the_same_curves():
+    first, again, other = (curve("snis-qm", runs=50, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first.remse, again.remse)
+    assert (first.remse != other.remse).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": 9.0}, r"y: expected"),
+        ({"theta": float("nan")}, r"theta: expected .* got nan"),
+        ({"budgets": []}, r"budgets: expected increasing numbers of draws, got \[\]"),
+        ({"budgets": [10, 10]}, r"budgets: expected increasing .* got \[10, 10\]"),
+        ({"budgets": [10, 2]}, r"budgets: expected increasing"),
+        ({"budgets": [0, 2]}, r"budgets: expected a whole number .* got 0"),
+        ({"budgets": [2, 10**12]}, r"budgets: expected a whole number .* got 1000000000000"),
+        ({"budgets": 100}, r"budgets: expected increasing numbers of draws, got 100"),
+        ({"budgets": "100"}, r"budgets: expected increasing numbers of draws, got '100'"),
+        ({"budgets": [1, 10]}, r"budgets: expected at least 2 draws, .* got 1"),
+        ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, .* together: expected"),
+        ({"runs": 0}, r"runs: expected a whole number .* got 0"),
+        ({"runs": 10**12}, r"runs: expected a whole number"),
+        ({"seed": -3}, r"seed: expected a whole number .* got -3"),
+        ({"seed": -3, "estimators": ["bound"]}, r"seed: expected a whole number .* got -3"),
+        ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci, .*bound, got"),
+        ({"estimators": "amci"}, r"estimators: expected some of .* got 'amci'"),
+        ({"estimators": []}, r"estimators: expected some of .* got \[\]"),
+        ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d, got"),
+    ],
+)
+def test_bad_arguments_are_named_at_the_call(changed, message):
+    arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
+    # The stream is not even started.
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.stream_error_curves(**arguments)

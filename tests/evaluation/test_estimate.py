@@ -1,0 +1,175 @@
+"""Estimates of mu(y, theta): Theorem 1, their uncertainty, and the arguments that are refused."""
+
+import numpy as np
+import pytest
+import torch
+from imperfect import imperfect
+
+import amci_core as amci
+from amci_core.estimators import ESTIMATORS
+from amci_core.estimators.tables import reuse
+
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+IMPERFECT = imperfect()
+
+
+def estimates(n, *, y=1.0, theta=1.5, draws=200, estimator="amci", seed=0):
+    """n independent estimates at the same (y, theta), as one batch."""
+    batch = np.full((n, 1), y)
+    return amci.estimate(
+        PROBLEM, IMPERFECT, batch, theta, draws=draws, estimator=estimator, seed=seed
+    )
+
+
+def numpy_key():
+    return np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
+
+
+def test_theorem_1_one_draw_of_each_exact_proposal_gives_mu():
+    y = np.linspace(-8, 8, 65)[:, None, None]
+    theta = np.linspace(0, 5, 51)[:, None]
+    for seed in range(3):
+        found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=1, seed=seed)
+        assert found.draws == 2
+        # Log densities of some 150 nats are known to 150 times the rounding error.
+        np.testing.assert_allclose(found.value, PROBLEM.truth(y, theta), rtol=1e-12)
+        log_E2 = -np.square(y[..., 0]) / 4 - np.log(4 * np.pi) / 2
+        log_terms = np.broadcast_to(log_E2, found.value.shape)
+        np.testing.assert_allclose(found.terms["E2"].log_value, log_terms, atol=1e-12)
+
+
+def test_exact_proposals_leave_no_error():
+    y, theta = PROBLEM.cases(50, seed=0)
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=64)
+    assert (found.standard_error <= 1e-12 * found.value).all()
+    for term in found.diagnostics.values():
+        np.testing.assert_allclose(term.effective_draws, 64)
+        assert (term.nonzero_share == 1).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 1.5), (-2.0, 0.5), (3.0, 0.1)])
+def test_estimates_converge_to_mu(estimator, y, theta):
+    found = estimates(1, y=y, theta=theta, draws=400_000, estimator=estimator)
+    error = abs(found.value - PROBLEM.truth(y, theta))
+    assert (found.standard_error < 0.03 * PROBLEM.truth(y, theta)).all()
+    assert (error < 4 * found.standard_error).all()
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, "reuse"])
+def test_standard_errors_are_the_spread_of_estimates(estimator):
+    table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
+    n, draws = 4000, 1000
+    found = estimates(n, draws=draws, estimator=table, seed=1)
+    predicted = np.sqrt(np.mean(found.standard_error**2))
+    # Stratifying makes the true spread smaller than that of independent draws.
+    low = 0.6 if "stratified" in estimator else 1 - 4 / np.sqrt(2 * n) - 0.02
+    assert low < found.value.std() / predicted < 1 + 4 / np.sqrt(2 * n) + 0.02
+    bias = found.value.mean() - PROBLEM.truth(1.0, 1.5)
+    assert abs(bias) < 4 * found.value.std() / np.sqrt(n) + found.value.std() / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_cover_as_often_as_they_say(level):
+    n = 4000
+    found = estimates(n, theta=2.5, draws=500, seed=2)
+    lower, upper = found.interval(level)
+    assert (lower > 0).all()
+    covered = ((lower < PROBLEM.truth(1.0, 2.5)) & (PROBLEM.truth(1.0, 2.5) < upper)).mean()
+    assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / n) + 0.005
+
+
+def test_intervals_widen_with_their_level():
+    found = estimates(1)
+    inner, outer = found.interval(0.5), found.interval(0.99)
+    assert outer[0] < inner[0] < found.value < inner[1] < outer[1]
+    for level in (0, 1, -0.5, float("nan"), "0.95"):
+        with pytest.raises(ValueError, match=r"^level: expected a number between 0 and 1, got"):
+            found.interval(level)
+
+
+def test_an_interval_around_a_negative_estimate_contains_it():
+    found = estimates(2000, theta=3.0, draws=10, estimator=reuse(alpha=2.5, beta=0.0))
+    lower, upper = found.interval()
+    negative = found.value < 0
+    assert negative.any()
+    assert (lower[negative] <= found.value[negative]).all()
+    assert (found.value[negative] <= upper[negative]).all()
+
+
+def test_without_a_draw_in_the_tail_there_is_no_standard_error():
+    found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=64, estimator="snis-q2")
+    assert found.value == 0
+    assert np.isnan(found.standard_error)
+    assert np.isnan(found.interval()).all()
+    assert found.diagnostics["E1_plus"].nonzero_share == 0
+    assert found.diagnostics["E2"].effective_draws == pytest.approx(64)
+
+
+def test_sharing_with_a_proposal_that_misses_the_posterior_has_no_finite_error():
+    # The oracle's q1 never goes below theta, so its draws cannot serve E2.
+    found = amci.estimate(PROBLEM, ORACLE, 1.0, 1.5, estimator=reuse(alpha=0.9, beta=0.3))
+    assert found.standard_error == np.inf
+
+
+def test_named_estimators_are_their_tables():
+    by_name = amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.5, estimator="amci", seed=5)
+    by_table = amci.estimate(
+        PROBLEM, IMPERFECT, 1.0, 1.5, estimator=reuse(alpha=1, beta=0), seed=5
+    )
+    assert by_name.value == by_table.value
+    E1, E2 = (by_name.terms[name].value for name in ("E1_plus", "E2"))
+    np.testing.assert_allclose(by_name.value, E1 / E2, rtol=1e-12)
+    assert "E1_minus" not in by_name.terms
+
+
+@pytest.mark.parametrize(("estimator", "total"), [("amci", 20), ("snis-q2", 10), ("snis-qm", 20)])
+def test_draws_count_from_each_proposal(estimator, total):
+    assert estimates(1, draws=10, estimator=estimator).draws == total
+
+
+def test_values_have_the_batch_shape():
+    y, theta = np.zeros((4, 1, 1)), np.ones((3, 1))
+    found = amci.estimate(PROBLEM, IMPERFECT, y, theta, draws=8)
+    assert found.value.shape == found.standard_error.shape == (4, 3)
+    assert found.interval()[0].shape == (4, 3)
+    assert found.diagnostics["E2"].effective_draws.shape == (4, 3)
+    assert amci.estimate(PROBLEM, IMPERFECT, 0.0, 1.0).value.shape == ()
+
+
+def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
+    torch_state, numpy_state = torch.random.get_rng_state(), numpy_key()
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    for estimator in ESTIMATORS:
+        first, again = (estimates(3, estimator=estimator, seed=7).value for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+        assert (first != estimates(3, estimator=estimator, seed=8).value).all()
+    assert torch.equal(torch.random.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(numpy_key(), numpy_state)
+    assert torch.get_default_dtype() is dtype
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": 9.0}, r"y: expected .* within \[-8, 8\], got 9"),
+        ({"y": float("nan")}, r"y: expected .* got nan"),
+        ({"y": [0.0, 1.0]}, r"y: expected .* got shape \(2,\)"),
+        ({"theta": None}, r"theta: expected .* got None"),
+        ({"theta": -1.0}, r"theta: expected .* within \[0, 5\], got -1"),
+        ({"draws": 0}, r"draws: expected a whole number from 1 to 2e\+07, got 0"),
+        ({"draws": 10**12}, r"draws: expected a whole number .* got 1000000000000"),
+        ({"draws": 64.0}, r"draws: expected a whole number .* got 64.0"),
+        ({"y": np.zeros((1000, 1)), "draws": 10**6}, r"draws, .* together: .* got 2000000000"),
+        ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
+        ({"seed": None}, r"seed: expected a whole number .* got None"),
+        ({"estimator": "bound"}, r"estimator: expected a table or one of amci, .* got 'bound'"),
+        ({"proposals": imperfect("tail-5d")}, r"proposals: expected ones for tail-1d, got .*5d"),
+    ],
+)
+def test_bad_arguments_are_named(changed, message):
+    arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.estimate(**arguments)
