@@ -25,6 +25,7 @@ __all__ = [
     "problems",
     "reuse_errors",
     "stream_error_curves",
+    "stream_reuse_errors",
 ]
 
 from importlib import import_module
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         evaluate,
         reuse_errors,
         stream_error_curves,
+        stream_reuse_errors,
     )
     from amci_core.models import problem, problems
     from amci_core.pretrained import load_proposals, load_snapshots
@@ -53,6 +55,7 @@ _HOMES = {
     "problems": "models",
     "reuse_errors": "evaluation",
     "stream_error_curves": "evaluation",
+    "stream_reuse_errors": "evaluation",
 }
 _MODULES = ("diagnostics", "estimators", "evaluation", "flows", "models", "pretrained", "training")
 

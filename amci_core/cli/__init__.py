@@ -56,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (ValueError, FileNotFoundError) as error:
         _refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:
         typer.echo("amci: interrupted", err=True)
-        sys.exit(INTERRUPTED)
     sys.exit(code or 0)
 
 

@@ -13,9 +13,10 @@ __all__ = [
     "evaluate",
     "reuse_errors",
     "stream_error_curves",
+    "stream_reuse_errors",
 ]
 
 from amci_core.evaluation.cases import Evaluation, evaluate
 from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves, stream_error_curves
 from amci_core.evaluation.estimate import Estimate, estimate
-from amci_core.evaluation.reuse import ReuseErrors, reuse_errors
+from amci_core.evaluation.reuse import ReuseErrors, reuse_errors, stream_reuse_errors

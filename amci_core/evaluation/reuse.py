@@ -1,22 +1,31 @@
-r"""What sharing samples between q1 and q2 costs or gains: errors over a grid of (alpha, beta)."""
+r"""What sharing samples between q1 and q2 costs or gains: errors over (alpha, beta).
+
+The numerator alpha a1 + (1 - alpha) b1 depends on alpha alone, the denominator
+beta a2 + (1 - beta) b2 on beta alone, and both are linear. So a run is four numbers, the means of
+f w and w over each proposal's draws, and a whole map of errors is three matrix products.
+"""
 
 from __future__ import annotations
 
-__all__ = ["ReuseErrors", "reuse_errors"]
+__all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from amci_core.estimators import pooled_moments, tables
-from amci_core.estimators.combine import apply, running_log_means
+from amci_core.estimators import Draws, Moments, pooled_moments, tables
+from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
 from amci_core.evaluation.runs import split_runs
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+
+CHUNK_POINTS = 50_000
+Q1, Q2 = 0, 2
 
 
 @dataclass(frozen=True)
@@ -26,28 +35,69 @@ class ReuseErrors:
     Arguments:
         alphas: Shares of E1 from q1's draws, (A,).
         betas: Shares of E2 from q1's draws, (B,).
-        remse: Mean over runs of (estimate / mu - 1)^2, (A, B).
-        quartiles: 25 %, median, 75 % over runs, (3, A, B).
+        means: For every run the means of (f w, w) over q1's draws, then over q2's, in units whose
+            ratio is mu: a1, a2, b1, b2 of the paper's appendix, (R, 2, 2).
         alpha_star: The paper's optimum for alpha, from pooled moments of all draws.
         beta_star: The paper's optimum for beta.
         draws: Draws from each proposal in each run.
-        runs: Independent runs.
+        runs_wanted: Runs asked for.
     """
 
     alphas: Array
     betas: Array
-    remse: Array
-    quartiles: Array
+    means: Array
     alpha_star: float
     beta_star: float
     draws: int
-    runs: int
+    runs_wanted: int
+
+    @property
+    def runs(self) -> int:
+        """Independent runs so far."""
+        return len(self.means)
+
+    @cached_property
+    def remse(self) -> Array:
+        """Mean over runs of (estimate / mu - 1)^2, (A, B)."""
+        # With numerator 1 + u and denominator 1 + v the error is ((u - v) / (1 + v))^2; written
+        # out in u and v, no digits are lost where both are tiny.
+        u = self._mixed(self.alphas, term=0) - 1
+        denominator = self._mixed(self.betas, term=1)
+        # Over an exact zero the estimate has no value, and counts as 0 like everywhere else.
+        none = denominator == 0
+        inverse = np.divide(1, denominator, out=np.zeros_like(denominator), where=~none)
+        first, second = inverse**2, (denominator - 1) * inverse**2
+        total = u**2 @ first.T - 2 * (u @ second.T) + ((denominator - 1) ** 2 * first).sum(axis=-1)
+        return np.maximum(total + none.sum(axis=-1), 0.0) / self.runs
+
+    @cached_property
+    def quartiles(self) -> Array:
+        """25 %, median, 75 % over runs of the relative squared error, (3, A, B)."""
+        return np.stack([self.quartiles_along(self.alphas, beta=b) for b in self.betas], axis=-1)
+
+    def quartiles_along(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
+        """25 %, median, 75 % over runs along alphas (A,) at one beta: (3, A)."""
+        return np.quantile(self.errors(alphas, beta=beta), (0.25, 0.5, 0.75), axis=-1)
+
+    def errors(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
+        """The relative squared error of every run along alphas (A,) at one beta: (A, R)."""
+        numerator = self._mixed(np.asarray(alphas, dtype=np.float64), term=0)
+        denominator = self._mixed(np.array([beta]), term=1)
+        none = denominator == 0
+        relative = np.divide(
+            numerator - denominator, denominator, out=-np.ones_like(numerator), where=~none
+        )
+        return np.square(relative)
 
     @property
     def best(self) -> tuple[float, float]:
         """The grid's (alpha, beta) with the least mean error."""
-        a, b = np.unravel_index(np.nanargmin(self.remse), self.remse.shape)
+        a, b = np.unravel_index(np.argmin(self.remse), self.remse.shape)
         return float(self.alphas[a]), float(self.betas[b])
+
+    def _mixed(self, shares: Array, *, term: int) -> Array:
+        from_q1, from_q2 = self.means[:, 0, term], self.means[:, 1, term]
+        return shares[:, None] * from_q1 + (1 - shares)[:, None] * from_q2
 
 
 def reuse_errors(
@@ -78,6 +128,37 @@ def reuse_errors(
     Raises:
         ValueError: an argument is out of range, or the problem has a signed f or no q2.
     """
+    *_, last = stream_reuse_errors(
+        problem,
+        proposals,
+        y,
+        theta,
+        alphas=alphas,
+        betas=betas,
+        draws=draws,
+        runs=runs,
+        seed=seed,
+    )
+    return last
+
+
+def stream_reuse_errors(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any = None,
+    *,
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    draws: int = 64,
+    runs: int = 1000,
+    seed: int = 0,
+) -> Iterator[ReuseErrors]:
+    """The same errors as they come: over the runs so far, after each of many small batches.
+
+    A caller can stop between any two; the last item equals `reuse_errors`. Arguments are checked
+    at the call, not at the first item.
+    """
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
         raise ValueError(f"y: expected a single pair, got batch shape {tuple(y.shape[:-1])}")
@@ -86,28 +167,68 @@ def reuse_errors(
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
     check_count("draws times runs", draws * runs, low=1, high=MAX_POINTS)
-    grid = np.array([[tables.reuse(alpha=a, beta=b)[[0, 2]] for b in betas] for a in alphas])
+    shares = [_finite("alphas", alphas), _finite("betas", betas)]
+    sampler = Sampler(problem, proposals, y, theta)
+    log_truth = float(problem.log_truth(y, theta))
     for_points, _ = generators(seed)
     counts = np.array([draws, 0, draws])
-    drawn = Sampler(problem, proposals, y, theta).draw(counts * runs, for_points)
-    split = split_runs(drawn, runs)
-    log_means = np.stack(
+    largest = max(1, CHUNK_POINTS // (2 * draws))
+
+    def stream() -> Iterator[ReuseErrors]:
+        means: list[Array] = []
+        moments: list[Moments] = []
+        log_E2 = 0.0
+        done = 0
+        while done < runs:
+            size = min(largest, runs - done, max(4, 2 * done))
+            drawn = sampler.draw(counts * size, for_points)
+            log_means = _log_means(split_runs(drawn, size), draws)
+            if not means:
+                log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(size))
+            means.append(np.exp(log_means - [log_truth + log_E2, log_E2]))
+            moments.append(pooled_moments(drawn))
+            done += size
+            alpha_star, beta_star = tables.paper_optimum(_mean_moments(moments))
+            yield ReuseErrors(
+                *shares,
+                means=np.concatenate(means),
+                alpha_star=float(alpha_star),
+                beta_star=float(beta_star),
+                draws=draws,
+                runs_wanted=runs,
+            )
+
+    return stream()
+
+
+def _log_means(draws: Draws, n: int) -> Array:
+    """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
+    return np.stack(
         [
-            running_log_means(split.of(j), split.log_weight(j), counts[[j]])[..., 0, :]
-            for j in (0, 2)
+            running_log_means(draws.of(j), draws.log_weight(j), np.array([n]))[:, 0, [0, 2]]
+            for j in (Q1, Q2)
         ],
-        axis=-2,
+        axis=1,
     )
-    value = apply(grid[:, :, None], log_means).value
-    errors = np.square(np.nan_to_num(value) / problem.truth(y, theta) - 1)
-    alpha_star, beta_star = tables.paper_optimum(pooled_moments(drawn))
-    return ReuseErrors(
-        alphas=np.asarray(alphas, dtype=np.float64),
-        betas=np.asarray(betas, dtype=np.float64),
-        remse=errors.mean(axis=-1),
-        quartiles=np.quantile(errors, (0.25, 0.5, 0.75), axis=-1),
-        alpha_star=float(alpha_star),
-        beta_star=float(beta_star),
-        draws=draws,
-        runs=runs,
+
+
+def _mean_moments(moments: list[Moments]) -> Moments:
+    """Moments of batches, averaged by their numbers of draws, in the units of the first."""
+    share = np.array([m.counts.sum() for m in moments])
+    share = share / share.sum()
+    scale = np.exp([float(m.log_scale - moments[0].log_scale) for m in moments])
+    return Moments(
+        log_scale=moments[0].log_scale,
+        mean=np.sum([s * c * m.mean for s, c, m in zip(share, scale, moments, strict=True)], 0),
+        covariance=np.sum(
+            [s * c**2 * m.covariance for s, c, m in zip(share, scale, moments, strict=True)], 0
+        ),
+        counts=np.sum([m.counts for m in moments], axis=0),
     )
+
+
+def _finite(name: str, values: Sequence[float]) -> Array:
+    checked = np.asarray(values, dtype=np.float64)
+    if checked.ndim != 1 or not len(checked) or not np.isfinite(checked).all():
+        raise ValueError(f"{name}: expected finite numbers in one row, got {values!r}")
+    return checked

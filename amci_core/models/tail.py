@@ -39,12 +39,15 @@ class GaussianTail(Problem):
         name: The problem's registered name.
         title: Its name for people.
         theta_high: u, the largest threshold.
+        presets: Points (y, theta) worth looking at.
     """
 
     nonnegative = True
     posterior_scale = math.sqrt(0.5)
 
-    def __init__(self, *, name: str, title: str, theta_high: float) -> None:
+    def __init__(
+        self, *, name: str, title: str, theta_high: float, presets: tuple[Preset, ...] = ()
+    ) -> None:
         self.name = name
         self.title = title
         self.description = (
@@ -66,7 +69,7 @@ class GaussianTail(Problem):
             "the threshold above which f is 1",
             shown=(0.0, theta_high),
         )
-        self.presets = ()
+        self.presets = presets
 
     def log_prior(self, x: Tensor) -> Tensor:
         return standard_normal_log_prob(x)
@@ -154,4 +157,48 @@ class GaussianTail(Problem):
 
 def tail_1d() -> GaussianTail:
     """The paper's one-dimensional tail integral: theta uniform on [0, 5]."""
-    return GaussianTail(name="tail-1d", title="Tail integral, one dimension", theta_high=5.0)
+    return GaussianTail(
+        name="tail-1d",
+        title="Tail integral, one dimension",
+        theta_high=5.0,
+        presets=(
+            Preset(
+                name="Large mismatch",
+                y=(1.0,),
+                theta=(3.0,),
+                watch="One posterior draw in 4,900 lands above θ: SNIS with q₂ stays near "
+                "error 1 for thousands of draws, while AMCI draws where f is.",
+            ),
+            Preset(
+                name="Small mismatch",
+                y=(3.0,),
+                theta=(0.1,),
+                watch="Nearly all of the posterior lies above θ, so q₁ and q₂ look alike: "
+                "plain SNIS is good here, and AMCI has little left to gain.",
+            ),
+            Preset(
+                name="Failure: q₂ never arrives",
+                y=(-2.0,),
+                theta=(3.0,),
+                watch="Above θ lies one part in 130 million of the posterior: SNIS with q₂ "
+                "answers exactly 0, run after run, with nothing in its draws to warn you.",
+            ),
+            Preset(
+                name="Failure: far from training",
+                y=(-4.0,),
+                theta=(5.0,),
+                variant="paper",
+                watch="The paper's proposals never saw a y this far from θ: q₁ misses g, the "
+                "log-ratio leaves the picture, and a few heavy weights rule the estimate.",
+            ),
+            Preset(
+                name="Failure: careless sharing",
+                y=(1.0,),
+                theta=(3.0,),
+                alpha=0.5,
+                beta=0.5,
+                watch="Half of E₂ now comes from q₁, which never sees the bulk of the "
+                "posterior: E₂ comes out at half its size and the estimate at twice the truth.",
+            ),
+        ),
+    )
