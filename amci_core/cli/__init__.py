@@ -17,6 +17,7 @@ from amci_core import __version__
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
 from amci_core.cli.problems import problems
+from amci_core.cli.train import train
 
 # What typer raises for a wrong command line; it exports only this subclass of it in all versions.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -39,7 +40,7 @@ def _amci(
         typer.echo(context.get_help())
 
 
-for _command in (problems, estimate, evaluate):
+for _command in (problems, estimate, evaluate, train):
     app.command()(_command)
 
 

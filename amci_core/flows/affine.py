@@ -6,7 +6,8 @@ __all__ = ["Affine", "gaussian"]
 
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, StandardGaussian
+from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.bases import StandardGaussian
 from amci_core.flows.network import Conditioner
 from amci_core.models.base import Problem
 

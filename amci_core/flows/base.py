@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["ConditionalDensity", "ConditionalLayer", "Flow", "FlowProposal", "Proposal"]
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -86,38 +85,6 @@ class ConditionalLayer(nf.flows.Flow):
         raise NotImplementedError
 
 
-class UnitUniform(nf.distributions.base.Uniform):
-    """normflows' uniform base on the unit cube, with noise from a generator of the caller's.
-
-    normflows keeps its bounds as plain float32 tensors and draws from the global generator.
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, low=0.0, high=1.0)
-
-    def noise(self, n: int, *, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        """n points uniform on (0, 1]^D, (n, D): zero, the end of a tail, is left out."""
-        return 1 - torch.rand(
-            n, *self.shape, dtype=like.dtype, device=like.device, generator=generator
-        )
-
-    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return torch.where(((z >= 0) & (z <= 1)).all(-1), 0.0, -math.inf).to(z.dtype)
-
-
-class StandardGaussian(nf.distributions.DiagGaussian):
-    """normflows' Gaussian base, fixed at N(0, I), with noise from a generator of the caller's."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, trainable=False)
-
-    def noise(self, n: int, *, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        """n standard normal points, (n, D)."""
-        return torch.randn(
-            n, *self.shape, dtype=like.dtype, device=like.device, generator=generator
-        )
-
-
 class Flow(nf.ConditionalNormalizingFlow):
     """A conditional flow that hands each of its layers a slice of the context.
 
@@ -186,6 +153,17 @@ class FlowDensity(ConditionalDensity):
             y.reshape(-1, y.shape[-1]),
             None if theta is None else theta.reshape(-1, theta.shape[-1]),
         )
+
+    def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
+        """Base points as `noise`, one in each of n equal strata of every coordinate."""
+        context = self._context
+        shape = (len(context), n, self._dim)
+        order, within = torch.rand(
+            2, *shape, dtype=context.dtype, device=context.device, generator=generator
+        )
+        # (0, 1] in every stratum, so that zero, the end of a tail, is left out.
+        strata = (order.argsort(dim=1) + 1 - within) / n
+        return self._flow.q0.from_uniform(strata.reshape(-1, self._dim))
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Base points for n draws of every case, (cases * n, D)."""

@@ -13,20 +13,23 @@ import math
 from typing import NamedTuple
 
 import torch
-from normflows.utils.splines import (
-    DEFAULT_MIN_BIN_HEIGHT,
-    DEFAULT_MIN_BIN_WIDTH,
-    DEFAULT_MIN_DERIVATIVE,
-)
 from torch import Tensor
 from torch.nn.functional import pad, softmax, softplus
 
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, UnitUniform
+from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.bases import UnitUniform
 from amci_core.flows.network import Conditioner
 from amci_core.models.base import Problem, strictly_above
 
+# Smallest width, height and derivative of a bin. normflows' 1e-3 leaves the last thousandth of the
+# mass to one bin, which costs as much relative variance; with 1e-5 training becomes unstable.
+SMALLEST = 1e-4
+# The logarithm of the half-line's scale is limited to CENTRE +- SPREAD, which spans 0.07 to 2.2:
+# without a limit the spline can undo an ever larger scale with ever narrower bins.
+LOG_SCALE_CENTRE = -0.9
+LOG_SCALE_SPREAD = 1.7
 # softplus(IDENTITY) + the smallest derivative = 1: with zero widths and heights, the identity.
-IDENTITY = math.log(math.expm1(1 - DEFAULT_MIN_DERIVATIVE))
+IDENTITY = math.log(math.expm1(1 - SMALLEST))
 
 
 class Bins(NamedTuple):
@@ -38,6 +41,22 @@ class Bins(NamedTuple):
     slope: Tensor
     derivative: Tensor
     next_derivative: Tensor
+
+    def denominator(self, t: Tensor) -> Tensor:
+        """The rational function's denominator at t in [0, 1]; a sum of positive parts."""
+        between = t * (1 - t)
+        ends = self.derivative + self.next_derivative
+        return self.slope * (1 - 2 * between) + ends * between
+
+    def log_derivative(self, t: Tensor) -> Tensor:
+        """Logarithm of the spline's derivative at t in [0, 1]; again from positive parts."""
+        rest = 1 - t
+        numerator = (
+            self.derivative * rest.square()
+            + 2 * self.slope * t * rest
+            + self.next_derivative * t.square()
+        )
+        return 2 * (self.slope / self.denominator(t)).log() + numerator.log()
 
 
 class RationalQuadratic(ConditionalLayer):
@@ -63,13 +82,13 @@ class RationalQuadratic(ConditionalLayer):
             [self.bins, self.bins, self.bins + 1], dim=-1
         )
         return (
-            self._edges(widths, DEFAULT_MIN_BIN_WIDTH),
-            self._edges(heights, DEFAULT_MIN_BIN_HEIGHT),
-            DEFAULT_MIN_DERIVATIVE + softplus(derivatives + IDENTITY),
+            self._edges(widths),
+            self._edges(heights),
+            SMALLEST + softplus(derivatives + IDENTITY),
         )
 
-    def _edges(self, unnormalized: Tensor, smallest: float) -> Tensor:
-        sizes = smallest + (1 - smallest * self.bins) * softmax(unnormalized, dim=-1)
+    def _edges(self, unnormalized: Tensor) -> Tensor:
+        sizes = SMALLEST + (1 - SMALLEST * self.bins) * softmax(unnormalized, dim=-1)
         inner = sizes.cumsum(-1)[:, :-1]
         return pad(pad(inner, (1, 0), value=0.0), (0, 1), value=1.0)
 
@@ -89,21 +108,13 @@ class RationalQuadratic(ConditionalLayer):
         )
         return Bins(*(field.gather(-1, index) for field in fields))
 
-    @staticmethod
-    def _log_slope(bins: Bins, t: Tensor, denominator: Tensor, curvature: Tensor) -> Tensor:
-        numerator = bins.derivative + t * (2 * (bins.slope - bins.derivative) + t * curvature)
-        return 2 * (bins.slope / denominator).log() + numerator.log()
-
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         points = z.squeeze(-1)
         bins = self._look_up(points, parameters, by_height=False)
-        curvature = bins.derivative + bins.next_derivative - 2 * bins.slope
-        t = (points - bins.left) / bins.width
-        between = t * (1 - t)
-        denominator = bins.slope + curvature * between
-        rise = bins.width * bins.slope * (bins.slope * t.square() + bins.derivative * between)
-        x = bins.bottom + rise / denominator
-        return x[..., None], self._log_slope(bins, t, denominator, curvature)
+        t = ((points - bins.left) / bins.width).clamp(0, 1)
+        rise = bins.slope * t.square() + bins.derivative * t * (1 - t)
+        x = bins.bottom + bins.width * bins.slope * rise / bins.denominator(t)
+        return x[..., None], bins.log_derivative(t)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         points = x.squeeze(-1)
@@ -115,29 +126,35 @@ class RationalQuadratic(ConditionalLayer):
         a = height * (bins.slope - bins.derivative) + rise * curvature
         b = height * bins.derivative - rise * curvature
         c = -bins.slope * rise
-        t = 2 * c / (-b - (b.square() - 4 * a * c).clamp(min=0).sqrt())
-        z = bins.left + t * bins.width
-        denominator = bins.slope + curvature * t * (1 - t)
-        return z[..., None], -self._log_slope(bins, t, denominator, curvature)
+        # Rounding can push the discriminant to zero, where a square root has no gradient.
+        root = (b.square() - 4 * a * c).clamp(min=torch.finfo(x.dtype).tiny).sqrt()
+        t = (2 * c / (-b - root)).clamp(0, 1)
+        return (bins.left + t * bins.width)[..., None], -bins.log_derivative(t)
 
 
 class HalfLine(ConditionalLayer):
     """Carries (0, 1] onto x > bound: z is the survival function of a scaled exponential.
 
     The far tail lies at z = 0, where floating point numbers are densest, so that it keeps its
-    digits. Columns of context: the logarithm of the scale, and the bound of the support.
+    digits. Columns of context: the logarithm of the scale, softly limited, and the bound of the
+    support.
     """
 
     width = 2
 
+    @staticmethod
+    def _split(parameters: Tensor) -> tuple[Tensor, Tensor]:
+        free, bound = parameters[:, None, :1], parameters[:, None, 1:]
+        return LOG_SCALE_CENTRE + LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD), bound
+
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
+        log_scale, bound = self._split(parameters)
         log_z = z.log()
         x = strictly_above(bound - log_scale.exp() * log_z, bound)
         return x, (log_scale - log_z).squeeze(-1)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        log_scale, bound = parameters[:, None, :1], parameters[:, None, 1:]
+        log_scale, bound = self._split(parameters)
         inside = x > bound
         # Outside the support any point of the unit interval will do: the log density is -inf.
         excess = ((x - bound) * (-log_scale).exp()).where(inside, 1.0)

@@ -1,0 +1,103 @@
+r"""`amci train`: learn the proposals of a problem."""
+
+from __future__ import annotations
+
+__all__ = ["train"]
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amci_core.cli.options import ProblemName, SeedOption
+from amci_core.cli.output import number
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from amci_core.training import Progress
+
+FAILED = 1
+
+
+def train(
+    problem: ProblemName,
+    out: Annotated[Path, typer.Option(help="Folder to write; new, unless --resume.")],
+    variant: Annotated[str, typer.Option(help="Which recipe: spline or paper.")] = "spline",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Time of one core at the recipe's nominal speed, such as 90s, 10m or 1h; it "
+            "fixes the number of steps, so that the same seed gives the same weights. "
+            "Default: the recipe's own."
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, or another device of PyTorch.")] = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+    ] = False,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of PyTorch.")] = 1,
+) -> None:
+    """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on."""
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from amci_core import training
+
+    torch.set_num_threads(threads)
+    minutes = None if budget is None else training.parse_budget(budget)
+    screen = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=screen) as bar:
+        try:
+            training.train(
+                problem,
+                variant=variant,
+                minutes=minutes,
+                seed=seed,
+                out=out,
+                device=device,
+                resume=resume,
+                on_progress=_Display(bar),
+            )
+        except KeyboardInterrupt:
+            bar.stop()
+            typer.echo(
+                f"amci: interrupted; the best so far is in {out}, go on with --resume", err=True
+            )
+            raise typer.Exit(130) from None
+        except training.TrainingDiverged as error:
+            bar.stop()
+            typer.echo(f"amci: {error} in {out}", err=True)
+            raise typer.Exit(FAILED) from None
+    typer.echo(f"trained: {out}")
+
+
+class _Display:
+    """Shows the progress of each proposal in a bar of its own."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._tasks: dict[str, int] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        quality = progress.quality
+        figures = (
+            f"loss {number(progress.loss, 3)}  "
+            f"validation {number(quality.divergence, 3)} nats  "
+            f"relative variance {number(quality.relative_variance, 3)}"
+        )
+        if progress.proposal not in self._tasks:
+            self._tasks[progress.proposal] = self._bar.add_task(
+                progress.proposal, total=progress.steps, figures=figures
+            )
+        task = self._tasks[progress.proposal]
+        self._bar.update(task, completed=progress.step, figures=figures)  # type: ignore[arg-type]

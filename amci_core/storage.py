@@ -1,0 +1,87 @@
+r"""Tensors and JSON on disk: written beside and renamed, read with their hash checked. No
+pickle."""
+
+from __future__ import annotations
+
+__all__ = ["StoredFileError", "read_json", "read_tensors", "sha256", "write_json", "write_tensors"]
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+
+class StoredFileError(ValueError):
+    """A stored file is missing, damaged, or not what it should be; the message names it."""
+
+
+def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
+    """Writes JSON; a file that was there stays whole until the new one is."""
+    _replace(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Reads JSON.
+
+    Raises:
+        StoredFileError: the file is missing or no JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise StoredFileError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StoredFileError(f"{path}: not valid JSON ({error})") from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Writes tensors as safetensors and returns the file's SHA-256."""
+    content = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()})
+    _replace(path, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str, Tensor]:
+    """Reads safetensors.
+
+    Raises:
+        StoredFileError: the file is missing, damaged, or its hash is not the one expected.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise StoredFileError(f"{path}: no such file") from None
+    if expected_sha256 is not None and hashlib.sha256(content).hexdigest() != expected_sha256:
+        raise StoredFileError(
+            f"{path}: its SHA-256 is not the recorded {expected_sha256[:12]}...; "
+            "the file is damaged or belongs to another training"
+        )
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise

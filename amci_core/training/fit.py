@@ -1,0 +1,230 @@
+r"""Fitting one proposal: steps of Adam, the best so far by held-out quality, and a state to resume
+from."""
+
+from __future__ import annotations
+
+__all__ = ["Fit", "Progress", "TrainingDiverged", "build"]
+
+import copy
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amci_core.flows import FAMILIES, FlowProposal
+from amci_core.models import Problem
+from amci_core.training.held_out import HeldOut, Quality
+from amci_core.training.objectives import Objective, PaperObjective, RefineObjective
+from amci_core.training.recipes import TermRecipe
+from amci_core.training.targets import TARGETS
+
+OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}
+WARM_UP = 200
+# Gradients are clipped at this multiple of their usual norm, so that a rare draw in a narrow bin
+# does not undo the steps before it.
+CLIP = 3.0
+CLIP_MEMORY = 0.98
+REPORTS = 100
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss or a gradient was not finite; says at which step."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit stands.
+
+    Arguments:
+        proposal: Name of the proposal that is trained.
+        step: Steps done.
+        steps: Steps planned.
+        loss: Mean loss since the last report (NaN before the first step).
+        quality: Held-out quality now.
+        best: Held-out relative variance of the best so far.
+        seconds: Time spent on this proposal.
+    """
+
+    proposal: str
+    step: int
+    steps: int
+    loss: float
+    quality: Quality
+    best: float
+    seconds: float
+
+    @property
+    def seconds_left(self) -> float:
+        """Time that the remaining steps will take at the speed so far; NaN before the first."""
+        return self.seconds / self.step * (self.steps - self.step) if self.step else math.nan
+
+
+def build(problem: Problem, term: TermRecipe | dict[str, Any]) -> FlowProposal:
+    """An untrained proposal of the recipe's family.
+
+    Raises:
+        ValueError: there is no such family.
+    """
+    family, arguments = (
+        (term.family, term.arguments)
+        if isinstance(term, TermRecipe)
+        else (term["family"], term["arguments"])
+    )
+    if family not in FAMILIES:
+        raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    return FAMILIES[family](problem, **arguments)
+
+
+class Fit:
+    """The training of one proposal.
+
+    Arguments:
+        problem: The problem.
+        name: Which proposal, such as `q1_plus`.
+        term: Its recipe.
+        steps: Number of steps.
+        seed: Whole number; the same seed gives the same weights on the same machine.
+        device: Where to train.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        term: TermRecipe,
+        *,
+        steps: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.name, self.term, self.steps = name, term, steps
+        target = TARGETS[name](problem)
+        self.proposal = build(problem, term)
+        self.proposal.conditioner.initialize(torch.Generator().manual_seed(seed))
+        self.proposal.to(device)
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self.objective = OBJECTIVES[term.objective](target, self.generator, **term.settings)
+        self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
+        self.held_out = HeldOut(target)
+        self.step = 0
+        self.seconds = 0.0
+        self.best = copy.deepcopy(self.proposal.state_dict())
+        self.best_quality = self.held_out.quality(self.proposal)
+        self._loss_sum, self._loss_steps = 0.0, 0
+        self._usual_norm = 0.0
+
+    def run(self, *, stops: tuple[int, ...] = ()) -> Iterator[Progress]:
+        """Trains on, yielding some hundred times on the way, and at the steps in `stops`.
+
+        Raises:
+            TrainingDiverged: the loss or a gradient was not finite. The best so far is kept.
+        """
+        every = max(1, self.steps // REPORTS)
+        if self.step == 0:
+            yield self._report()
+        while self.step < self.steps:
+            started = time.perf_counter()
+            self._advance()
+            self.seconds += time.perf_counter() - started
+            if self.step % every == 0 or self.step in stops or self.step == self.steps:
+                yield self._report()
+
+    def _advance(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        loss = self.objective.loss(self.proposal)
+        self.optimizer.zero_grad()
+        loss.backward()
+        limit = CLIP * self._usual_norm if self.step else math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.proposal.parameters(), limit).item()
+        value = loss.item()
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            raise TrainingDiverged(
+                f"{self.name}: the loss was {value} and its gradient's norm {norm} "
+                f"at step {self.step + 1} of {self.steps}; the best so far is kept"
+            )
+        memory = CLIP_MEMORY if self.step else 0.0
+        self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
+        self.optimizer.step()
+        self.step += 1
+        self._loss_sum += value
+        self._loss_steps += 1
+
+    def _learning_rate(self) -> float:
+        if not self.term.annealed:
+            return self.term.learning_rate
+        warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
+        return (
+            self.term.learning_rate
+            * warm_up
+            * (1 + math.cos(math.pi * self.step / self.steps))
+            / 2
+        )
+
+    def _report(self) -> Progress:
+        quality = self.held_out.quality(self.proposal)
+        if quality.relative_variance < self.best_quality.relative_variance:
+            self.best_quality = quality
+            self.best = copy.deepcopy(self.proposal.state_dict())
+        loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan
+        self._loss_sum, self._loss_steps = 0.0, 0
+        return Progress(
+            proposal=self.name,
+            step=self.step,
+            steps=self.steps,
+            loss=loss,
+            quality=quality,
+            best=self.best_quality.relative_variance,
+            seconds=self.seconds,
+        )
+
+    def best_proposal(self) -> FlowProposal:
+        """A copy of the proposal with the best weights so far, on the CPU."""
+        best = copy.deepcopy(self.proposal)
+        best.load_state_dict(self.best)
+        return best.to("cpu")
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that the remaining steps depend on, as tensors and as plain numbers."""
+        tensors = {f"model.{k}": v for k, v in self.proposal.state_dict().items()}
+        tensors |= {f"best.{k}": v for k, v in self.best.items()}
+        tensors |= {f"objective.{k}": v for k, v in self.objective.state().items()}
+        tensors["generator"] = self.generator.get_state()
+        for i, values in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{i}.{k}": v for k, v in values.items()}
+        numbers = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "best_quality": self.best_quality.as_json(),
+            "loss_sum": self._loss_sum,
+            "loss_steps": self._loss_steps,
+            "usual_norm": self._usual_norm,
+        }
+        return tensors, numbers
+
+    def load_state(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Continues where `state` was taken."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            start = f"{prefix}."
+            return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+
+        self.proposal.load_state_dict(part("model"))
+        self.best = part("best")
+        device = self.generator.device
+        self.objective.load_state({k: v.to(device) for k, v in part("objective").items()})
+        self.generator.set_state(tensors["generator"])
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in part("optimizer").items():
+            index, field = key.split(".")
+            moments.setdefault(int(index), {})[field] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.step, self.seconds = numbers["step"], numbers["seconds"]
+        self.best_quality = Quality.from_json(numbers["best_quality"])
+        self._loss_sum, self._loss_steps = numbers["loss_sum"], numbers["loss_steps"]
+        self._usual_norm = numbers["usual_norm"]

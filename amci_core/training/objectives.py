@@ -1,0 +1,223 @@
+r"""The objectives. Each class gives the loss of the next step, and the state that a resumed
+training needs."""
+
+from __future__ import annotations
+
+__all__ = ["Objective", "PaperObjective", "RefineObjective"]
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from amci_core.flows import FlowProposal
+from amci_core.training.targets import Sample, Target
+
+State = dict[str, Tensor]
+
+
+class Objective(ABC):
+    """A stream of losses for a proposal q; `loss` is called once a step.
+
+    Arguments:
+        target: What the proposal is trained towards.
+        generator: Where all randomness comes from, on the device of the training.
+    """
+
+    def __init__(self, target: Target, generator: torch.Generator) -> None:
+        self.target = target
+        self.generator = generator
+
+    @abstractmethod
+    def loss(self, q: FlowProposal) -> Tensor:
+        """The loss of the next step, a scalar."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """What, beside the generator, the next losses depend on."""
+
+    @abstractmethod
+    def load_state(self, state: State) -> None:
+        """Continues where `state` was taken."""
+
+
+class PaperObjective(Objective):
+    r"""The paper's objective, on data sets that are drawn afresh when they are used up.
+
+    The forward KL divergence of g(x | y; theta) prop. to f p(x, y) and q, averaged over y and
+    theta, is up to a constant
+
+        J = E_{q'(theta, x) p(y | x)}[- r log q(x; y, theta)],   r = p(theta) p(x) f(x; theta) /
+        q'(theta, x).
+
+    A training and a validation set are drawn; epochs are run until the validation loss has risen
+    above its best more than `missteps` times, or `epochs` have passed; then both are drawn again.
+
+    References:
+        Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (train-prop) and
+        appendix "Mini-batching Procedure" (whose missteps count against the epoch before).
+
+    Arguments:
+        target: What the proposal is trained towards.
+        generator: Where all randomness comes from.
+        size: Draws in a training set.
+        validation_size: Draws in a validation set.
+        batch: Draws in a step.
+        epochs: Most epochs on one training set.
+        missteps: Rises of the validation loss that are forgiven.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        generator: torch.Generator,
+        *,
+        size: int,
+        validation_size: int,
+        batch: int,
+        epochs: int = 30,
+        missteps: int = 2,
+    ) -> None:
+        super().__init__(target, generator)
+        self.size, self.validation_size, self.batch = size, validation_size, batch
+        self.epochs, self.missteps = epochs, missteps
+        self._refresh()
+
+    def loss(self, q: FlowProposal) -> Tensor:
+        if self._position + self.batch > self.size:
+            self._end_epoch(q)
+        chosen = self._order[self._position : self._position + self.batch]
+        self._position += self.batch
+        train = self._train
+        theta = None if train.theta is None else train.theta[chosen]
+        return _weighted_loss(
+            q, Sample(train.y[chosen], theta, train.x[chosen], train.log_r[chosen])
+        )
+
+    def _refresh(self) -> None:
+        self._train = self.target.sample(self.size, self.generator)
+        self._validation = self.target.sample(self.validation_size, self.generator)
+        self._epoch, self._risen, self._best = 0, 0, math.inf
+        self._shuffle()
+
+    def _shuffle(self) -> None:
+        device = self.generator.device
+        self._order = torch.randperm(self.size, generator=self.generator, device=device)
+        self._position = 0
+
+    def _end_epoch(self, q: FlowProposal) -> None:
+        with torch.inference_mode():
+            validation = _weighted_loss(q, self._validation).item()
+        self._epoch += 1
+        self._risen += validation > self._best
+        self._best = min(self._best, validation)
+        if self._risen > self.missteps or self._epoch >= self.epochs:
+            self._refresh()
+        else:
+            self._shuffle()
+
+    def state(self) -> State:
+        counters = [self._epoch, self._risen, self._position, self._best]
+        state = {
+            "counters": torch.tensor(counters, dtype=torch.float64),
+            "order": self._order,
+        }
+        for name, sample in (("train", self._train), ("validation", self._validation)):
+            for field, value in sample._asdict().items():
+                if value is not None:
+                    state[f"{name}.{field}"] = value
+        return state
+
+    def load_state(self, state: State) -> None:
+        epoch, risen, position, self._best = state["counters"].tolist()
+        self._epoch, self._risen, self._position = int(epoch), int(risen), int(position)
+        self._order = state["order"]
+        self._train = _sample_of(state, "train")
+        self._validation = _sample_of(state, "validation")
+
+
+class RefineObjective(Objective):
+    r"""Forward KL on the cases that will be asked, with points from the proposal itself.
+
+    For cases (y, theta) from p(y) p(theta), K points come from m = s q + (1 - s) h, a mixture of
+    the current proposal and a broad reference. The gradient of KL(g || q) is
+
+        - E_g[grad log q] = - E_m[(g / m) grad log q],
+
+    with the K weights g / m self-normalised. Since E_q[grad log q] = 0, the same expectation with
+    q / m in the place of g / m vanishes, and subtracting it changes nothing but the noise:
+
+        loss = - sum_k (G_k - Q_k) log q(x_k),   G_k prop. to g(x_k) / m(x_k),   Q_k prop. to
+        q(x_k) / m(x_k),
+
+    G and Q held fixed. The closer q is to g the quieter the gradient; at q = g it is exactly zero.
+    Points from q are stratified.
+
+    References:
+        Bornschein, Bengio, Reweighted Wake-Sleep, 2015, for training on self-normalised weights of
+        the proposal's own draws.
+
+    Arguments:
+        target: What the proposal is trained towards.
+        generator: Where all randomness comes from.
+        cases: Pairs (y, theta) in a step.
+        from_proposal: Points of each pair that come from q.
+        from_reference: Points of each pair that come from the reference.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        generator: torch.Generator,
+        *,
+        cases: int,
+        from_proposal: int,
+        from_reference: int,
+    ) -> None:
+        super().__init__(target, generator)
+        self.cases, self.from_proposal, self.from_reference = cases, from_proposal, from_reference
+
+    def loss(self, q: FlowProposal) -> Tensor:
+        y, theta = self.target.cases(self.cases, self.generator)
+        density = q(y, theta)
+        share = self.from_proposal / (self.from_proposal + self.from_reference)
+        with torch.no_grad():
+            own, _ = density.transport(
+                density.stratified_noise(self.from_proposal, self.generator)
+            )
+            other = self.target.reference(y, theta, self.from_reference, self.generator)
+            x = torch.cat([own, other], dim=-2)
+        log_q = density.log_prob(x)
+        with torch.no_grad():
+            log_m = torch.logaddexp(
+                log_q + math.log(share),
+                self.target.log_reference(x, y, theta) + math.log1p(-share),
+            )
+            log_g = self.target.log_density(x, y, theta)
+            usable = torch.isfinite(log_q) & torch.isfinite(log_g)
+            of_g, of_q = (
+                torch.softmax((log_t - log_m).where(usable, -math.inf), -1).nan_to_num(0)
+                for log_t in (log_g, log_q)
+            )
+        return -((of_g - of_q) * log_q.where(usable, 0.0)).sum(-1).mean()
+
+    def state(self) -> State:
+        return {}
+
+    def load_state(self, state: State) -> None:
+        pass  # every step draws anew
+
+
+def _weighted_loss(q: FlowProposal, sample: Sample) -> Tensor:
+    log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
+    return -(sample.log_r.exp() * log_q).mean()
+
+
+def _sample_of(state: State, name: str) -> Sample:
+    return Sample(
+        y=state[f"{name}.y"],
+        theta=state.get(f"{name}.theta"),
+        x=state[f"{name}.x"],
+        log_r=state[f"{name}.log_r"],
+    )

@@ -1,0 +1,151 @@
+r"""How each variant of each problem's proposals is built and trained: data, no code.
+
+A budget of time is turned into steps with the recipe's nominal speed, measured on one core, and
+never with a clock: the same seed and budget give the same weights however busy the machine is.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Recipe", "TermRecipe", "recipe", "variants"]
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TermRecipe:
+    """One proposal: its family, its objective and its share of the budget.
+
+    Arguments:
+        family: Name in `amci_core.flows.FAMILIES`.
+        arguments: Arguments of the family's constructor.
+        objective: `refine` or `paper`, see `amci_core.training.objectives`.
+        settings: Arguments of the objective.
+        learning_rate: Largest learning rate of Adam.
+        annealed: Whether the rate falls to zero along a cosine after a short warm-up, or stays.
+        steps_per_minute: Nominal speed on one core.
+        share: Share of the time budget.
+    """
+
+    family: str
+    arguments: Mapping[str, Any]
+    objective: str
+    settings: Mapping[str, int]
+    learning_rate: float
+    annealed: bool
+    steps_per_minute: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The proposals of a variant, in the order in which they are trained.
+
+    Arguments:
+        terms: Proposal name to its recipe.
+        budget_minutes: Default budget, in minutes of one core.
+        film: Fractions of the training of q1_plus at which a snapshot is kept.
+        note: What there is to know, in a sentence.
+    """
+
+    terms: Mapping[str, TermRecipe]
+    budget_minutes: float
+    note: str
+    film: tuple[float, ...] = field(default=(0.0, 0.001, 0.003, 0.01, 0.05, 0.2, 1.0))
+
+    def steps(self, name: str, minutes: float) -> int:
+        """Number of steps that a budget in minutes gives to a proposal."""
+        term = self.terms[name]
+        return max(1, round(minutes * term.share * term.steps_per_minute))
+
+
+def recipe(problem: str, variant: str) -> Recipe:
+    """The recipe of that variant.
+
+    Raises:
+        ValueError: the problem has no such variant to train.
+    """
+    if variant not in variants(problem):
+        raise ValueError(
+            f"variant: expected one of {', '.join(variants(problem)) or 'none'}, got {variant!r}"
+        )
+    return _RECIPES[problem][variant]
+
+
+def variants(problem: str) -> tuple[str, ...]:
+    """Names of the variants that can be trained for a problem, the default first."""
+    return tuple(_RECIPES.get(problem, {}))
+
+
+_TAIL_1D_SPLINE = Recipe(
+    terms={
+        "q1_plus": TermRecipe(
+            family="half-line-spline",
+            arguments={"bins": 32, "hidden": [64, 64, 64], "activation": "silu"},
+            objective="refine",
+            settings={"cases": 256, "from_proposal": 12, "from_reference": 4},
+            learning_rate=3e-3,
+            annealed=True,
+            steps_per_minute=9_000,
+            share=0.95,
+        ),
+        "q2": TermRecipe(
+            family="gaussian",
+            arguments={"reads_theta": False, "hidden": [], "activation": "silu"},
+            objective="refine",
+            settings={"cases": 256, "from_proposal": 12, "from_reference": 4},
+            learning_rate=3e-2,
+            annealed=True,
+            steps_per_minute=24_000,
+            share=0.05,
+        ),
+    },
+    budget_minutes=10,
+    note="Splines on the support of f; the posterior is Gaussian, and so is its proposal.",
+)
+
+_PAPER_SETTINGS = {"size": 100_000, "validation_size": 20_000, "batch": 1_000}
+
+_TAIL_1D_PAPER = Recipe(
+    terms={
+        "q1_plus": TermRecipe(
+            family="radial",
+            arguments={
+                "reads_theta": True,
+                "layers": 10,
+                "hidden": [200, 200, 200],
+                "activation": "relu",
+                "shift": True,
+            },
+            objective="paper",
+            settings=_PAPER_SETTINGS,
+            learning_rate=1e-3,
+            annealed=False,
+            steps_per_minute=4_500,
+            share=0.85,
+        ),
+        "q2": TermRecipe(
+            family="radial",
+            arguments={
+                "reads_theta": False,
+                "layers": 2,
+                "hidden": [200, 200, 200],
+                "activation": "relu",
+                "shift": False,
+            },
+            objective="paper",
+            settings=_PAPER_SETTINGS,
+            learning_rate=1e-3,
+            annealed=False,
+            steps_per_minute=7_500,
+            share=0.15,
+        ),
+    },
+    budget_minutes=20,
+    note="The configuration that the paper's authors released, trained as the paper says.",
+)
+
+_RECIPES: Mapping[str, Mapping[str, Recipe]] = {
+    "tail-1d": {"spline": _TAIL_1D_SPLINE, "paper": _TAIL_1D_PAPER},
+}

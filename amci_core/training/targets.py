@@ -1,0 +1,101 @@
+r"""What each proposal is trained towards: f_plus p(x, y), f_minus p(x, y) or p(x, y)."""
+
+from __future__ import annotations
+
+__all__ = ["TARGETS", "JointTarget", "PlusTarget", "Target"]
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from amci_core.models import Problem
+
+
+class Sample(NamedTuple):
+    """Weighted training draws: y (n, D_y), theta (n, D_theta) or None, x (n, D), log r (n)."""
+
+    y: Tensor
+    theta: Tensor | None
+    x: Tensor
+    log_r: Tensor
+
+
+class Target(ABC):
+    """An unnormalised density t(x) p(x, y), its training draws and a reference that surely reaches
+    it.
+
+    Arguments:
+        problem: The problem whose term it is.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """n pairs y, theta from where the proposal will be evaluated, p(y) p(theta)."""
+        return self.problem.sample_cases(n, generator)
+
+    @abstractmethod
+    def sample(self, n: int, generator: torch.Generator) -> Sample:
+        """n weighted draws of (theta, x) and y: the source of the paper's objective."""
+
+    @abstractmethod
+    def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """log t(x) p(x, y) in nats at x (*, n, D); result: (*, n)."""
+
+    @abstractmethod
+    def reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> Tensor:
+        """n points of a broad density that reaches the whole target: (*, n, D)."""
+
+    @abstractmethod
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """Log density (nats) of those points at x (*, n, D); result: (*, n)."""
+
+
+class PlusTarget(Target):
+    """f_plus(x; theta) p(x, y), for q1_plus."""
+
+    def sample(self, n: int, generator: torch.Generator) -> Sample:
+        x, theta, log_r = self.problem.sample_training(n, generator)
+        return Sample(self.problem.sample_likelihood(x, generator), theta, x, log_r)
+
+    def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        f_plus, _ = self.problem.f_parts(x, theta)
+        return self.problem.log_joint(x, y) + f_plus.log()
+
+    def reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> Tensor:
+        return self.problem.sample_reference(y, theta, n, generator)[0]
+
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        return self.problem.log_reference(x, y, theta)
+
+
+class JointTarget(Target):
+    """p(x, y), for q2; its reference is the prior."""
+
+    def sample(self, n: int, generator: torch.Generator) -> Sample:
+        x = self.problem.sample_prior(n, generator)
+        y = self.problem.sample_likelihood(x, generator)
+        return Sample(y, self.problem.sample_theta(n, generator), x, torch.zeros_like(x[:, 0]))
+
+    def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        return self.problem.log_joint(x, y)
+
+    def reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> Tensor:
+        cases = math.prod(y.shape[:-1])
+        return self.problem.sample_prior(cases * n, generator).reshape(*y.shape[:-1], n, -1)
+
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        return self.problem.log_prior(x)
+
+
+TARGETS: dict[str, type[Target]] = {"q1_plus": PlusTarget, "q2": JointTarget}

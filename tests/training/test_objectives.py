@@ -1,0 +1,129 @@
+"""The losses: what they weigh, what they leave out, and when they are silent."""
+
+import pytest
+import torch
+
+from amci_core.flows import FAMILIES
+from amci_core.models import problem
+from amci_core.training.objectives import PaperObjective, RefineObjective
+from amci_core.training.targets import JointTarget, PlusTarget
+
+PROBLEM = problem("tail-1d")
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def exact_q2():
+    """The Gaussian family at the posterior N(y / 2, 1 / 2)."""
+    q2 = FAMILIES["gaussian"](PROBLEM, reads_theta=False, hidden=[], activation="relu").double()
+    conditioner, last = q2.conditioner, q2.conditioner.network[-1]
+    with torch.no_grad():
+        # mean = y / 2 = (half_width * input + centre) / 2
+        last.weight.copy_(torch.stack([conditioner.half_width / 2, torch.zeros(1)]))
+        last.bias.copy_(
+            torch.tensor(
+                [
+                    conditioner.centre.item() / 2,
+                    0.5 * torch.log(torch.tensor(0.5, dtype=torch.float64)),
+                ]
+            )
+        )
+    return q2
+
+
+def gradient(objective, q):
+    loss = objective.loss(q)
+    return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(q.parameters()))])
+
+
+def test_refining_an_exact_proposal_has_no_gradient_at_all():
+    target = JointTarget(PROBLEM)
+    objective = RefineObjective(target, generator(), cases=32, from_proposal=6, from_reference=2)
+    assert gradient(objective, exact_q2()).abs().max() < 1e-6
+
+
+def test_refining_pulls_a_shifted_mean_back():
+    q2 = exact_q2()
+    with torch.no_grad():
+        q2.conditioner.network[-1].bias[0] += 0.3
+    objective = RefineObjective(
+        JointTarget(PROBLEM), generator(), cases=256, from_proposal=12, from_reference=4
+    )
+    loss = objective.loss(q2)
+    (slope,) = torch.autograd.grad(loss, q2.conditioner.network[-1].bias)
+    # d KL / d mean = (mean - y / 2) / variance = 0.6; self-normalising 16 weights shrinks it.
+    assert 0.3 < slope[0] < 0.8
+
+
+def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
+    target = PlusTarget(PROBLEM)
+    objective = PaperObjective(target, generator(), size=64, validation_size=8, batch=64)
+    sample = target.sample(64, generator())
+    q1 = FAMILIES["radial"](
+        PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
+    )
+    log_q = q1(sample.y, sample.theta).log_prob(sample.x[:, None])[:, 0]
+    expected = -(sample.log_r.exp() * log_q).mean()
+    torch.testing.assert_close(objective.loss(q1), expected)
+
+
+def test_the_training_set_is_drawn_again_after_the_last_epoch_and_not_before():
+    objective = PaperObjective(
+        PlusTarget(PROBLEM), generator(), size=20, validation_size=10, batch=10, epochs=3
+    )
+    q1 = FAMILIES["radial"](
+        PROBLEM, reads_theta=True, layers=1, hidden=[4], activation="relu", shift=True
+    )
+    first = objective.state()["train.x"].clone()
+    for _ in range(2 * 3):  # three epochs of two batches; a constant q cannot make a misstep
+        objective.loss(q1)
+        assert torch.equal(objective.state()["train.x"], first)
+    objective.loss(q1)
+    assert not torch.equal(objective.state()["train.x"], first)
+
+
+def test_more_missteps_than_forgiven_draw_a_new_set():
+    objective = PaperObjective(
+        PlusTarget(PROBLEM), generator(), size=10, validation_size=10, batch=10, missteps=2
+    )
+    q1 = FAMILIES["radial"](
+        PROBLEM, reads_theta=True, layers=0, hidden=[4], activation="relu", shift=True
+    )
+    first = objective.state()["train.x"].clone()
+    refreshed = []
+    for _ in range(5):
+        with torch.no_grad():  # away from the data: the validation loss rises every epoch
+            q1.conditioner.network[-1].bias -= 1.0
+        objective.loss(q1)
+        refreshed.append(not torch.equal(objective.state()["train.x"], first))
+    # Epoch 1 sets the best, epochs 2 to 4 rise above it: three missteps, one more than forgiven.
+    assert refreshed == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda g: PaperObjective(
+            PlusTarget(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
+        ),
+        lambda g: RefineObjective(
+            PlusTarget(PROBLEM), g, cases=4, from_proposal=3, from_reference=1
+        ),
+    ],
+    ids=["paper", "refine"],
+)
+def test_an_objective_goes_on_where_its_state_was_taken(make):
+    q1 = FAMILIES["radial"](
+        PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
+    )
+    first = make(generator(3))
+    for _ in range(4):
+        first.loss(q1)
+    state, random_state = first.state(), first.generator.get_state()
+    expected = [first.loss(q1).item() for _ in range(6)]
+    second = make(generator(99))
+    second.load_state(state)
+    second.generator.set_state(random_state)
+    assert [second.loss(q1).item() for _ in range(6)] == expected
