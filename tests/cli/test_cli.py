@@ -1,0 +1,225 @@
+"""The command `amci`, as a user sees it: what it prints, where, and its exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+from amci_core.cli import main
+from amci_core.estimators import ESTIMATORS
+
+PROBLEM = amci.problem("tail-1d")
+ESTIMATE = "estimate tail-1d --variant oracle"
+EVALUATE = "evaluate tail-1d --variant oracle"
+COMMANDS = ("problems", "estimate", "evaluate", "train")
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs `amci` with these words; gives its exit code, stdout and stderr."""
+
+    def call(words: str):
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return call
+
+
+def strict(text: str):
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def succeeded(result) -> str:
+    code, out, err = result
+    assert code == 0, err
+    assert err == ""
+    return out
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_has_help(run, command):
+    out = succeeded(run(f"{command} --help"))
+    assert f"amci {command}".strip() in out
+    assert "[required]" in out or command in ("", "problems")
+
+
+def test_without_a_command_it_lists_them(run):
+    out = succeeded(run(""))
+    assert all(command in out for command in COMMANDS)
+
+
+def test_help_names_the_estimators(run):
+    out = " ".join(succeeded(run("estimate --help")).replace("│", "").split())
+    assert all(name in out for name in ESTIMATORS)
+
+
+def test_it_knows_its_version(run):
+    assert succeeded(run("--version")).strip() == amci.__version__
+
+
+def test_problems_are_listed(run):
+    assert "tail-1d" in succeeded(run("problems"))
+    found = strict(succeeded(run("problems --format json")))
+    assert list(found) == list(amci.problems())
+    theta = found["tail-1d"]["theta"]
+    assert (theta["low"], theta["high"], theta["dimensions"]) == (0, 5, 1)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_estimate_gives_what_python_gives(run, estimator):
+    words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 32 --seed 4 --estimator {estimator}"
+    found = strict(succeeded(run(f"{words} --format json")))
+    expected = amci.estimate(
+        PROBLEM,
+        amci.load_proposals("tail-1d", variant="oracle"),
+        1.0,
+        1.5,
+        draws=32,
+        estimator=estimator,
+        seed=4,
+    )
+    assert found["value"] == expected.value
+    assert found["standard_error"] == expected.standard_error
+    assert found["interval_95"] == [float(end) for end in expected.interval(0.95)]
+    assert found["truth"] == PROBLEM.truth(1.0, 1.5)
+    assert (found["draws"], found["draws_total"], found["seed"]) == (32, expected.draws, 4)
+    assert (found["y"], found["theta"]) == ([1.0], [1.5])
+    assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
+    assert found["estimator"] == estimator
+    for name, term in expected.terms.items():
+        assert found["terms"][name]["value"] == term.value
+        assert found["diagnostics"][name]["nonzero_share"] == (
+            expected.diagnostics[name].nonzero_share
+        )
+
+
+def test_estimate_defaults_to_a_table(run):
+    out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3"))
+    assert "0.000203476" in out
+    assert "E1_plus" in out
+
+
+def test_estimate_takes_negative_numbers(run):
+    found = strict(succeeded(run(f"{ESTIMATE} --y -2.5 --theta 3 --format json")))
+    assert found["y"] == [-2.5]
+    np.testing.assert_allclose(found["value"], PROBLEM.truth(-2.5, 3.0), rtol=1e-12)
+
+
+def test_what_is_not_finite_becomes_null(run):
+    words = f"{ESTIMATE} --y 1 --theta 3 --estimator snis-q2 --draws 8 --format json"
+    found = strict(succeeded(run(words)))
+    assert found["value"] == 0
+    assert found["standard_error"] is None
+    assert found["terms"]["E1_plus"]["log_value"] is None
+    assert "-" in succeeded(run(words.removesuffix(" --format json")))
+
+
+def test_evaluate_gives_what_python_gives(run):
+    words = "--pairs 6 --runs 5 --budgets 2,10,100 --estimators amci,snis-qm,bound --seed 7"
+    found = strict(succeeded(run(f"{EVALUATE} {words} --format json")))
+    expected = amci.evaluate(
+        PROBLEM,
+        amci.load_proposals("tail-1d", variant="oracle"),
+        pairs=6,
+        runs=5,
+        budgets=[2, 10, 100],
+        estimators=["amci", "snis-qm", "bound"],
+        seed=7,
+    )
+    assert found["estimators"] == expected.estimators
+    assert list(found["estimators"]) == ["amci", "snis-qm", "bound"]
+    for errors in found["estimators"].values():
+        lists = ("remse_median", "remse_q25", "remse_q75", "mse_median")
+        assert all(len(errors[name]) == 3 for name in lists)
+    assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
+    assert (found["budgets"], found["pairs"], found["runs"]) == ([2, 10, 100], 6, 5)
+    assert found["seed"] == 7
+    assert found["seconds"] > 0
+    assert found["draws_per_second"] > 0
+
+
+def test_evaluate_defaults_to_the_five_estimators(run):
+    found = strict(succeeded(run(f"{EVALUATE} --pairs 2 --runs 2 --format json")))
+    assert list(found["estimators"]) == ["amci", "snis-q2", "snis-qm", "snis-q1", "bound"]
+    assert found["budgets"] == [2, 10, 100, 1000]
+    out = succeeded(run(f"{EVALUATE} --pairs 2 --runs 2"))
+    assert all(word in out for word in ("snis-qm", "bound", "1000", "draws per second"))
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("nothing", "nothing"),
+        ("--nothing", "--nothing"),
+        ("estimate", "PROBLEM"),
+        ("estimate tail-1d --theta 1", "--y"),
+        ("estimate tail-9d --y 1 --theta 1", "problem: expected one of .* got 'tail-9d'"),
+        ("estimate tail-1d --variant none --y 1 --theta 1", "variant: .* got 'none'"),
+        (f"{ESTIMATE} --y 1", "theta: expected .* got None"),
+        (f"{ESTIMATE} --y 9 --theta 1", r"y: expected .* \[-8, 8\], got 9"),
+        (f"{ESTIMATE} --y nan --theta 1", "y: expected .* got nan"),
+        (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
+        (f"{ESTIMATE} --y 1,2 --theta 1", r"y: expected .* got shape \(2,\)"),
+        (f"{ESTIMATE} --y 1 --theta -1", "theta: expected .* got -1"),
+        (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
+        (f"{ESTIMATE} --y 1 --theta 1 --draws 1000000000000", "draws: expected .* got 1000000"),
+        (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
+        (f"{ESTIMATE} --y 1 --theta 1 --seed -1", "seed: expected .* got -1"),
+        (f"{ESTIMATE} --y 1 --theta 1 --estimator best", "estimator: expected .* got 'best'"),
+        (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),
+        ("evaluate tail-9d", "problem: expected"),
+        (f"{EVALUATE} --pairs 0", "pairs: expected .* got 0"),
+        (f"{EVALUATE} --runs 0", "runs: expected .* got 0"),
+        (f"{EVALUATE} --budgets 10,2", "budgets: expected increasing"),
+        (f"{EVALUATE} --budgets 10,x", "budgets: expected whole numbers .* got '10,x'"),
+        (f"{EVALUATE} --estimators amci,best", "estimators: expected some of"),
+        (f"{EVALUATE} --seed -1", "seed: expected"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_it(run, words, named):
+    code, out, err = run(words)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("amci: ")
+    assert err.count("\n") == 1
+    (line,) = err.splitlines()
+    assert re.search(named, line), line
+
+
+def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("amci_core.evaluation.evaluate", interrupt)
+    assert run(f"{EVALUATE} --pairs 2") == (130, "", "amci: interrupted\n")
+
+
+def test_help_does_not_wait_for_pytorch():
+    started = time.perf_counter()
+    code = (
+        "import sys; sys.argv[1:] = ['--help']\n"
+        "import amci_core.cli\n"
+        "try: amci_core.cli.main()\n"
+        "finally: assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+    assert time.perf_counter() - started < 2
+
+
+def test_the_package_is_a_command():
+    words = [sys.executable, "-m", "amci_core", *f"{ESTIMATE} --y 8 --theta 9".split()]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
+    assert "theta: expected" in ended.stderr
