@@ -55,7 +55,7 @@ class HeldOut:
     def __init__(self, target: Target, *, cases: int = 256, draws: int = 256) -> None:
         self.target = target
         generator = torch.Generator().manual_seed(CASES_SEED)
-        y, theta = target.cases(cases, generator)
+        y, theta = target.cases(cases, uniform=0, generator=generator)
         self.y, self.theta = target.problem.check(y, theta)
         self.draws = draws
 

@@ -161,7 +161,9 @@ class RefineObjective(Objective):
     Arguments:
         target: What the proposal is trained towards.
         generator: Where all randomness comes from.
-        cases: Pairs (y, theta) in a step.
+        cases: Pairs from p(y) p(theta) in a step.
+        uniform_cases: Pairs in a step that are spread evenly over the ranges shown, so that also
+            those are learnt which p(y) p(theta) hardly ever asks for.
         from_proposal: Points of each pair that come from q.
         from_reference: Points of each pair that come from the reference.
     """
@@ -172,14 +174,18 @@ class RefineObjective(Objective):
         generator: torch.Generator,
         *,
         cases: int,
+        uniform_cases: int,
         from_proposal: int,
         from_reference: int,
     ) -> None:
         super().__init__(target, generator)
-        self.cases, self.from_proposal, self.from_reference = cases, from_proposal, from_reference
+        self.cases, self.uniform_cases = cases, uniform_cases
+        self.from_proposal, self.from_reference = from_proposal, from_reference
 
     def loss(self, q: FlowProposal) -> Tensor:
-        y, theta = self.target.cases(self.cases, self.generator)
+        y, theta = self.target.cases(
+            self.cases, uniform=self.uniform_cases, generator=self.generator
+        )
         density = q(y, theta)
         share = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():

@@ -78,13 +78,20 @@ def variants(problem: str) -> tuple[str, ...]:
     return tuple(_RECIPES.get(problem, {}))
 
 
+_REFINE_SETTINGS = {
+    "cases": 192,
+    "uniform_cases": 64,
+    "from_proposal": 12,
+    "from_reference": 4,
+}
+
 _TAIL_1D_SPLINE = Recipe(
     terms={
         "q1_plus": TermRecipe(
             family="half-line-spline",
             arguments={"bins": 32, "hidden": [64, 64, 64], "activation": "silu"},
             objective="refine",
-            settings={"cases": 256, "from_proposal": 12, "from_reference": 4},
+            settings=_REFINE_SETTINGS,
             learning_rate=3e-3,
             annealed=True,
             steps_per_minute=9_000,
@@ -94,7 +101,7 @@ _TAIL_1D_SPLINE = Recipe(
             family="gaussian",
             arguments={"reads_theta": False, "hidden": [], "activation": "silu"},
             objective="refine",
-            settings={"cases": 256, "from_proposal": 12, "from_reference": 4},
+            settings=_REFINE_SETTINGS,
             learning_rate=3e-2,
             annealed=True,
             steps_per_minute=24_000,
@@ -121,7 +128,7 @@ _TAIL_1D_PAPER = Recipe(
             objective="paper",
             settings=_PAPER_SETTINGS,
             learning_rate=1e-3,
-            annealed=False,
+            annealed=True,
             steps_per_minute=4_500,
             share=0.85,
         ),
@@ -137,7 +144,7 @@ _TAIL_1D_PAPER = Recipe(
             objective="paper",
             settings=_PAPER_SETTINGS,
             learning_rate=1e-3,
-            annealed=False,
+            annealed=True,
             steps_per_minute=7_500,
             share=0.15,
         ),

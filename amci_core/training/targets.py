@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from amci_core.models import Problem
+from amci_core.models import Problem, Variable
 
 
 class Sample(NamedTuple):
@@ -34,9 +34,24 @@ class Target(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """n pairs y, theta from where the proposal will be evaluated, p(y) p(theta)."""
-        return self.problem.sample_cases(n, generator)
+    def cases(
+        self, n: int, *, uniform: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Pairs y, theta: n from p(y) p(theta), `uniform` more spread over the ranges shown."""
+        y, theta = self.problem.sample_cases(n, generator)
+        y = torch.cat([y, self._spread(self.problem.y, uniform, generator)])
+        if theta is None or self.problem.theta is None:
+            return y, None
+        return y, torch.cat([theta, self._spread(self.problem.theta, uniform, generator)])
+
+    @staticmethod
+    def _spread(variable: Variable, n: int, generator: torch.Generator) -> Tensor:
+        low, high = variable.shown or (variable.low, variable.high)
+        shape = (n, variable.dim)
+        uniform = torch.rand(
+            shape, dtype=torch.float32, generator=generator, device=generator.device
+        )
+        return low + (high - low) * uniform
 
     @abstractmethod
     def sample(self, n: int, generator: torch.Generator) -> Sample:

@@ -40,7 +40,9 @@ def gradient(objective, q):
 
 def test_refining_an_exact_proposal_has_no_gradient_at_all():
     target = JointTarget(PROBLEM)
-    objective = RefineObjective(target, generator(), cases=32, from_proposal=6, from_reference=2)
+    objective = RefineObjective(
+        target, generator(), cases=24, uniform_cases=8, from_proposal=6, from_reference=2
+    )
     assert gradient(objective, exact_q2()).abs().max() < 1e-6
 
 
@@ -49,7 +51,12 @@ def test_refining_pulls_a_shifted_mean_back():
     with torch.no_grad():
         q2.conditioner.network[-1].bias[0] += 0.3
     objective = RefineObjective(
-        JointTarget(PROBLEM), generator(), cases=256, from_proposal=12, from_reference=4
+        JointTarget(PROBLEM),
+        generator(),
+        cases=192,
+        uniform_cases=64,
+        from_proposal=12,
+        from_reference=4,
     )
     loss = objective.loss(q2)
     (slope,) = torch.autograd.grad(loss, q2.conditioner.network[-1].bias)
@@ -109,7 +116,7 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
             PlusTarget(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
         ),
         lambda g: RefineObjective(
-            PlusTarget(PROBLEM), g, cases=4, from_proposal=3, from_reference=1
+            PlusTarget(PROBLEM), g, cases=3, uniform_cases=1, from_proposal=3, from_reference=1
         ),
     ],
     ids=["paper", "refine"],

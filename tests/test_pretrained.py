@@ -1,0 +1,128 @@
+"""What comes with the package loads, is what its card says, and refuses to be anything else."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from amci_core import estimate, evaluate, load_proposals, load_snapshots, problem
+from amci_core._files import pretrained_root
+from amci_core.storage import StoredFileError
+
+MEGABYTE = 2**20
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the default proposals, to damage."""
+    return shutil.copytree(pretrained_root() / "tail-1d" / "spline", tmp_path / "spline")
+
+
+def edit(folder, change):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+
+
+def test_every_shipped_variant_loads_and_estimates():
+    tail = problem("tail-1d")
+    for variant in ("spline", "paper", "oracle"):
+        proposals = load_proposals("tail-1d", variant=variant)
+        assert (proposals.problem, proposals.variant) == ("tail-1d", variant)
+        assert proposals.q1_minus is None
+        found = estimate(tail, proposals, y=1.0, theta=3.0, draws=4096, seed=1)
+        spread = max(float(found.standard_error), 1e-12 * float(found.value))
+        assert abs(found.value - tail.truth(1.0, 3.0)) < 4 * spread, variant
+
+
+def test_the_default_is_the_spline():
+    assert load_proposals("tail-1d").variant == "spline"
+
+
+@pytest.mark.parametrize(
+    ("variant", "median", "largest"), [("spline", 1e-7, 1e-5), ("paper", 1e-4, np.inf)]
+)
+def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, largest):
+    evaluation = load_proposals("tail-1d", variant=variant).card["evaluation"]
+    assert (evaluation["pairs"], evaluation["runs"], evaluation["budgets"][-1]) == (100, 100, 1000)
+    amci = evaluation["estimators"]["amci"]
+    assert amci["remse_median"][-1] <= median
+    assert amci["remse_max"][-1] <= largest
+
+
+def test_the_recorded_evaluation_is_what_evaluating_gives():
+    recorded = load_proposals("tail-1d").card["evaluation"]
+    proposals = load_proposals("tail-1d")
+    fresh = evaluate(problem("tail-1d"), proposals, seed=recorded["seed"]).estimators["amci"]
+    # Rounding differs between machines, by some digits of errors near 1e-9 of mu.
+    np.testing.assert_allclose(
+        fresh["remse_median"], recorded["estimators"]["amci"]["remse_median"], rtol=1e-3
+    )
+
+
+def test_the_film_shows_q1_getting_better():
+    film = load_snapshots("tail-1d")
+    assert 5 <= len(film) <= 8
+    steps = [frame.step for frame in film]
+    assert steps == sorted(set(steps))
+    assert steps[0] == 0
+    variances = [frame.relative_variance for frame in film]
+    assert variances[-1] == min(variances) < 1e-3 * variances[0]
+    trained = load_proposals("tail-1d")
+    at_the_end = film[-1].proposals
+    y, theta = problem("tail-1d").check(1.0, 3.0)
+    x, expected = trained.q1_plus(y, theta).draw(10)
+    np.testing.assert_allclose(at_the_end.q1_plus(y, theta).log_prob(x), expected, atol=1e-9)
+
+
+def test_files_are_small_and_none_is_a_pickle():
+    files = [p for p in pretrained_root().rglob("*") if p.is_file()]
+    assert sum(p.stat().st_size for p in files) < 20 * MEGABYTE
+    default = pretrained_root() / "tail-1d" / "spline"
+    assert sum(p.stat().st_size for p in default.glob("*.safetensors")) < MEGABYTE
+    assert {p.suffix for p in files} <= {".safetensors", ".json", ".md"}
+
+
+def test_damaged_weights_are_refused(copied):
+    path = copied / "q1_plus.safetensors"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(StoredFileError, match=r"q1_plus\.safetensors: its SHA-256"):
+        load_proposals("tail-1d", folder=copied)
+
+
+def test_missing_weights_are_refused(copied):
+    (copied / "q2.safetensors").unlink()
+    with pytest.raises(StoredFileError, match=r"q2\.safetensors: no such file"):
+        load_proposals("tail-1d", folder=copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(problem="cancer"), r"config\.json: made for the problem 'cancer'"),
+        (lambda c: c.update(format=99), r"config\.json: not a configuration of format 1"),
+        (lambda c: c.pop("variant"), r"config\.json: variant is missing"),
+        (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
+        (
+            lambda c: c["proposals"]["q1_plus"].update(family="maf"),
+            r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
+        ),
+        (
+            lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
+            r"q1_plus\.safetensors: does not fit its configuration",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
+    edit(copied, change)
+    with pytest.raises(StoredFileError, match=message):
+        load_proposals("tail-1d", folder=copied)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match=r"variant: expected .*spline.*oracle.*, got 'maf'"):
+        load_proposals("tail-1d", variant="maf")
+    with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
+        load_proposals("head-1d")
