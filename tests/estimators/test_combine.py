@@ -43,6 +43,16 @@ def test_log_space_gives_what_plain_sums_give(name):
     np.testing.assert_allclose(found.value[:, 0], value, rtol=1e-11, atol=1e-14)
 
 
+def test_reuse_can_make_a_term_negative():
+    table = np.array([[3.0, -2.0, -4.0], [-2.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
+    draws = MODEL.draws((3, 3, 3), runs=300, seed=8)
+    found = combine(table, draws, np.array([[3, 3, 3]]))
+    terms, value = plain(table, draws)
+    assert (terms < 0).any(axis=0).all()
+    assert (found.sign[:, 0] == np.sign(terms)).all()
+    np.testing.assert_allclose(found.value[:, 0], value, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("nats", [-5000.0, 5000.0])
 def test_terms_that_underflow_or_overflow_keep_their_ratio(nats):
     draws = MODEL.draws((7, 5, 9), runs=20, seed=1)

@@ -34,6 +34,15 @@ def test_pooled_moments_are_those_of_the_model():
     np.testing.assert_array_equal(found.counts, counts)
 
 
+def test_few_draws_of_one_proposal_give_an_unbiased_variance():
+    runs = 40_000
+    found = pooled_moments(MODEL.draws((0, 0, 4), runs=runs, seed=6))
+    covariance = np.exp(2 * found.log_scale)[:, None, None] * found.covariance[:, 2]
+    error = abs(covariance.mean(axis=0) - MODEL.covariance(2))
+    assert (error < 4 * covariance.std(axis=0) / np.sqrt(runs)).all()
+    assert np.isnan(found.covariance[:, :2]).all()
+
+
 def test_other_proposals_draws_bear_witness_to_a_proposals_variance():
     # No draw of q2 has f > 0, so its own sample variance of f_plus w is zero.
     draws = MODEL.draws((400, 400, 400), runs=1, seed=1)
