@@ -14,10 +14,12 @@ from amci_core.cli.output import number
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
     from amci_core.training import Progress
 
 FAILED = 1
+INTERRUPTED = 130
 
 
 def train(
@@ -56,39 +58,50 @@ def train(
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=screen) as bar:
-        try:
-            training.train(
-                problem,
-                variant=variant,
-                minutes=minutes,
-                seed=seed,
-                out=out,
-                device=device,
-                resume=resume,
-                on_progress=_Display(bar),
-            )
-        except KeyboardInterrupt:
-            bar.stop()
-            typer.echo(
-                f"amci: interrupted; the best so far is in {out}, go on with --resume", err=True
-            )
-            raise typer.Exit(130) from None
-        except training.TrainingDiverged as error:
-            bar.stop()
-            typer.echo(f"amci: {error} in {out}", err=True)
-            raise typer.Exit(FAILED) from None
+    display = _Display(Bar(*columns, console=screen))
+    try:
+        training.train(
+            problem,
+            variant=variant,
+            minutes=minutes,
+            seed=seed,
+            out=out,
+            device=device,
+            resume=resume,
+            on_progress=display,
+        )
+    except KeyboardInterrupt:
+        display.close()
+        _say(f"interrupted; the best so far is in {out}, go on with --resume")
+        raise typer.Exit(INTERRUPTED) from None
+    except training.TrainingDiverged as error:
+        display.close()
+        _say(f"{error}, in {out}")
+        raise typer.Exit(FAILED) from None
+    finally:
+        display.close()
     typer.echo(f"trained: {out}")
 
 
+def _say(message: str) -> None:
+    typer.echo(f"amci: {message}", err=True)
+
+
 class _Display:
-    """Shows the progress of each proposal in a bar of its own."""
+    """Shows the progress of each proposal in a bar of its own, from the first report on."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
+
+    def close(self) -> None:
+        """Leaves the bars as they are; what is printed next stands below them."""
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
+        if not self._tasks:
+            self._bar.start()
         quality = progress.quality
         figures = (
             f"loss {number(progress.loss, 3)}  "
@@ -100,4 +113,4 @@ class _Display:
                 progress.proposal, total=progress.steps, figures=figures
             )
         task = self._tasks[progress.proposal]
-        self._bar.update(task, completed=progress.step, figures=figures)  # type: ignore[arg-type]
+        self._bar.update(task, completed=progress.step, figures=figures)

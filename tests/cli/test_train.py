@@ -1,0 +1,78 @@
+"""`amci train`, as a user sees it: the real command in a process of its own."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from amci_core import load_proposals
+from amci_core.cli import main
+
+COMMAND = [sys.executable, "-m", "amci_core", "train", "tail-1d"]
+
+
+def test_it_trains_evaluates_and_says_where(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "--budget", "1s", "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace("\n", "").startswith("trained: ")
+    assert all(word in done.stderr for word in ("q1_plus", "loss", "validation"))
+    assert load_proposals("tail-1d", folder=tmp_path / "out").card["evaluation"]["pairs"] == 100
+
+
+def test_ctrl_c_keeps_the_best_so_far_and_a_kill_can_be_resumed(tmp_path):
+    out = tmp_path / "out"
+    arguments = [*COMMAND, "--budget", "20s", "--out", str(out)]
+    running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    snapshot = out / "snapshots" / "01.safetensors"  # written a few steps after the start
+    deadline = time.monotonic() + 60
+    while not snapshot.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted; the best so far is in" in stderr.replace("\n", " ")
+    config = json.loads((out / "config.json").read_text())
+    assert not config["complete"]
+    stopped_at = config["steps"]["q1_plus"]
+    assert 0 < stopped_at
+    load_proposals("tail-1d", folder=out)
+
+    resumed = subprocess.Popen([*arguments, "--resume"], stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(0.2)
+        assert resumed.poll() is None
+    finally:
+        resumed.kill()
+        resumed.communicate(timeout=60)
+    # What the interrupted training wrote is still whole.
+    assert json.loads((out / "checkpoint" / "state.json").read_text())
+    load_proposals("tail-1d", folder=out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--budget", "soon"], "budget: expected 1s to 24h"),
+        (["--variant", "maf"], "variant: expected one of spline, paper"),
+        (["--device", "abacus"], "device: expected auto, cpu"),
+        (["--seed", "-1"], "seed: expected"),
+        (["--resume"], "resume: there is no checkpoint"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, message):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", "--out", str(tmp_path / "out"), *options])
+    captured = capsys.readouterr()
+    assert ended.value.code == 2
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert not (tmp_path / "out").exists()
