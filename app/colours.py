@@ -1,0 +1,54 @@
+r"""One colour and one dash per thing shown, the same in every picture, in light and in dark.
+
+The colours are those of Okabe and Ito, which people with any colour vision can tell apart,
+lightened where a dark page asks for it. A proposal has the colour of the estimator that uses it
+alone, what it should look like is grey.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ESTIMATORS", "SHAPES", "Style"]
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one thing is drawn.
+
+    Arguments:
+        label: Its name in legends.
+        light: Its colour on a light page.
+        dark: Its colour on a dark page.
+        dash: Lengths of strokes and gaps in pixels; empty for a solid line.
+    """
+
+    label: str
+    light: str
+    dark: str
+    dash: tuple[int, ...] = ()
+
+    def colour(self, dark: bool) -> str:
+        """The colour on a page of that theme."""
+        return self.dark if dark else self.light
+
+
+ESTIMATORS = {
+    "amci": Style("AMCI", "#0072b2", "#56b4e9"),
+    "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
+    "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
+    "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
+    "bound": Style("asymptotic SNIS bound", "#404040", "#d0d0d0", (9, 6)),
+}
+
+SHAPES = {
+    "q1": Style(
+        "q₁ learnt", ESTIMATORS["snis-q1"].light, ESTIMATORS["snis-q1"].dark, (6, 2, 2, 2)
+    ),
+    "q2": Style("q₂ learnt", ESTIMATORS["snis-q2"].light, ESTIMATORS["snis-q2"].dark, (2, 3)),
+    "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),
+    "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
+    "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
+    "region": Style("99 % of g", "#e0b400", "#e0b400"),
+    "guide": Style("slope of N⁻¹", "#8a8a8a", "#8a8a8a", (1, 5)),
+}

@@ -1,0 +1,15 @@
+r"""The dashboard: `panel serve app/dashboard.py`, or `make serve`."""
+
+import panel as pn
+
+from app.explorer import Explorer
+from app.shell import page
+
+pn.extension("mathjax")
+
+query = {name: values[0].decode() for name, values in pn.state.session_args.items()}
+explorer = Explorer(pn.state.curdoc, query)
+pn.config.exception_handler = explorer.report
+pn.state.onload(explorer.start)
+pn.state.on_session_destroyed(lambda _: explorer.jobs.cancel_all())
+page(explorer).servable(title="AMCI Explorer")

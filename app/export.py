@@ -1,0 +1,97 @@
+r"""What is shown, as files: tables as CSV, everything as JSON."""
+
+from __future__ import annotations
+
+__all__ = ["curves_csv", "densities_csv", "everything_json"]
+
+import csv
+import json
+from dataclasses import asdict
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from app.state import Choice
+from app.store import Densities
+from app.summary import Summary
+
+COLUMNS = ("x", "target", "posterior", "q1", "q2", "log_ratio")
+
+
+def curves_csv(found: ErrorCurves) -> StringIO:
+    """One line for every estimator and budget."""
+    lines: list[list[Any]] = [
+        ["estimator", "draws", "remse_mean", "remse_q25", "remse_median", "remse_q75", "mse_mean"]
+    ]
+    for name, curve in found.by_name.items():
+        table = zip(found.budgets, curve.remse, *curve.remse_quartiles, curve.mse, strict=True)
+        lines += [[name, *map(_plain, row)] for row in table]
+    return _csv(lines)
+
+
+def densities_csv(found: Densities) -> StringIO:
+    """One line for every x."""
+    columns = [getattr(found, name) for name in COLUMNS]
+    rows = [list(map(_plain, row)) for row in zip(*columns, strict=True)]
+    return _csv([list(COLUMNS), *rows])
+
+
+def everything_json(
+    choice: Choice,
+    *,
+    densities: Densities | None,
+    curves: ErrorCurves | None,
+    reuse: ReuseErrors | None,
+    summary: Summary | None,
+) -> StringIO:
+    """All that is shown, with the choices that lead to it; null for what is not there yet."""
+    content: dict[str, Any] = {"choice": asdict(choice), "densities": None, "error_curves": None}
+    if densities is not None:
+        content["densities"] = {name: getattr(densities, name) for name in COLUMNS}
+        content["densities"] |= {"region": densities.region, "threshold": densities.threshold}
+    if curves is not None:
+        content["error_curves"] = {
+            "runs": curves.runs,
+            "draws": curves.budgets,
+            "estimators": {
+                name: {
+                    "remse_mean": curve.remse,
+                    "remse_quartiles": curve.remse_quartiles,
+                    "mse_mean": curve.mse,
+                }
+                for name, curve in curves.by_name.items()
+            },
+        }
+    content["reuse"] = reuse and {
+        "runs": reuse.runs,
+        "alphas": reuse.alphas,
+        "betas": reuse.betas,
+        "remse": reuse.remse,
+        "alpha_star": reuse.alpha_star,
+        "beta_star": reuse.beta_star,
+        "best": reuse.best,
+    }
+    content["summary"] = summary and asdict(summary)
+    return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+
+
+def _csv(lines: list[list[Any]]) -> StringIO:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    text.seek(0)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_jsonable(item) for item in np.asarray(value, dtype=object).tolist()]
+    value = _plain(value)
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,238 @@
+r"""Error against total draws, as the runs come in."""
+
+from __future__ import annotations
+
+__all__ = ["ErrorView"]
+
+import time
+
+import numpy as np
+import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d
+from bokeh.plotting import figure
+
+from amci_core.estimators.draws import Array
+from amci_core.evaluation import ErrorCurves
+from app.colours import ESTIMATORS, SHAPES
+from app.store import BUDGETS
+from app.summary import number
+from app.views.figures import Painter, describe, pane, picture, set_range
+from app.views.layout import HTML, card
+
+# Relative squared errors outside of these are drawn at the edge, and named below the picture:
+# 1e-18 is what rounding leaves of an exact estimate, and then some.
+FLOOR, CEILING = 1e-18, 1e3
+NOTE = "p { margin: 4px 0 0 0; font-size: 0.85rem; min-height: 1.3em; opacity: 0.85; }"
+
+
+class ErrorView:
+    """Creates the picture with its progress, empty; `show` fills it."""
+
+    def __init__(self) -> None:
+        self._painter = Painter()
+        self._latest: ErrorCurves | None = None
+        self._started = 0.0
+        self.relative = True
+        columns = ("draws", "low", "median", "high", "mean")
+        self.sources = {
+            name: ColumnDataSource({c: [] for c in columns}, name=f"errors-{name}")
+            for name in ESTIMATORS
+        }
+        self._guide = ColumnDataSource({"draws": [], "error": []}, name="errors-guide")
+        self.figure = self._picture()
+        self.progress = pmui.LinearProgress(
+            value=0, variant="determinate", sizing_mode="stretch_width", margin=(0, 12, 0, 0)
+        )
+        self.status = HTML("", "p { margin: 0; font-size: 0.85rem; }", width=230)
+        self.button = pmui.Button(
+            label="Cancel", size="small", variant="outlined", margin=0, width=92
+        )
+        self.measure = pmui.RadioButtonGroup(
+            options={"ReMSE": True, "MSE": False},
+            value=True,
+            label="Measure of error",
+            size="small",
+            margin=0,
+        )
+        self._note = HTML("<p></p>", NOTE)
+        self.panel = card(
+            "Error against draws",
+            pane(self.figure),
+            self._note,
+            pmui.Row(
+                self.progress,
+                self.status,
+                self.button,
+                sizing_mode="stretch_width",
+                styles={"align-items": "center"},
+                margin=(6, 0, 0, 0),
+            ),
+            tools=[self.measure],
+            help_text=(
+                "Every estimator is run many times with the same total number of draws. The line "
+                "is the median squared error, the band holds the middle half of the runs, the "
+                "dots are the mean. ReMSE is the squared error in units of μ²: 1 is what the "
+                "answer 0 would get. The dashed bound is the least mean squared error of "
+                "self-normalised importance sampling as the draws grow; it is asymptotic, so a "
+                "few draws can do better. Click a name in the legend to hide its curve."
+            ),
+        )
+
+    def show(self, found: ErrorCurves) -> None:
+        """Draws the curves over the runs so far, and says how far that is."""
+        self._latest = found
+        self._show_progress(found)
+        self._draw(found)
+
+    def _draw(self, found: ErrorCurves) -> None:
+        draws = found.budgets
+        scale = 1.0 if self.relative else float(next(iter(found.by_name.values())).mu_squared[0])
+        for name, curve in found.by_name.items():
+            quartiles = np.clip(curve.remse_quartiles, FLOOR, None) * scale
+            low, median, high = quartiles
+            mean = np.clip(curve.remse, FLOOR, None) * scale
+            data = {"draws": draws, "low": low, "median": median, "high": high, "mean": mean}
+            self.sources[name].data = data
+        low_end, high_end = self._extent(found)
+        set_range(self.figure.y_range, low_end * scale, high_end * scale)
+        self._show_guide(found, scale)
+        self._note.object = f"<p>{self._outside(found)}</p>"
+
+    def set_relative(self, relative: bool) -> None:
+        """Shows ReMSE, or MSE."""
+        self.relative = relative
+        self.figure.yaxis.axis_label = _label(relative)
+        if self._latest is not None:
+            self._draw(self._latest)
+
+    def begin(self) -> None:
+        """A computation has started."""
+        self._started = time.monotonic()
+        self.progress.value = 0
+        self.status.object = "<p>starting</p>"
+        self.button.param.update(label="Cancel", disabled=False)
+
+    def stop(self) -> None:
+        """The computation was called off."""
+        at = f" after {self._latest.runs:,} runs" if self._latest else ""
+        self.status.object = f"<p>cancelled{at}</p>"
+        self.button.label = "Run again"
+
+    def end(self) -> None:
+        """The computation is over."""
+        self.button.disabled = True
+        if self._latest is not None:
+            seconds = time.monotonic() - self._started
+            self.status.object = f"<p>{self._latest.runs:,} runs in {seconds:.1f} s</p>"
+            self.describe(self._latest)
+
+    def _show_progress(self, found: ErrorCurves) -> None:
+        left = (time.monotonic() - self._started) * (found.runs_wanted / found.runs - 1)
+        self.progress.value = round(100 * found.runs / found.runs_wanted)
+        self.status.object = (
+            f"<p>{found.runs:,} of {found.runs_wanted:,} runs, {left:.0f} s left</p>"
+        )
+
+    def describe(self, found: ErrorCurves) -> None:
+        """Renews the text alternative, when the curves are complete."""
+        ends = ", ".join(
+            f"{ESTIMATORS[name].label} {number(float(curve.remse_median[-1]), 2)}"
+            for name, curve in found.by_name.items()
+        )
+        describe(
+            self.figure,
+            f"Median relative squared error at {found.budgets[-1]:,} draws in all: {ends}.",
+        )
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._painter.paint(dark)
+
+    def _picture(self) -> figure:
+        shown = picture(
+            "errors",
+            alternative="Squared error of every estimator against total draws.",
+            x_label="draws in all",
+            y_label=_label(True),
+            height=404,
+            x_axis_type="log",
+            y_axis_type="log",
+            x_range=Range1d(BUDGETS[0] * 0.85, BUDGETS[-1] * 1.15),
+            y_range=Range1d(1e-6, 10),
+        )
+        items = []
+        guide = shown.line("draws", "error", source=self._guide, line_width=1.5)
+        guide.glyph.line_dash = list(SHAPES["guide"].dash)
+        self._painter.follow(guide.glyph, SHAPES["guide"], "line_color")
+        for name, style in ESTIMATORS.items():
+            source = self.sources[name]
+            line = shown.line(
+                "draws",
+                "median",
+                source=source,
+                line_width=1.8 if name == "bound" else 2.5,
+                line_dash=list(style.dash) or "solid",
+                name=name,
+            )
+            self._painter.follow(line.glyph, style, "line_color")
+            parts = [line]
+            if name != "bound":
+                band = shown.varea("draws", "low", "high", source=source, fill_alpha=0.16)
+                dots = shown.scatter("draws", "mean", source=source, size=4, line_alpha=0)
+                self._painter.follow(band.glyph, style, "fill_color")
+                self._painter.follow(dots.glyph, style, "fill_color")
+                parts += [band, dots]
+                tips = [
+                    (style.label, "@draws{0,0} draws in all"),
+                    ("median", "@median{0.00e+0}"),
+                    ("middle half", "@low{0.00e+0} to @high{0.00e+0}"),
+                    ("mean", "@mean{0.00e+0}"),
+                ]
+                shown.add_tools(HoverTool(renderers=[dots], tooltips=tips))
+            items.append((style.label, parts))
+        items.append((SHAPES["guide"].label, [guide]))
+        legend = Legend(
+            items=items, orientation="horizontal", ncols=3, margin=0, click_policy="hide"
+        )
+        shown.add_layout(legend, "above")
+        return shown
+
+    def _show_guide(self, found: ErrorCurves, scale: float) -> None:
+        # Between AMCI and the bound at the first budget, where there is room.
+        ends = [max(float(found[name].remse[0]), FLOOR) for name in ("amci", "bound")]
+        start = float(np.sqrt(ends[0] * ends[1]))
+        draws = found.budgets[[0, -1]].astype(float)
+        self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
+
+    @staticmethod
+    def _extent(found: ErrorCurves) -> tuple[float, float]:
+        """Whole decades around all curves, in units of mu squared."""
+        values = np.concatenate(
+            [
+                np.ravel([c.remse_quartiles[0], c.remse_quartiles[2], c.remse])
+                for c in found.by_name.values()
+            ]
+        )
+        values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)
+        low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+        return 10.0**low / 1.5, 10.0**high * 1.5
+
+    @staticmethod
+    def _outside(found: ErrorCurves) -> str:
+        notes = []
+        for name, curve in found.by_name.items():
+            median = curve.remse_median
+            if median.min() > CEILING:
+                middle = number(float(_middle(median)), 2)
+                notes.append(f"{ESTIMATORS[name].label} lies above the picture, at {middle}.")
+            elif median.max() < FLOOR and name != "bound":
+                notes.append(f"{ESTIMATORS[name].label} is exact to rounding.")
+        return " ".join(notes)
+
+
+def _middle(values: Array) -> float:
+    return float(values[len(values) // 2])
+
+
+def _label(relative: bool) -> str:
+    return "ReMSE: squared error / μ²" if relative else "MSE: squared error"

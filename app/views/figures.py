@@ -1,0 +1,119 @@
+r"""What all pictures have in common: tools, text alternatives, colours that follow the page."""
+
+from __future__ import annotations
+
+__all__ = ["Painter", "describe", "pane", "picture", "set_range"]
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+from bokeh.models import CustomAction, CustomJS, Range1d
+from bokeh.plotting import figure
+
+from app.colours import Style
+
+SAVE_SVG = """
+    const view = Bokeh.index.find_one(picture)
+    if (view == null) { return }
+    const blob = await view.export("svg").to_blob()
+    const link = document.createElement("a")
+    link.href = URL.createObjectURL(blob)
+    link.download = name + ".svg"
+    link.click()
+    URL.revokeObjectURL(link.href)
+"""
+# A page with a vector file's symbol: Bokeh has no icon of its own for it.
+SVG_ICON = (
+    "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
+    "fill='none' stroke='gray' stroke-width='2' stroke-linecap='round' stroke-linejoin='round'>"
+    "<path d='M4 20 L4 4 L14 4 L20 10 L20 20 Z'/><path d='M7 17 C 10 9, 13 19, 17 11'/></svg>"
+)
+
+
+def picture(
+    name: str,
+    *,
+    alternative: str,
+    x_label: str,
+    y_label: str,
+    height: int,
+    **options: Any,
+) -> figure:
+    """Creates an empty figure as wide as its place.
+
+    Arguments:
+        name: Its name in files and tests.
+        alternative: What it shows, for someone who cannot see it.
+        x_label: Label of the x axis, with the unit.
+        y_label: Label of the y axis, with the unit.
+        height: Height in pixels.
+        options: For `bokeh.plotting.figure`: ranges and kinds of axes.
+    """
+    created = figure(
+        name=name,
+        height=height,
+        sizing_mode="stretch_width",
+        x_axis_label=x_label,
+        y_axis_label=y_label,
+        tools="pan,box_zoom,wheel_zoom,reset",
+        # A finger that scrolls the page must not drag the picture.
+        active_drag=None,
+        active_scroll=None,
+        toolbar_location="right",
+        html_attributes={"role": "img", "aria-label": alternative},
+        **options,
+    )
+    created.toolbar.logo = None
+    created.toolbar.autohide = False
+    created.add_tools(
+        "save",
+        CustomAction(
+            icon=SVG_ICON,
+            description="Save as SVG",
+            callback=CustomJS(args={"picture": created, "name": name}, code=SAVE_SVG),
+        ),
+    )
+    created.xaxis.ticker.desired_num_ticks = 6
+    return created
+
+
+def pane(shown: figure) -> pn.pane.Bokeh:
+    """Puts a figure into the page."""
+    return pn.pane.Bokeh(shown, sizing_mode="stretch_width", margin=0)
+
+
+def describe(shown: figure, text: str) -> None:
+    """Renews the text alternative of a picture."""
+    shown.html_attributes = {"role": "img", "aria-label": text}
+
+
+def set_range(axis: Range1d, low: float, high: float) -> None:
+    """Moves an axis, and where the reset tool leads back to."""
+    axis.update(start=low, end=high, reset_start=low, reset_end=high)
+
+
+class Painter:
+    """Remembers what is drawn in which style, to draw it again when the page turns dark."""
+
+    def __init__(self) -> None:
+        self._strokes: list[Callable[[bool], None]] = []
+
+    def line(self, style: Style) -> dict[str, Any]:
+        """Properties of a line in this style on a light page."""
+        return {"line_color": style.light, "line_dash": list(style.dash) or "solid"}
+
+    def follow(self, model: Any, style: Style, *properties: str) -> Any:
+        """Has colour properties of a Bokeh model follow the page's theme; returns the model."""
+
+        def paint(dark: bool) -> None:
+            model.update(**dict.fromkeys(properties, style.colour(dark)))
+
+        paint(False)
+        self._strokes.append(paint)
+        return model
+
+    def paint(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        for stroke in self._strokes:
+            stroke(dark)

@@ -1,0 +1,120 @@
+r"""The training film: q1 at a few moments of its training."""
+
+from __future__ import annotations
+
+__all__ = ["FilmView"]
+
+from collections.abc import Callable
+from typing import Any
+
+import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.plotting import figure
+
+from amci_core.pretrained import Snapshot
+from app.colours import SHAPES
+from app.summary import number
+from app.views.figures import Painter, pane, picture
+from app.views.inputs import MILLISECONDS_OF_DEBOUNCE
+from app.views.layout import HTML
+
+TEXT = "p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }"
+MILLISECONDS_A_FRAME = 1400
+
+
+class FilmView:
+    """Creates the film's player, and the picture of how the training went.
+
+    Arguments:
+        snapshots: The frames; with none of them the player is shut.
+        take: Called with a frame's number when the user goes to it.
+    """
+
+    def __init__(self, snapshots: tuple[Snapshot, ...], *, take: Callable[[int], Any]) -> None:
+        self._painter = Painter()
+        self._snapshots = snapshots
+        self._take = take
+        last = max(len(snapshots) - 1, 0)
+        self.player = pmui.Player(
+            label="Frame",
+            start=0,
+            end=max(last, 1),
+            value=last,
+            interval=MILLISECONDS_A_FRAME,
+            loop_policy="once",
+            variant="minimal",
+            show_value=False,
+            disabled=len(snapshots) < 2,
+            sizing_mode="stretch_width",
+            margin=0,
+        )
+        self.player._debounce = MILLISECONDS_OF_DEBOUNCE
+        self.player.param.watch(self._moved, "value")
+        self._text = HTML("<p></p>", TEXT)
+        self._here = ColumnDataSource({"step": [], "variance": []}, name="film")
+        self.figure = self._picture()
+        self._shown = pane(self.figure)
+        self._shown.visible = len(snapshots) > 1
+        self.panel = pmui.Column(
+            self.player, self._text, self._shown, sizing_mode="stretch_width", margin=0
+        )
+        self.show(None, usable=True)
+
+    def show(self, frame: int | None, *, usable: bool) -> None:
+        """Goes to a frame; None is the trained proposal.
+
+        Arguments:
+            frame: Its number.
+            usable: Whether the proposals chosen are those of the film.
+        """
+        if len(self._snapshots) < 2:
+            self._text.object = "<p>No snapshots of a training are installed.</p>"
+            return
+        frame = len(self._snapshots) - 1 if frame is None else frame
+        snapshot = self._snapshots[frame]
+        self.player.param.update(value=frame, disabled=not usable)
+        self._here.data = {"step": [snapshot.step], "variance": [snapshot.relative_variance]}
+        self._text.object = (
+            f"<p>Step {snapshot.step:,}, after {_duration(snapshot.seconds)}: the weights of q₁ "
+            f"have relative variance <b>{number(snapshot.relative_variance, 2)}</b>.</p>"
+            if usable
+            else "<p>The film shows the training of the spline proposals.</p>"
+        )
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._painter.paint(dark)
+
+    def _moved(self, event: Any) -> None:
+        if self._snapshots:
+            self._take(int(event.new))
+
+    def _picture(self) -> figure:
+        shown = picture(
+            "film",
+            alternative="Relative variance of the weights of q1 along its training.",
+            x_label="step",
+            y_label="relative variance",
+            height=170,
+            x_axis_type="log",
+            y_axis_type="log",
+        )
+        shown.toolbar_location = None
+        shown.min_border_left = 0
+        steps = [max(s.step, 1) for s in self._snapshots]
+        data = {"step": steps, "variance": [s.relative_variance for s in self._snapshots]}
+        source = ColumnDataSource(data)
+        line = shown.line("step", "variance", source=source, line_width=2)
+        dots = shown.scatter("step", "variance", source=source, size=6)
+        here = shown.scatter("step", "variance", source=self._here, size=14, fill_alpha=0)
+        here.glyph.line_width = 2.5
+        self._painter.follow(line.glyph, SHAPES["q1"], "line_color")
+        self._painter.follow(dots.glyph, SHAPES["q1"], "line_color", "fill_color")
+        self._painter.follow(here.glyph, SHAPES["threshold"], "line_color")
+        tips = [("step", "@step{0,0}"), ("relative variance", "@variance{0.0e+0}")]
+        shown.add_tools(HoverTool(renderers=[dots], tooltips=tips))
+        return shown
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,96 @@
+r"""Small inputs: sliders that answer at once, and text fields that say what is wrong."""
+
+from __future__ import annotations
+
+__all__ = ["CountField", "Message", "slider"]
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import panel_material_ui as pmui
+
+from app.state import whole_number
+from app.views.layout import HTML
+
+# Panel waits 50 ms before it looks at a slider's move; more than everything else together.
+MILLISECONDS_OF_DEBOUNCE = 1
+WRONG = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; color: #d32f2f; }"
+
+
+def slider(
+    label: str,
+    *,
+    value: float,
+    start: float,
+    end: float,
+    step: float = 0.01,
+    description: str = "",
+) -> pmui.FloatSlider:
+    """A labelled slider whose moves reach the server without delay."""
+    created = pmui.FloatSlider(
+        label=label,
+        value=value,
+        start=start,
+        end=end,
+        step=step,
+        format="0.00",
+        size="small",
+        sizing_mode="stretch_width",
+        margin=(2, 0),
+        **({"description": description} if description else {}),
+    )
+    created._debounce = MILLISECONDS_OF_DEBOUNCE
+    return created
+
+
+class Message(HTML):
+    """A line below a control that says what is wrong with its value; gone when nothing is."""
+
+    def __init__(self) -> None:
+        super().__init__("", WRONG, visible=False)
+
+    def say(self, text: str = "") -> None:
+        """Shows what is wrong, or with no text hides."""
+        self.param.update(object=f'<p role="alert">{escape(text)}</p>', visible=bool(text))
+
+
+class CountField:
+    """Creates a text field for a whole number; a wrong one stays there, with the reason.
+
+    Arguments:
+        name: Its name in `app.state.LIMITS`.
+        label: Its label.
+        description: A sentence of help.
+        take: Called with a right value.
+    """
+
+    def __init__(
+        self, name: str, label: str, *, description: str, take: Callable[[int], Any]
+    ) -> None:
+        self._name, self._take = name, take
+        self.widget = pmui.TextInput(
+            label=label,
+            description=description,
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(6, 0),
+        )
+        self.widget.param.watch(self._typed, "value")
+
+    def show(self, value: int) -> None:
+        """Shows a value that is right."""
+        self.widget.param.update(value=str(value), error_state=False, helper_text="")
+
+    def complain(self, text: str) -> None:
+        """Says what is wrong with what was asked for."""
+        self.widget.param.update(error_state=True, helper_text=text)
+
+    def _typed(self, event: Any) -> None:
+        try:
+            value = whole_number(self._name, event.new)
+        except ValueError as error:
+            self.complain(str(error))
+        else:
+            self.widget.param.update(error_state=False, helper_text="")
+            self._take(value)

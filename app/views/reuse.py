@@ -1,0 +1,231 @@
+r"""What sharing draws between q1 and q2 does: a map over (alpha, beta), and a cut through it."""
+
+from __future__ import annotations
+
+__all__ = ["ReuseView"]
+
+import numpy as np
+import panel_material_ui as pmui
+from bokeh.models import (
+    ColorBar,
+    ColumnDataSource,
+    HoverTool,
+    Legend,
+    LogColorMapper,
+    LogTicker,
+    Range1d,
+    Span,
+)
+from bokeh.palettes import Cividis256
+from bokeh.plotting import figure
+
+from amci_core.evaluation import ReuseErrors
+from app.colours import ESTIMATORS, SHAPES
+from app.store import REUSE_GRID
+from app.summary import number
+from app.views.figures import Painter, describe, pane, picture, set_range
+from app.views.inputs import slider
+from app.views.layout import HTML, card
+
+FLOOR, CEILING = 1e-18, 1e6
+ALPHAS = np.linspace(0, 1, 101)
+TEXT = """
+p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 4.5em; max-width: 90ch; }
+"""
+CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q₂", "SNIS q₁"]}
+
+
+class ReuseView:
+    """Creates both pictures and the sliders of alpha and beta, empty; `show` fills them."""
+
+    def __init__(self) -> None:
+        self._painter = Painter()
+        self._latest: ReuseErrors | None = None
+        self._at = (1.0, 0.0)
+        self.image = ColumnDataSource({"remse": []}, name="reuse-map")
+        marks: dict[str, list[float]] = {"alpha": [], "beta": []}
+        self.marks = {
+            name: ColumnDataSource(dict(marks), name=f"reuse-{name}")
+            for name in ("best", "paper", "current")
+        }
+        self.cut = ColumnDataSource(
+            {name: [] for name in ("alpha", "low", "median", "high", "mean")}, name="reuse-cut"
+        )
+        self._mapper = LogColorMapper(palette=Cividis256[::-1], low=1e-6, high=1)
+        self._here = Span(location=1.0, dimension="height", line_width=1.5, line_dash=[4, 4])
+        self.map = self._map()
+        self.curve = self._curve()
+        low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
+        self.alpha = slider("α: share of E₁ from q₁", value=1, start=low, end=high, step=0.01)
+        self.beta = slider("β: share of E₂ from q₁", value=0, start=low, end=high, step=0.01)
+        self._text = HTML("<p></p>", TEXT)
+        half = {"flex": "1 1 340px", "min-width": "0"}
+        self.panel = card(
+            "Sample reuse",
+            pmui.FlexBox(
+                pmui.Column(pane(self.map), styles=half, sizing_mode="stretch_width", margin=0),
+                pmui.Column(pane(self.curve), styles=half, sizing_mode="stretch_width", margin=0),
+                gap="16px",
+                sizing_mode="stretch_width",
+            ),
+            pmui.FlexBox(
+                pmui.Column(self.alpha, styles=half, sizing_mode="stretch_width", margin=0),
+                pmui.Column(self.beta, styles=half, sizing_mode="stretch_width", margin=0),
+                gap="16px",
+                sizing_mode="stretch_width",
+            ),
+            self._text,
+            help_text=(
+                "Draws of q₁ may also serve E₂, and draws of q₂ serve E₁. α is the share of E₁, "
+                "β the share of E₂ that comes from q₁: (1, 0) is AMCI, (0, 0) is SNIS with q₂, "
+                "(1, 1) is SNIS with q₁. Shares below 0 or above 1 are allowed: they remove "
+                "noise that the two terms have in common. The curve is the cut through the map "
+                "at β = 0, the third column of the paper's figure."
+            ),
+        )
+
+    def show(self, found: ReuseErrors) -> None:
+        """Draws the map and its cut over the runs so far."""
+        self._latest = found
+        remse = np.clip(found.remse, FLOOR, CEILING)
+        self._mapper.update(low=float(remse.min()), high=float(max(remse.max(), 10 * remse.min())))
+        # Rows of an image go up the y axis: beta.
+        self.image.data = {"remse": [remse.T]}
+        alpha, beta = found.best
+        self.marks["best"].data = {"alpha": [alpha], "beta": [beta]}
+        stars = np.clip([found.alpha_star, found.beta_star], REUSE_GRID[0], REUSE_GRID[-1])
+        self.marks["paper"].data = {"alpha": [stars[0]], "beta": [stars[1]]}
+        low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=0.0), FLOOR, CEILING)
+        mean = np.clip(found.errors(ALPHAS, beta=0.0).mean(axis=-1), FLOOR, CEILING)
+        self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
+        ends = np.log10([low.min(), max(high.max(), mean.max())])
+        set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+        self.move(*self._at)
+
+    def move(self, alpha: float, beta: float) -> None:
+        """Moves the user's mark, and says what the error is there."""
+        self._at = (alpha, beta)
+        self.marks["current"].data = {"alpha": [alpha], "beta": [beta]}
+        self._here.location = alpha
+        if self._latest is not None:
+            self._text.object = f"<p>{_sentence(self._latest, alpha, beta)}</p>"
+
+    def describe(self, found: ReuseErrors) -> None:
+        """Renews the text alternatives, when the map is complete."""
+        alpha, beta = found.best
+        describe(
+            self.map,
+            f"Relative error over alpha and beta, {found.draws} draws from each proposal. It is "
+            f"least at alpha {alpha:.2f}, beta {beta:.2f}, with {number(found.remse.min(), 2)}.",
+        )
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._painter.paint(dark)
+
+    def _map(self) -> figure:
+        low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
+        step = float(REUSE_GRID[1] - REUSE_GRID[0])
+        shown = picture(
+            "reuse-map",
+            alternative="Relative error over alpha and beta.",
+            x_label="α: share of E₁ from q₁",
+            y_label="β: share of E₂ from q₁",
+            height=360,
+            x_range=Range1d(low - step / 2, high + step / 2),
+            y_range=Range1d(low - step / 2, high + step / 2),
+        )
+        extent = high - low + step
+        image = shown.image(
+            "remse",
+            x=low - step / 2,
+            y=low - step / 2,
+            dw=extent,
+            dh=extent,
+            source=self.image,
+            color_mapper=self._mapper,
+        )
+        shown.add_tools(
+            HoverTool(
+                renderers=[image],
+                tooltips=[("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")],
+            )
+        )
+        shown.grid.visible = False
+        shown.text(
+            "x",
+            "y",
+            "text",
+            source=ColumnDataSource(CORNERS),
+            x_offset=9,
+            y_offset=-7,
+            text_font_size="12px",
+            text_color="white",
+            text_outline_color="black",
+        )
+        best = self._mark(shown, "best", "star", 17)
+        paper = self._mark(shown, "paper", "diamond", 13)
+        current = self._mark(shown, "current", "circle", 13)
+        current.glyph.update(fill_alpha=0, line_width=3)
+        items = [("least error", [best]), ("α*, β* of the paper", [paper]), ("yours", [current])]
+        shown.add_layout(Legend(items=items, orientation="horizontal", ncols=3, margin=0), "above")
+        bar = ColorBar(
+            color_mapper=self._mapper,
+            ticker=LogTicker(desired_num_ticks=6),
+            title="ReMSE",
+            width=12,
+            padding=4,
+        )
+        shown.add_layout(bar, "right")
+        return shown
+
+    def _mark(self, shown: figure, name: str, marker: str, size: int):  # noqa: ANN202
+        return shown.scatter(
+            "alpha",
+            "beta",
+            source=self.marks[name],
+            marker=marker,
+            size=size,
+            fill_color="#ffffff",
+            line_color="#000000" if name != "current" else "#e8000b",
+            line_width=1.5,
+        )
+
+    def _curve(self) -> figure:
+        shown = picture(
+            "reuse-cut",
+            alternative="Relative error along alpha at beta = 0.",
+            x_label="α, at β = 0",
+            y_label="ReMSE: squared error / μ²",
+            height=360,
+            y_axis_type="log",
+            x_range=Range1d(-0.02, 1.02),
+            y_range=Range1d(1e-6, 1),
+        )
+        style = ESTIMATORS["amci"]
+        band = shown.varea("alpha", "low", "high", source=self.cut, fill_alpha=0.2)
+        line = shown.line("alpha", "median", source=self.cut, line_width=2.5)
+        mean = shown.line("alpha", "mean", source=self.cut, line_width=1.5, line_dash=[2, 3])
+        self._painter.follow(band.glyph, style, "fill_color")
+        self._painter.follow(line.glyph, style, "line_color")
+        self._painter.follow(mean.glyph, style, "line_color")
+        shown.add_layout(self._painter.follow(self._here, SHAPES["threshold"], "line_color"))
+        tips = [("α", "@alpha{0.00}"), ("median", "@median{0.00e+0}"), ("mean", "@mean{0.00e+0}")]
+        shown.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=tips))
+        items = [("median", [line]), ("25–75 %", [band]), ("mean", [mean])]
+        shown.add_layout(Legend(items=items, orientation="horizontal", ncols=3, margin=0), "above")
+        return shown
+
+
+def _sentence(found: ReuseErrors, alpha: float, beta: float) -> str:
+    def error(a: float, b: float) -> str:
+        return number(max(float(found.errors([a], beta=b).mean()), 0.0), 2)
+
+    best_alpha, best_beta = found.best
+    return (
+        f"With N = M = {found.draws:,}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
+        f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; the least on this map is "
+        f"{number(float(found.remse.min()), 2)}, at ({best_alpha:.2f}, {best_beta:.2f}). "
+        f"The paper's formula gives (α*, β*) = ({found.alpha_star:.3f}, {found.beta_star:.3f}), "
+        f"with {error(found.alpha_star, found.beta_star)}."
+    )

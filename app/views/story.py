@@ -1,0 +1,55 @@
+r"""What the page is about: the problem, or what to watch at a preset; and what went wrong."""
+
+from __future__ import annotations
+
+__all__ = ["StoryView"]
+
+from html import escape
+
+import panel as pn
+import panel_material_ui as pmui
+
+from amci_core.models import Preset, Problem
+from app.views.layout import HTML
+
+TEXT = """
+p { margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch; }
+"""
+
+
+class StoryView:
+    """Creates the introduction.
+
+    Arguments:
+        problem: What it introduces.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._introduction = f"<p>{escape(problem.description)}</p>"
+        self._text = HTML(self._introduction, TEXT)
+        self._formula = pn.pane.LaTeX(
+            f"$${problem.formula}$$",
+            renderer="mathjax",
+            sizing_mode="stretch_width",
+            margin=0,
+            styles={"overflow-x": "auto", "overflow-y": "hidden", "min-height": "44px"},
+        )
+        self._alert = pmui.Alert(
+            title="", alert_type="error", closeable=True, closed=True, sizing_mode="stretch_width"
+        )
+        self._alert.visible = False
+        self.panel = pmui.Column(
+            self._alert, self._text, self._formula, sizing_mode="stretch_width", margin=0
+        )
+
+    def tell(self, preset: Preset | None) -> None:
+        """Says what to watch at a preset, or with none introduces the problem again."""
+        self._text.object = (
+            self._introduction
+            if preset is None
+            else f"<p><b>{escape(preset.name)}.</b> {escape(preset.watch)}</p>"
+        )
+
+    def complain(self, message: str) -> None:
+        """Says what went wrong."""
+        self._alert.param.update(object=message, closed=False, visible=True)

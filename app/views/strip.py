@@ -1,0 +1,147 @@
+r"""The strip of figures, in words."""
+
+from __future__ import annotations
+
+__all__ = ["StripView"]
+
+from html import escape
+
+import panel_material_ui as pmui
+
+from app.colours import ESTIMATORS
+from app.summary import Row, Summary, number, odds
+from app.views.layout import HTML, card
+
+TILES = """
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; }
+.tile { border-left: 3px solid var(--divider-color, #ccc); padding: 0 0 0 10px; min-width: 0; }
+.tile .name { font-size: 0.78rem; opacity: 0.75; line-height: 1.3; }
+.tile .figure { font-size: 1.35rem; font-weight: 600; line-height: 1.4;
+                font-variant-numeric: tabular-nums; }
+.tile .words { font-size: 0.82rem; line-height: 1.4; min-height: 2.8em; }
+"""
+TABLE = """
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.88rem; width: 100%;
+        font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; font-size: 0.78rem; opacity: 0.75; }
+th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--divider-color, #ddd);
+         white-space: nowrap; line-height: 1.4; }
+td:last-child { white-space: normal; min-width: 150px; width: 40%; }
+tr:last-child td { border-bottom: none; }
+svg { vertical-align: middle; margin-right: 6px; }
+"""
+
+
+class StripView:
+    """Creates the strip, empty; `show_point` and `show` fill it."""
+
+    def __init__(self) -> None:
+        self._dark = False
+        self._latest: Summary | None = None
+        self._point = HTML("", TILES)
+        self._terms = HTML("", TILES)
+        self._rows = HTML("", TABLE, margin=(12, 0, 0, 0))
+        self.panel = card(
+            "This case, in figures",
+            pmui.FlexBox(
+                pmui.Column(
+                    self._point,
+                    styles={"flex": "2 1 320px", "min-width": "0"},
+                    sizing_mode="stretch_width",
+                    margin=0,
+                ),
+                pmui.Column(
+                    self._terms,
+                    styles={"flex": "3 1 480px", "min-width": "0"},
+                    sizing_mode="stretch_width",
+                    margin=0,
+                ),
+                gap="12px",
+                sizing_mode="stretch_width",
+            ),
+            self._rows,
+            help_text=(
+                "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "
+                "from where the posterior is. κ compares the two halves of AMCI: the relative "
+                "spread of its estimate of E₁ over that of E₂. Effective draws say how many "
+                "perfect draws the weighted ones are worth; they are counted for each term on "
+                "its own proposal, since a q₂ that fits the posterior says nothing about E₁. "
+                "Standard errors come from the draws themselves, and draws can be blind."
+            ),
+        )
+
+    def show_point(self, *, log_truth: float, truth: float, level: float) -> None:
+        """Shows what is known without a single draw; follows the sliders."""
+        self._point.object = '<div class="tiles">{}{}</div>'.format(
+            _tile("truth μ(y, θ)", number(truth, 4), odds(log_truth)),
+            _tile("mismatch", f"{number(level)} nats", _about_level(level)),
+        )
+
+    def show(self, found: Summary) -> None:
+        """Shows what one run of every estimator found."""
+        self._latest = found
+        draws = f"of {found.draws:,}"
+        kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
+        self._terms.object = '<div class="tiles">{}{}{}</div>'.format(
+            _tile("κ", kappa, found.about_kappa),
+            _tile(f"effective draws of q₁, {draws}", number(found.effective_q1), found.about_q1),
+            _tile(f"effective draws of q₂, {draws}", number(found.effective_q2), found.about_q2),
+        )
+        head = "".join(
+            f'<th scope="col">{name}</th>'
+            for name in ("estimator", "estimate", "± standard error", "off by", "")
+        )
+        rows = "".join(self._row(row) for row in found.rows)
+        self._rows.object = (
+            f'<div class="wide"><table aria-label="One run of every estimator, '
+            f'{2 * found.draws:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
+        )
+
+    def recolour(self, dark: bool) -> None:
+        """Draws the swatches for a page of that theme."""
+        self._dark = dark
+        if self._latest is not None:
+            self.show(self._latest)
+
+    def _row(self, row: Row) -> str:
+        style = ESTIMATORS[row.name]
+        dash = f'stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
+        swatch = (
+            f'<svg width="26" height="6" aria-hidden="true"><line x1="0" y1="3" x2="26" y2="3" '
+            f'stroke="{style.colour(self._dark)}" stroke-width="3" {dash}/></svg>'
+        )
+        cells = (
+            f"{swatch}{style.label}",
+            number(row.value, 4),
+            number(row.standard_error, 2),
+            _relative(row.relative_error),
+            escape(row.remark),
+        )
+        return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _tile(name: str, figure: str, words: str) -> str:
+    return (
+        f'<div class="tile"><div class="name">{escape(name)}</div>'
+        f'<div class="figure">{escape(figure)}</div>'
+        f'<div class="words">{escape(words)}</div></div>'
+    )
+
+
+def _about_level(level: float) -> str:
+    if level < 0.1:
+        return "f looks at nearly all of the posterior"
+    if level < 2:
+        return "f looks at a good part of the posterior"
+    if level < 6:
+        return "f looks at the edge of the posterior"
+    return "f looks far into the tail of the posterior"
+
+
+def _relative(error: float) -> str:
+    if abs(error) < 1e-12:
+        return "0"
+    if abs(error) < 0.1:
+        return f"{number(100 * error, 2)} %"
+    return f"{100 * error:,.0f} %" if abs(error) < 100 else f"{number(error + 1, 2)} times"

@@ -1,0 +1,137 @@
+r"""Background computing: small steps from all visitors take turns, and each can be called off.
+
+Every step of every job is a task of its own in one process-wide pool, put back at the end of the
+queue when it is done. So a visitor who comes while another one's curves are under way waits for
+one step of some 20 ms, not for the curves.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Jobs"]
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+log = logging.getLogger(__name__)
+
+# One core stays with the server, which must answer sliders meanwhile.
+_pool = ThreadPoolExecutor(
+    max_workers=max(1, min(4, (os.cpu_count() or 2) - 1)), thread_name_prefix="amci"
+)
+
+# A result is pushed to the page at most this often: painting costs more than a step.
+SECONDS_BETWEEN_PUSHES = 0.1
+
+
+class Document(Protocol):
+    """The part of a Bokeh document that jobs need."""
+
+    def add_next_tick_callback(self, callback: Callable[[], None]) -> Any:
+        """Runs the callback in the server's thread, with the document's lock held."""
+
+
+class Jobs:
+    """Creates the background jobs of one visitor: of each name at most one, the newest.
+
+    Arguments:
+        document: Where results are pushed to.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._running: dict[str, _Job] = {}
+
+    def start(
+        self,
+        name: str,
+        steps: Callable[[], Iterator[Any]],
+        *,
+        show: Callable[[Any], None],
+        finish: Callable[[str | None], None],
+    ) -> None:
+        """Starts a job, and calls off the one of the same name.
+
+        Arguments:
+            name: What the job computes.
+            steps: Called in a worker thread; gives results, each better than the one before.
+            show: Called in the server's thread with the newest result.
+            finish: Called there at the end, with a message if the job failed. Not called for a job
+                that was called off.
+        """
+        self.cancel(name)
+        self._running[name] = job = _Job(self._document, steps, show, finish)
+        _pool.submit(job.step)
+
+    def cancel(self, name: str) -> None:
+        """Calls a job off; nothing of it is shown any more."""
+        job = self._running.pop(name, None)
+        if job is not None:
+            job.cancelled.set()
+
+    def cancel_all(self) -> None:
+        """Calls every job off, when the visitor goes."""
+        for name in list(self._running):
+            self.cancel(name)
+
+
+class _Job:
+    def __init__(
+        self,
+        document: Document,
+        steps: Callable[[], Iterator[Any]],
+        show: Callable[[Any], None],
+        finish: Callable[[str | None], None],
+    ) -> None:
+        self.cancelled = threading.Event()
+        self._document = document
+        self._make_steps = steps
+        self._steps: Iterator[Any] | None = None
+        self._show, self._finish = show, finish
+        self._newest: Any = None
+        self._last_push = 0.0
+
+    def step(self) -> None:
+        """Computes one result and queues the next step; runs in a worker thread."""
+        if self.cancelled.is_set():
+            return
+        try:
+            if self._steps is None:
+                self._steps = self._make_steps()
+            self._newest = next(self._steps)
+        except StopIteration:
+            self._push(lambda: self._end(None))
+            return
+        except Exception as error:  # whatever it is, the visitor must see it
+            log.exception("a background job failed")
+            message = str(error) or type(error).__name__
+            self._push(lambda: self._finish(message))
+            return
+        if time.monotonic() - self._last_push >= SECONDS_BETWEEN_PUSHES:
+            self._last_push = time.monotonic()
+            newest = self._newest
+            self._push(lambda: self._show(newest))
+        _pool.submit(self.step)
+
+    def _end(self, message: str | None) -> None:
+        if self._newest is not None:
+            self._show(self._newest)
+        self._finish(message)
+
+    def _push(self, deliver: Callable[[], None]) -> None:
+        def unless_cancelled() -> None:
+            if not self.cancelled.is_set():
+                deliver()
+
+        if self.cancelled.is_set():
+            return
+        try:
+            self._document.add_next_tick_callback(unless_cancelled)
+        except Exception:
+            # Bokeh raises different things while and after it takes a session down.
+            log.debug("the visitor has gone", exc_info=True)
+            self.cancelled.set()
