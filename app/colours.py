@@ -38,7 +38,7 @@ ESTIMATORS = {
     "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
     "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
-    "bound": Style("asymptotic SNIS bound", "#404040", "#d0d0d0", (9, 6)),
+    "bound": Style("asymptotic bound", "#404040", "#d0d0d0", (9, 6)),
 }
 
 SHAPES = {
@@ -50,5 +50,5 @@ SHAPES = {
     "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
     "region": Style("99 % of g", "#e0b400", "#e0b400"),
-    "guide": Style("slope of N⁻¹", "#8a8a8a", "#8a8a8a", (1, 5)),
+    "guide": Style("slope N⁻¹", "#8a8a8a", "#8a8a8a", (1, 5)),
 }

@@ -11,5 +11,5 @@ query = {name: values[0].decode() for name, values in pn.state.session_args.item
 explorer = Explorer(pn.state.curdoc, query)
 pn.config.exception_handler = explorer.report
 pn.state.onload(explorer.start)
-pn.state.on_session_destroyed(lambda _: explorer.jobs.cancel_all())
-page(explorer).servable(title="AMCI Explorer")
+pn.state.on_session_destroyed(explorer.close)
+page(explorer, pn.state.curdoc).servable(title="AMCI Explorer")

@@ -111,6 +111,10 @@ class Explorer:
         self.jobs.cancel_all()
         self._computed = None
 
+    def close(self, _: Any) -> None:
+        """The visitor has gone."""
+        self.jobs.cancel_all()
+
     def report(self, error: Exception) -> None:
         """Shows an exception of a callback; the page stays alive."""
         log.error("a callback failed", exc_info=error)
@@ -121,19 +125,19 @@ class Explorer:
         state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
         state.param.watch(lambda _: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
-        for name, widget in (("alpha", self.reuse.alpha), ("beta", self.reuse.beta)):
-            widget.param.watch(lambda e, n=name: state.param.update(**{n: e.new}), "value")
-            state.param.watch(lambda e, w=widget: w.param.update(value=e.new), name)
-        for name, widget in (
-            ("logarithmic", self.densities.scale),
-            ("relative", self.errors.measure),
-        ):
-            widget.param.watch(lambda e, n=name: state.param.update(**{n: e.new}), "value")
-            state.param.watch(lambda e, w=widget: w.param.update(value=e.new), name)
+        self._bind("alpha", self.reuse.alpha)
+        self._bind("beta", self.reuse.beta)
+        self._bind("logarithmic", self.densities.scale)
+        self._bind("relative", self.errors.measure)
         state.param.watch(lambda e: self.densities.set_scale(e.new), "logarithmic")
         state.param.watch(lambda e: self.errors.set_relative(e.new), "relative")
         self.errors.button.on_click(self._press)
         self.densities.linear.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
+
+    def _bind(self, name: str, widget: Any) -> None:
+        """Ties a widget to one plain parameter of the state, both ways."""
+        widget.param.watch(lambda e: self.state.param.update(**{name: e.new}), "value")
+        self.state.param.watch(lambda e: widget.param.update(value=e.new), name)
 
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""

@@ -7,6 +7,7 @@ __all__ = ["page"]
 from typing import Any
 
 import panel_material_ui as pmui
+from bokeh.models import CustomJS
 
 from app.explorer import Explorer
 
@@ -25,12 +26,38 @@ THEME = {
             "background": {"default": "#12171c", "paper": "#1a2027"},
         },
         "typography": {"fontFamily": FONT},
+        "components": {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#17324a"}}}},
     },
 }
 
+# On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
+# the page folds it away itself, and does not show it before that; there pictures do without tools.
+HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"
+FIT_PHONES = """
+    const narrow = window.innerWidth < 600
+    for (const root of cb_obj.roots()) {
+        if (root.class_name === "Page") {
+            if (narrow) { root.data.sidebar_open = false }
+            window.setTimeout(() => { root.stylesheets = [] }, 600)
+        }
+    }
+    if (narrow) {
+        for (const model of cb_obj.all_models) {
+            if (model.type === "Figure") {
+                model.setv({toolbar_location: null, min_border_left: 60})
+            }
+        }
+    }
+"""
 
-def page(explorer: Explorer) -> pmui.Page:
-    """Lays out what a visitor sees."""
+
+def page(explorer: Explorer, document: Any) -> pmui.Page:
+    """Lays out what a visitor sees.
+
+    Arguments:
+        explorer: The views and controls.
+        document: The visitor's Bokeh document.
+    """
     columns = {"flex": "1 1 440px", "min-width": "0"}
 
     def column(*content: Any) -> pmui.Column:
@@ -48,7 +75,7 @@ def page(explorer: Explorer) -> pmui.Page:
         explorer.reuse.panel,
         sizing_mode="stretch_width",
         margin=0,
-        sx={"p": "16px", "gap": "16px"},
+        sx={"p": {"xs": "8px", "sm": "16px"}, "gap": {"xs": "8px", "sm": "16px"}},
     )
     created = pmui.Page(
         title="AMCI Explorer",
@@ -58,8 +85,11 @@ def page(explorer: Explorer) -> pmui.Page:
         sidebar_resizable=False,
         theme_config=THEME,
         busy_indicator=None,
+        stylesheets=[HIDE_ON_PHONES],
         meta_description="See amortized Monte Carlo integration at work.",
     )
+
+    document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
 
     def recolour(*_: Any) -> None:
         for view in explorer.views:

@@ -15,13 +15,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
+
+import torch
 
 log = logging.getLogger(__name__)
 
-# One core stays with the server, which must answer sliders meanwhile.
+# One core stays with the server, which must answer sliders meanwhile. PyTorch keeps its number of
+# threads per thread: left alone, every worker would spread over all cores.
 _pool = ThreadPoolExecutor(
-    max_workers=max(1, min(4, (os.cpu_count() or 2) - 1)), thread_name_prefix="amci"
+    max_workers=max(1, min(4, (os.cpu_count() or 2) - 1)),
+    thread_name_prefix="amci",
+    initializer=partial(torch.set_num_threads, 1),
 )
 
 # A result is pushed to the page at most this often: painting costs more than a step.

@@ -167,7 +167,7 @@ def stream_reuse_errors(
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
     check_count("draws times runs", draws * runs, low=1, high=MAX_POINTS)
-    shares = [_finite("alphas", alphas), _finite("betas", betas)]
+    over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
     log_truth = float(problem.log_truth(y, theta))
     for_points, _ = generators(seed)
@@ -190,7 +190,8 @@ def stream_reuse_errors(
             done += size
             alpha_star, beta_star = tables.paper_optimum(_mean_moments(moments))
             yield ReuseErrors(
-                *shares,
+                alphas=over_alphas,
+                betas=over_betas,
                 means=np.concatenate(means),
                 alpha_star=float(alpha_star),
                 beta_star=float(beta_star),

@@ -52,7 +52,7 @@ class GaussianTail(Problem):
         self.title = title
         self.description = (
             "How much of the posterior lies above a threshold? One observation y of a standard "
-            "normal x; the further theta lies in the tail, the rarer the event."
+            "normal x; the further θ lies in the tail, the rarer the event."
         )
         self.formula = (
             r"\mu(y,\theta)=\Pr(x>\theta\mid y)=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)"

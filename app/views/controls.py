@@ -7,6 +7,7 @@ __all__ = ["Controls"]
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import panel_material_ui as pmui
@@ -14,7 +15,7 @@ import panel_material_ui as pmui
 from amci_core.models import Preset
 from app.state import LIMITS, VARIANTS, State
 from app.views.film import FilmView
-from app.views.inputs import CountField, Message, slider
+from app.views.inputs import CountField, Message, Slider, choice, slider
 from app.views.layout import heading
 
 HANDLES = ("y", "theta", "level")
@@ -41,13 +42,8 @@ class Controls:
         self._state = state
         self.handles = self._make_handles()
         self._messages = {name: Message() for name in (*HANDLES, "variant")}
-        self.variant = pmui.RadioButtonGroup(
-            options=list(VARIANTS),
-            value=state.variant,
-            label="Proposals",
-            size="small",
-            sizing_mode="stretch_width",
-            margin=(4, 0),
+        self.variant = choice(
+            "Proposals", list(VARIANTS), value=state.variant, sizing_mode="stretch_width"
         )
         self.counts = {
             "draws": self._count("draws", "Draws N = M", "From each of q₁ and q₂, in one run."),
@@ -57,7 +53,7 @@ class Controls:
         resample = self._button("Resample", self._resample, icon="casino")
         reset = self._button("Reset", lambda _: state.reset(), icon="restart_alt")
         presets = [
-            self._button(preset.name, lambda _, p=preset: choose(p), variant="text")
+            self._button(preset.name, partial(_call, choose, preset), variant="text")
             for preset in state.problem.presets
         ]
         self._follow()
@@ -75,12 +71,12 @@ class Controls:
             self.counts["draws"].widget,
             self.counts["runs"].widget,
             self.counts["seed"].widget,
-            pmui.Row(resample, reset, sizing_mode="stretch_width", margin=(2, 0)),
+            pmui.Row(resample, reset, sizing_mode="stretch_width", margin=0, sx={"gap": "8px"}),
             heading("Take it with you"),
             *downloads,
             sizing_mode="stretch_width",
             margin=0,
-            sx={"p": "16px 20px 32px 20px", "gap": "6px"},
+            sx={"p": "16px 20px 32px 20px", "gap": "8px"},
         )
 
     def complain(self, wrong: dict[str, str]) -> None:
@@ -91,7 +87,7 @@ class Controls:
             else:
                 self._messages[name].say(text)
 
-    def _make_handles(self) -> dict[str, pmui.FloatSlider]:
+    def _make_handles(self) -> dict[str, Slider]:
         problem = self._state.problem
         assert problem.theta is not None
         y_range = problem.y.shown or (problem.y.low, problem.y.high)
@@ -174,3 +170,8 @@ class Controls:
         level = self.handles["level"]
         if (level.start, level.end, level.value) != (start, end, state.level):
             level.param.update(start=start, end=end, value=state.level)
+
+
+def _call(act: Callable[[Any], Any], argument: Any, _: Any) -> None:
+    """Calls back with an argument in the place of the click."""
+    act(argument)

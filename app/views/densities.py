@@ -7,17 +7,18 @@ __all__ = ["DensityView"]
 import math
 
 import numpy as np
-import panel_material_ui as pmui
-from bokeh.models import BoxAnnotation, ColumnDataSource, HoverTool, Legend, Range1d, Span
+from bokeh.models import BoxAnnotation, ColumnDataSource, Range1d, Span
+from bokeh.plotting import figure
 
 from app.colours import SHAPES
 from app.store import X_RANGE, Densities
 from app.summary import number
-from app.views.figures import Painter, describe, pane, picture, set_range
+from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
+from app.views.inputs import choice
 from app.views.layout import card
 
 # Half-heights of the log-ratio's axis, in nats: it changes in steps, not with every move.
-HALF_HEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CURVES = ("posterior", "target", "q2", "q1")
 
 
@@ -36,13 +37,7 @@ class DensityView:
         self.linear = self._densities("linear", Range1d(0, 1))
         self.logarithmic = self._densities("log", Range1d(1e-8, 30))
         self.ratio = self._ratio()
-        self.scale = pmui.RadioButtonGroup(
-            options={"linear": False, "log": True},
-            value=False,
-            label="Scale of the densities",
-            size="small",
-            margin=0,
-        )
+        self.scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
         self._shown = [pane(self.linear), pane(self.logarithmic)]
         self.panel = card(
             "Densities",
@@ -99,7 +94,7 @@ class DensityView:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
 
-    def _densities(self, scale: str, y_range: Range1d):  # noqa: ANN202
+    def _densities(self, scale: str, y_range: Range1d) -> figure:
         shown = picture(
             f"densities-{scale}",
             alternative="Densities over x: learnt proposals, the posterior and g.",
@@ -136,17 +131,18 @@ class DensityView:
                 tips = [("x", "@x{0.00}")] + [
                     (SHAPES[c].label, f"@{c}{{0.000e+0}}") for c in CURVES
                 ]
-                shown.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=tips))
-        shown.add_layout(Legend(items=items, orientation="horizontal", ncols=4, margin=0), "above")
+                add_hover(shown, line, tips, mode="vline")
+        add_legend(shown, items)
         return shown
 
-    def _ratio(self):  # noqa: ANN202
+    def _ratio(self) -> figure:
         shown = picture(
             "log-ratio",
             alternative="Log-ratio of q1 to g over x, in nats.",
             x_label="x",
             y_label="log q₁ − log g, nats",
-            height=190,
+            height=200,
+            tools="box_zoom,reset",
             x_range=self._x_range,
             y_range=Range1d(-0.1, 0.1),
         )
@@ -156,11 +152,11 @@ class DensityView:
         line = shown.line("x", "log_ratio", source=self.source, line_width=2.5, name="log_ratio")
         self._painter.follow(line.glyph, SHAPES["q1"], "line_color")
         tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
-        shown.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=tips))
+        add_hover(shown, line, tips, mode="vline")
         shown.yaxis.ticker.desired_num_ticks = 5
         return shown
 
-    def _decorate(self, shown, index: int) -> None:  # noqa: ANN001
+    def _decorate(self, shown: figure, index: int) -> None:
         box, span = self._region[index], self._threshold[index]
         shown.add_layout(self._painter.follow(box, SHAPES["region"], "fill_color"))
         span.line_dash = list(SHAPES["threshold"].dash)

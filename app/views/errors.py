@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import panel_material_ui as pmui
-from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
@@ -16,12 +16,14 @@ from amci_core.evaluation import ErrorCurves
 from app.colours import ESTIMATORS, SHAPES
 from app.store import BUDGETS
 from app.summary import number
-from app.views.figures import Painter, describe, pane, picture, set_range
+from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
+from app.views.inputs import choice
 from app.views.layout import HTML, card
 
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
 # 1e-18 is what rounding leaves of an exact estimate, and then some.
 FLOOR, CEILING = 1e-18, 1e3
+STATUS = "p { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }"
 NOTE = "p { margin: 4px 0 0 0; font-size: 0.85rem; min-height: 1.3em; opacity: 0.85; }"
 
 
@@ -41,31 +43,27 @@ class ErrorView:
         self._guide = ColumnDataSource({"draws": [], "error": []}, name="errors-guide")
         self.figure = self._picture()
         self.progress = pmui.LinearProgress(
-            value=0, variant="determinate", sizing_mode="stretch_width", margin=(0, 12, 0, 0)
+            value=0,
+            variant="determinate",
+            sizing_mode="stretch_width",
+            margin=(4, 0, 6, 0),
+            sx={"height": "4px", "borderRadius": "2px"},
         )
-        self.status = HTML("", "p { margin: 0; font-size: 0.85rem; }", width=230)
-        self.button = pmui.Button(
-            label="Cancel", size="small", variant="outlined", margin=0, width=92
-        )
-        self.measure = pmui.RadioButtonGroup(
-            options={"ReMSE": True, "MSE": False},
-            value=True,
-            label="Measure of error",
-            size="small",
-            margin=0,
-        )
+        self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
+        self.button = pmui.Button(label="Cancel", size="small", variant="outlined", margin=0)
+        self.measure = choice("Measure of error", {"ReMSE": True, "MSE": False}, value=True)
         self._note = HTML("<p></p>", NOTE)
         self.panel = card(
             "Error against draws",
             pane(self.figure),
             self._note,
+            self.progress,
             pmui.Row(
-                self.progress,
                 self.status,
                 self.button,
                 sizing_mode="stretch_width",
                 styles={"align-items": "center"},
-                margin=(6, 0, 0, 0),
+                margin=0,
             ),
             tools=[self.measure],
             help_text=(
@@ -154,7 +152,7 @@ class ErrorView:
             alternative="Squared error of every estimator against total draws.",
             x_label="draws in all",
             y_label=_label(True),
-            height=404,
+            height=434,
             x_axis_type="log",
             y_axis_type="log",
             x_range=Range1d(BUDGETS[0] * 0.85, BUDGETS[-1] * 1.15),
@@ -188,13 +186,10 @@ class ErrorView:
                     ("middle half", "@low{0.00e+0} to @high{0.00e+0}"),
                     ("mean", "@mean{0.00e+0}"),
                 ]
-                shown.add_tools(HoverTool(renderers=[dots], tooltips=tips))
+                add_hover(shown, dots, tips)
             items.append((style.label, parts))
         items.append((SHAPES["guide"].label, [guide]))
-        legend = Legend(
-            items=items, orientation="horizontal", ncols=3, margin=0, click_policy="hide"
-        )
-        shown.add_layout(legend, "above")
+        add_legend(shown, items, click_policy="hide")
         return shown
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:

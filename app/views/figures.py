@@ -2,13 +2,13 @@ r"""What all pictures have in common: tools, text alternatives, colours that fol
 
 from __future__ import annotations
 
-__all__ = ["Painter", "describe", "pane", "picture", "set_range"]
+__all__ = ["Painter", "add_hover", "add_legend", "describe", "pane", "picture", "set_range"]
 
 from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from bokeh.models import CustomAction, CustomJS, Range1d
+from bokeh.models import CustomAction, CustomJS, HoverTool, Legend, Range1d
 from bokeh.plotting import figure
 
 from app.colours import Style
@@ -22,6 +22,9 @@ SAVE_SVG = """
     link.download = name + ".svg"
     link.click()
     URL.revokeObjectURL(link.href)
+"""
+FIT_LEGEND = """
+    legend.ncols = Math.max(1, Math.min(4, Math.floor(cb_obj.inner_width / 130)))
 """
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
 SVG_ICON = (
@@ -38,6 +41,7 @@ def picture(
     x_label: str,
     y_label: str,
     height: int,
+    tools: str | None = None,
     **options: Any,
 ) -> figure:
     """Creates an empty figure as wide as its place.
@@ -48,6 +52,7 @@ def picture(
         x_label: Label of the x axis, with the unit.
         y_label: Label of the y axis, with the unit.
         height: Height in pixels.
+        tools: Tools beside those that save it.
         options: For `bokeh.plotting.figure`: ranges and kinds of axes.
     """
     created = figure(
@@ -56,11 +61,14 @@ def picture(
         sizing_mode="stretch_width",
         x_axis_label=x_label,
         y_axis_label=y_label,
-        tools="pan,box_zoom,wheel_zoom,reset",
+        tools="pan,box_zoom,wheel_zoom,reset" if tools is None else tools,
         # A finger that scrolls the page must not drag the picture.
         active_drag=None,
         active_scroll=None,
         toolbar_location="right",
+        # The frame keeps its place when the numbers beside it grow.
+        min_border_left=74,
+        min_border_right=6,
         html_attributes={"role": "img", "aria-label": alternative},
         **options,
     )
@@ -76,6 +84,28 @@ def picture(
     )
     created.xaxis.ticker.desired_num_ticks = 6
     return created
+
+
+def add_legend(shown: figure, items: list[Any], **options: Any) -> None:
+    """Puts a legend above a figure, in as many columns as there is room for."""
+    legend = Legend(
+        items=items,
+        orientation="horizontal",
+        ncols=2,
+        margin=0,
+        padding=2,
+        location="top_left",
+        **options,
+    )
+    shown.add_layout(legend, "above")
+    shown.js_on_change("inner_width", CustomJS(args={"legend": legend}, code=FIT_LEGEND))
+
+
+def add_hover(
+    shown: figure, renderer: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
+) -> None:
+    """Shows values at the pointer, with no button of its own in the toolbar."""
+    shown.add_tools(HoverTool(renderers=[renderer], tooltips=tips, mode=mode, visible=False))
 
 
 def pane(shown: figure) -> pn.pane.Bokeh:

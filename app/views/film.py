@@ -4,18 +4,19 @@ from __future__ import annotations
 
 __all__ = ["FilmView"]
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import panel_material_ui as pmui
-from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.models import ColumnDataSource, DataRange1d
 from bokeh.plotting import figure
 
 from amci_core.pretrained import Snapshot
 from app.colours import SHAPES
 from app.summary import number
-from app.views.figures import Painter, pane, picture
-from app.views.inputs import MILLISECONDS_OF_DEBOUNCE
+from app.views.figures import Painter, add_hover, pane, picture
+from app.views.inputs import Player
 from app.views.layout import HTML
 
 TEXT = "p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }"
@@ -35,7 +36,7 @@ class FilmView:
         self._snapshots = snapshots
         self._take = take
         last = max(len(snapshots) - 1, 0)
-        self.player = pmui.Player(
+        self.player = Player(
             label="Frame",
             start=0,
             end=max(last, 1),
@@ -48,7 +49,6 @@ class FilmView:
             sizing_mode="stretch_width",
             margin=0,
         )
-        self.player._debounce = MILLISECONDS_OF_DEBOUNCE
         self.player.param.watch(self._moved, "value")
         self._text = HTML("<p></p>", TEXT)
         self._here = ColumnDataSource({"step": [], "variance": []}, name="film")
@@ -73,10 +73,9 @@ class FilmView:
         frame = len(self._snapshots) - 1 if frame is None else frame
         snapshot = self._snapshots[frame]
         self.player.param.update(value=frame, disabled=not usable)
-        self._here.data = {"step": [snapshot.step], "variance": [snapshot.relative_variance]}
+        self._here.data = {"step": [max(snapshot.step, 1)], "variance": [_variance(snapshot)]}
         self._text.object = (
-            f"<p>Step {snapshot.step:,}, after {_duration(snapshot.seconds)}: the weights of q₁ "
-            f"have relative variance <b>{number(snapshot.relative_variance, 2)}</b>.</p>"
+            f"<p>{_caption(snapshot)}</p>"
             if usable
             else "<p>The film shows the training of the spline proposals.</p>"
         )
@@ -98,11 +97,13 @@ class FilmView:
             height=170,
             x_axis_type="log",
             y_axis_type="log",
+            x_range=DataRange1d(range_padding=0.2),
+            y_range=DataRange1d(range_padding=0.25),
         )
         shown.toolbar_location = None
-        shown.min_border_left = 0
+        shown.min_border_left = 60
         steps = [max(s.step, 1) for s in self._snapshots]
-        data = {"step": steps, "variance": [s.relative_variance for s in self._snapshots]}
+        data = {"step": steps, "variance": list(map(_variance, self._snapshots))}
         source = ColumnDataSource(data)
         line = shown.line("step", "variance", source=source, line_width=2)
         dots = shown.scatter("step", "variance", source=source, size=6)
@@ -112,8 +113,20 @@ class FilmView:
         self._painter.follow(dots.glyph, SHAPES["q1"], "line_color", "fill_color")
         self._painter.follow(here.glyph, SHAPES["threshold"], "line_color")
         tips = [("step", "@step{0,0}"), ("relative variance", "@variance{0.0e+0}")]
-        shown.add_tools(HoverTool(renderers=[dots], tooltips=tips))
+        add_hover(shown, dots, tips)
         return shown
+
+
+def _variance(snapshot: Snapshot) -> float:
+    return math.nan if snapshot.relative_variance is None else snapshot.relative_variance
+
+
+def _caption(snapshot: Snapshot) -> str:
+    after = f"Step {snapshot.step:,}, after {_duration(snapshot.seconds)}: "
+    if snapshot.relative_variance is None:
+        return after + "no draw of q₁ reaches f yet."
+    variance = number(snapshot.relative_variance, 2)
+    return after + f"the weights of q₁ have relative variance <b>{variance}</b>."
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,7 @@ r"""Small inputs: sliders that answer at once, and text fields that say what is 
 
 from __future__ import annotations
 
-__all__ = ["CountField", "Message", "slider"]
+__all__ = ["CountField", "Message", "Player", "Slider", "choice", "slider"]
 
 from collections.abc import Callable
 from html import escape
@@ -15,7 +15,23 @@ from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at a slider's move; more than everything else together.
 MILLISECONDS_OF_DEBOUNCE = 1
+UNSEEN_LABEL = """
+.MuiFormLabel-root { position: absolute; width: 1px; height: 1px; overflow: hidden;
+                     clip-path: inset(50%); }
+"""
 WRONG = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; color: #d32f2f; }"
+
+
+class Slider(pmui.FloatSlider):
+    """A slider whose moves reach the server without delay."""
+
+    _debounce = MILLISECONDS_OF_DEBOUNCE
+
+
+class Player(pmui.Player):
+    """A player whose frames reach the server without delay."""
+
+    _debounce = MILLISECONDS_OF_DEBOUNCE
 
 
 def slider(
@@ -26,9 +42,9 @@ def slider(
     end: float,
     step: float = 0.01,
     description: str = "",
-) -> pmui.FloatSlider:
-    """A labelled slider whose moves reach the server without delay."""
-    created = pmui.FloatSlider(
+) -> Slider:
+    """A labelled slider, as wide as its place."""
+    return Slider(
         label=label,
         value=value,
         start=start,
@@ -40,8 +56,18 @@ def slider(
         margin=(2, 0),
         **({"description": description} if description else {}),
     )
-    created._debounce = MILLISECONDS_OF_DEBOUNCE
-    return created
+
+
+def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui.RadioButtonGroup:
+    """A row of buttons of which one is pressed; the label is for assistive technology."""
+    settings = {"size": "small", "margin": 0} | more
+    return pmui.RadioButtonGroup(
+        options=options,
+        label=label,
+        sx={"& .MuiToggleButton-root": {"textTransform": "none", "py": "3px"}},
+        stylesheets=[UNSEEN_LABEL],
+        **settings,
+    )
 
 
 class Message(HTML):

@@ -72,5 +72,9 @@ def card(
         elevation=0,
         sizing_mode="stretch_width",
         margin=0,
-        sx={"p": "14px 16px", "borderRadius": "10px", "minWidth": 0},
+        sx={
+            "p": {"xs": "10px", "sm": "14px 16px"},
+            "borderRadius": "10px",
+            "minWidth": 0,
+        },
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 __all__ = ["ReuseView"]
 
+from typing import Any
+
 import numpy as np
 import panel_material_ui as pmui
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
-    HoverTool,
-    Legend,
     LogColorMapper,
     LogTicker,
     Range1d,
@@ -23,11 +23,13 @@ from amci_core.evaluation import ReuseErrors
 from app.colours import ESTIMATORS, SHAPES
 from app.store import REUSE_GRID
 from app.summary import number
-from app.views.figures import Painter, describe, pane, picture, set_range
+from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import slider
 from app.views.layout import HTML, card
 
 FLOOR, CEILING = 1e-18, 1e6
+# The map's darkest colour: ten times off. What is worse need not be told apart.
+WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
 TEXT = """
 p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 4.5em; max-width: 90ch; }
@@ -88,7 +90,8 @@ class ReuseView:
         """Draws the map and its cut over the runs so far."""
         self._latest = found
         remse = np.clip(found.remse, FLOOR, CEILING)
-        self._mapper.update(low=float(remse.min()), high=float(max(remse.max(), 10 * remse.min())))
+        low, high = float(remse.min()), min(float(remse.max()), WORST)
+        self._mapper.update(low=low, high=max(high, 10 * low))
         # Rows of an image go up the y axis: beta.
         self.image.data = {"remse": [remse.T]}
         alpha, beta = found.best
@@ -145,41 +148,38 @@ class ReuseView:
             source=self.image,
             color_mapper=self._mapper,
         )
-        shown.add_tools(
-            HoverTool(
-                renderers=[image],
-                tooltips=[("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")],
-            )
-        )
+        add_hover(shown, image, [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
         shown.grid.visible = False
         shown.text(
             "x",
             "y",
             "text",
             source=ColumnDataSource(CORNERS),
-            x_offset=9,
-            y_offset=-7,
+            y_offset=-12,
+            text_align="center",
             text_font_size="12px",
             text_color="white",
-            text_outline_color="black",
+            background_fill_color="black",
+            background_fill_alpha=0.5,
+            padding=3,
+            border_radius=3,
         )
         best = self._mark(shown, "best", "star", 17)
         paper = self._mark(shown, "paper", "diamond", 13)
         current = self._mark(shown, "current", "circle", 13)
         current.glyph.update(fill_alpha=0, line_width=3)
         items = [("least error", [best]), ("α*, β* of the paper", [paper]), ("yours", [current])]
-        shown.add_layout(Legend(items=items, orientation="horizontal", ncols=3, margin=0), "above")
+        add_legend(shown, items)
         bar = ColorBar(
             color_mapper=self._mapper,
             ticker=LogTicker(desired_num_ticks=6),
-            title="ReMSE",
             width=12,
             padding=4,
         )
         shown.add_layout(bar, "right")
         return shown
 
-    def _mark(self, shown: figure, name: str, marker: str, size: int):  # noqa: ANN202
+    def _mark(self, shown: figure, name: str, marker: str, size: int) -> Any:
         return shown.scatter(
             "alpha",
             "beta",
@@ -211,9 +211,9 @@ class ReuseView:
         self._painter.follow(mean.glyph, style, "line_color")
         shown.add_layout(self._painter.follow(self._here, SHAPES["threshold"], "line_color"))
         tips = [("α", "@alpha{0.00}"), ("median", "@median{0.00e+0}"), ("mean", "@mean{0.00e+0}")]
-        shown.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=tips))
+        add_hover(shown, line, tips, mode="vline")
         items = [("median", [line]), ("25–75 %", [band]), ("mean", [mean])]
-        shown.add_layout(Legend(items=items, orientation="horizontal", ncols=3, margin=0), "above")
+        add_legend(shown, items)
         return shown
 
 

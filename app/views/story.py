@@ -32,7 +32,12 @@ class StoryView:
             renderer="mathjax",
             sizing_mode="stretch_width",
             margin=0,
-            styles={"overflow-x": "auto", "overflow-y": "hidden", "min-height": "44px"},
+            styles={
+                "overflow-x": "auto",
+                "overflow-y": "hidden",
+                "min-height": "44px",
+                "font-size": "min(1rem, 3.4vw)",
+            },
         )
         self._alert = pmui.Alert(
             title="", alert_type="error", closeable=True, closed=True, sizing_mode="stretch_width"

@@ -13,15 +13,15 @@ from app.summary import Row, Summary, number, odds
 from app.views.layout import HTML, card
 
 TILES = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
 .tile { border-left: 3px solid var(--divider-color, #ccc); padding: 0 0 0 10px; min-width: 0; }
 .tile .name { font-size: 0.78rem; opacity: 0.75; line-height: 1.3; }
-.tile .figure { font-size: 1.35rem; font-weight: 600; line-height: 1.4;
+.tile .figure { font-size: 1.3rem; font-weight: 600; line-height: 1.4; white-space: nowrap;
                 font-variant-numeric: tabular-nums; }
 .tile .words { font-size: 0.82rem; line-height: 1.4; min-height: 2.8em; }
 """
 TABLE = """
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; container-type: inline-size; }
 table { border-collapse: collapse; font-size: 0.88rem; width: 100%;
         font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; font-size: 0.78rem; opacity: 0.75; }
@@ -30,6 +30,13 @@ th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--divider-color, 
 td:last-child { white-space: normal; min-width: 150px; width: 40%; }
 tr:last-child td { border-bottom: none; }
 svg { vertical-align: middle; margin-right: 6px; }
+@container (max-width: 560px) {
+  tr { display: grid; grid-template-columns: 1.1fr 1.1fr 1.1fr 0.8fr;
+       border-bottom: 1px solid var(--divider-color, #ddd); padding: 3px 0; }
+  table th, table td { border: none; padding: 2px 6px 2px 0; white-space: normal; }
+  table td:last-child { grid-column: 1 / -1; width: auto; opacity: 0.85; }
+  td:last-child:empty, th:last-child:empty { display: none; }
+}
 """
 
 
@@ -143,5 +150,8 @@ def _relative(error: float) -> str:
     if abs(error) < 1e-12:
         return "0"
     if abs(error) < 0.1:
-        return f"{number(100 * error, 2)} %"
-    return f"{100 * error:,.0f} %" if abs(error) < 100 else f"{number(error + 1, 2)} times"
+        return f"{number(100 * error, 2)} %".replace("-", "−")
+    if abs(error) < 100:
+        return f"{100 * error:,.0f} %".replace("-", "−")
+    times = f"{float(f'{error + 1:.2g}'):,.0f}" if error < 1e6 else number(error, 2)
+    return f"{times} times"
