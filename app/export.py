@@ -14,10 +14,8 @@ import numpy as np
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from app.state import Choice
-from app.store import Densities
+from app.store import COLUMNS, Densities
 from app.summary import Summary
-
-COLUMNS = ("x", "target", "posterior", "q1", "q2", "log_ratio")
 
 
 def curves_csv(found: ErrorCurves) -> StringIO:

@@ -44,7 +44,7 @@ class State(param.Parameterized):
     y = param.Number(constant=True, doc="The observation.")
     theta = param.Number(constant=True, doc="The threshold.")
     level = param.Number(constant=True, doc="Mismatch level of (y, theta), in nats.")
-    variant: str = param.Selector(default="spline", objects=list(VARIANTS), doc="Which proposals.")
+    variant: Any = param.Selector(default="spline", objects=list(VARIANTS), doc="Which proposals.")
     snapshot = param.Integer(
         default=None, allow_None=True, doc="Frame of the training film; None for the trained one."
     )

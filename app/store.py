@@ -2,7 +2,7 @@ r"""What follows from the user's choices: numbers for pictures, no widgets."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "REUSE_GRID", "Densities", "Store"]
+__all__ = ["BUDGETS", "COLUMNS", "REUSE_GRID", "Densities", "Store"]
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).to
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 SMALLEST_DENSITY = 1e-30
+# Just above the threshold, where g jumps, and not so near that rounding shows.
+EDGE = 1e-7
 REGION_MASS = 0.99
+COLUMNS = ("x", "target", "posterior", "q1", "q2", "log_ratio")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Densities:
     threshold: float
 
     @property
-    def mean_log_ratio(self) -> float:
+    def divergence(self) -> float:
         """KL(g || q1) in nats, by the trapezoid rule."""
         g = np.where(np.isfinite(self.log_ratio), self.target, 0)
         return float(-np.trapezoid(g * np.nan_to_num(self.log_ratio), self.x))
@@ -155,7 +158,7 @@ def _points(theta: float) -> Array:
     # g can be as narrow as 0.07 and starts with a jump: dense points where it is, and one on
     # either side of the threshold.
     above = theta + _ABOVE
-    edge = [theta, np.nextafter(theta, np.inf)]
+    edge = [theta, theta + EDGE]
     return np.unique(np.concatenate([_UNIFORM, edge, above[above < X_RANGE[1]]]))
 
 

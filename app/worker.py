@@ -99,6 +99,7 @@ class _Job:
         self._steps: Iterator[Any] | None = None
         self._show, self._finish = show, finish
         self._newest: Any = None
+        self._pushed = True
         self._last_push = 0.0
 
     def step(self) -> None:
@@ -108,25 +109,21 @@ class _Job:
         try:
             if self._steps is None:
                 self._steps = self._make_steps()
-            self._newest = next(self._steps)
+            self._newest, self._pushed = next(self._steps), False
         except StopIteration:
-            self._push(lambda: self._end(None))
+            if not self._pushed:
+                self._push(partial(self._show, self._newest))
+            self._push(partial(self._finish, None))
             return
         except Exception as error:  # whatever it is, the visitor must see it
             log.exception("a background job failed")
-            message = str(error) or type(error).__name__
-            self._push(lambda: self._finish(message))
+            self._push(partial(self._finish, str(error) or type(error).__name__))
             return
         if time.monotonic() - self._last_push >= SECONDS_BETWEEN_PUSHES:
             self._last_push = time.monotonic()
-            newest = self._newest
-            self._push(lambda: self._show(newest))
+            self._push(partial(self._show, self._newest))
+            self._pushed = True
         _pool.submit(self.step)
-
-    def _end(self, message: str | None) -> None:
-        if self._newest is not None:
-            self._show(self._newest)
-        self._finish(message)
 
     def _push(self, deliver: Callable[[], None]) -> None:
         def unless_cancelled() -> None:

@@ -80,7 +80,7 @@ class DensityView:
         text = (
             f"Densities over x. The threshold is at {found.threshold:.3g}; 99 % of g lies from "
             f"{low:.3g} to {high:.3g}. The divergence of q1 from g is "
-            f"{number(max(found.mean_log_ratio, 0), 2)} nats."
+            f"{number(max(found.divergence, 0), 2)} nats."
         )
         for shown in (self.linear, self.logarithmic):
             describe(shown, text)

@@ -67,7 +67,7 @@ def picture(
         active_scroll=None,
         toolbar_location="right",
         # The frame keeps its place when the numbers beside it grow.
-        min_border_left=74,
+        min_border_left=82,
         min_border_right=6,
         html_attributes={"role": "img", "aria-label": alternative},
         **options,
@@ -88,15 +88,8 @@ def picture(
 
 def add_legend(shown: figure, items: list[Any], **options: Any) -> None:
     """Puts a legend above a figure, in as many columns as there is room for."""
-    legend = Legend(
-        items=items,
-        orientation="horizontal",
-        ncols=2,
-        margin=0,
-        padding=2,
-        location="top_left",
-        **options,
-    )
+    options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 2} | options
+    legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")
     shown.js_on_change("inner_width", CustomJS(args={"legend": legend}, code=FIT_LEGEND))
 

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_ndtr
+
+import amci_core as amci
+from app.state import State
+from app.store import BUDGETS, Store
+
+POINTS = [(1.0, 3.0), (3.0, 0.1), (-4.0, 5.0), (8.0, 0.0), (-4.0, 0.0), (8.0, 5.0)]
+
+
+@pytest.fixture(scope="module")
+def store():
+    return Store("tail-1d")
+
+
+def choice(store, y, theta, **chosen):
+    state = State(store.problem)
+    state.move(y=y, theta=theta)
+    state.param.update(**chosen)
+    return state.choice
+
+
+@pytest.mark.parametrize(("y", "theta"), POINTS)
+def test_densities_are_normalised_on_their_points(store, y, theta):
+    found = store.densities(choice(store, y, theta))
+    assert (np.diff(found.x) > 0).all()
+    for name in ("target", "posterior", "q1", "q2"):
+        assert np.trapezoid(getattr(found, name), found.x) == pytest.approx(1, abs=5e-3), name
+
+
+@pytest.mark.parametrize(("y", "theta"), POINTS)
+def test_region_carries_99_per_cent_of_g(store, y, theta):
+    found = store.densities(choice(store, y, theta))
+    low, high = found.region
+    assert theta <= low < high
+    above_low, above_high, above_theta = (
+        np.exp(log_ndtr(-(x - y / 2) * np.sqrt(2))) for x in (low, high, theta)
+    )
+    assert (above_low - above_high) / above_theta == pytest.approx(0.99, abs=2e-3)
+
+
+@pytest.mark.parametrize("variant", ["spline", "paper"])
+def test_learnt_densities_are_those_of_the_proposals(store, variant):
+    found = store.densities(choice(store, 1.0, 3.0, variant=variant))
+    proposals = amci.load_proposals("tail-1d", variant=variant)
+    y, theta = store.problem.check(1.0, 3.0)
+    with torch.inference_mode():
+        log_q1 = proposals.q1_plus(y, theta).log_prob(torch.as_tensor(found.x)[:, None]).numpy()
+    above = found.q1 > 1e-20
+    np.testing.assert_allclose(found.q1[above], np.exp(log_q1[above]), rtol=1e-12)
+
+
+def test_exact_proposals_have_log_ratio_zero_where_g_lives(store):
+    found = store.densities(choice(store, 1.0, 3.0, variant="oracle"))
+    assert np.isnan(found.log_ratio[found.x <= 3.0]).all()
+    assert np.abs(found.log_ratio[found.x > 3.0]).max() < 1e-12
+    assert found.divergence == pytest.approx(0, abs=1e-12)
+
+
+def test_all_densities_can_be_drawn_on_a_logarithmic_axis(store):
+    found = store.densities(choice(store, -4.0, 5.0, variant="paper"))
+    for name in ("target", "posterior", "q1", "q2"):
+        assert (getattr(found, name) > 0).all()
+
+
+def test_the_film_starts_untrained_and_ends_with_the_trained_proposal(store):
+    assert 5 <= len(store.snapshots) <= 8
+    last = len(store.snapshots) - 1
+    first, end, trained = (
+        store.densities(choice(store, 1.0, 3.0, snapshot=frame)) for frame in (0, last, None)
+    )
+    np.testing.assert_allclose(end.q1, trained.q1, rtol=1e-12)
+    assert first.divergence > 100 * max(trained.divergence, 1e-9)
+
+
+def test_error_curves_are_those_of_the_core_at_the_same_seed(store):
+    *_, found = store.error_curves(choice(store, 1.0, 1.0, runs=6, seed=5))
+    expected = amci.error_curves(
+        store.problem,
+        amci.load_proposals("tail-1d"),
+        y=1.0,
+        theta=1.0,
+        budgets=BUDGETS,
+        runs=6,
+        seed=5,
+    )
+    for name, curve in expected.by_name.items():
+        np.testing.assert_array_equal(found[name].remse_quartiles, curve.remse_quartiles)
+
+
+def test_budgets_reach_ten_thousand_draws_and_split_in_two():
+    assert BUDGETS[0] == 2
+    assert BUDGETS[-1] == 10_000
+    assert all(total % 2 == 0 for total in BUDGETS)
+
+
+def test_reuse_is_at_the_chosen_draws(store):
+    *_, found = store.reuse(choice(store, 1.0, 1.0, runs=5, draws=9))
+    assert (found.runs, found.draws) == (5, 9)
+    assert 0.0 in found.betas
+    assert 1.0 in found.alphas

@@ -1,0 +1,98 @@
+import math
+
+import pytest
+from imperfect import imperfect
+
+import amci_core as amci
+from app.summary import number, odds, summarize
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return amci.problem("tail-1d")
+
+
+def summary(problem, proposals, y=1.0, theta=3.0, draws=64):
+    return summarize(problem, proposals, y=y, theta=theta, draws=draws, seed=0)
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    return amci.load_proposals("tail-1d", variant="oracle")
+
+
+def test_every_estimator_gets_the_same_number_of_draws(problem, oracle):
+    found = summary(problem, oracle, draws=20)
+    assert {row.name: row.draws for row in found.rows} == dict.fromkeys(
+        ("amci", "snis-q2", "snis-qm", "snis-q1"), 40
+    )
+
+
+def test_rows_are_the_estimates_of_the_core(problem):
+    found = summary(problem, imperfect(), theta=0.5)
+    expected = amci.estimate(
+        problem, imperfect(), 1.0, 0.5, draws=128, estimator="snis-q2", seed=0
+    )
+    row = next(row for row in found.rows if row.name == "snis-q2")
+    assert (row.value, row.standard_error) == (expected.value, expected.standard_error)
+    assert row.relative_error == pytest.approx(row.value / problem.truth(1.0, 0.5) - 1)
+
+
+def test_exact_proposals_are_called_exact(problem, oracle):
+    found = summary(problem, oracle)
+    assert math.isnan(found.kappa)
+    assert "no error at all" in found.about_kappa
+    assert "it is exact" in found.about_q1
+    assert found.rows[0].remark == "exact to rounding"
+
+
+def test_a_q2_that_sees_nothing_is_said_to(problem, oracle):
+    found = summary(problem, oracle)
+    assert found.above == 0
+    assert found.about_q2.startswith("q₂ has put no draw of 128 above θ")
+    assert "answers 0" in found.rows[1].remark
+
+
+def test_draws_above_the_threshold_are_counted(problem, oracle):
+    found = summary(problem, oracle, y=3.0, theta=0.1)
+    # mu = 0.976: 128 draws, within 4 standard deviations of a binomial.
+    assert abs(found.above - 125) < 7
+    assert f"{found.above} draws of 128 above θ" in found.about_q2
+
+
+def test_kappa_compares_the_spreads_of_the_two_terms(problem):
+    found = summary(problem, imperfect(), draws=5000)
+    q1, q2 = (math.sqrt(5000 / e - 1) for e in (found.effective_q1, found.effective_q2))
+    assert found.kappa == pytest.approx(q1 / q2)
+    assert "mostly from E₁" in found.about_kappa
+
+
+def test_a_confident_wrong_answer_is_called_that(problem, oracle):
+    # All of SNIS q1's weights are equal: no spread, and an answer of 1.
+    row = summary(problem, oracle).rows[3]
+    assert row.value == pytest.approx(1)
+    assert "wrong" in row.remark
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.02348, "0.0235"),
+        (2.0348e-4, "2.03 × 10⁻⁴"),
+        (-3.0e-12, "-3.00 × 10⁻¹²"),
+        (12345.0, "1.23 × 10⁴"),
+        (math.nan, "?"),
+        (math.inf, "∞"),
+    ],
+)
+def test_numbers_are_written_for_reading(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mu", "text"),
+    [(0.976, "97.6 %"), (2.03e-4, "1 posterior draw in 4,900"), (1e-9, "in 1.0 × 10⁹")],
+)
+def test_odds_are_words(mu, text):
+    assert text in odds(math.log(mu))

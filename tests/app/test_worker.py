@@ -1,0 +1,154 @@
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.worker import Jobs
+
+PATIENCE = 20
+
+
+class Server:
+    """A server's thread and its document: callbacks run one after the other, here on demand."""
+
+    def __init__(self):
+        self._waiting = []
+        self._news = threading.Condition()
+        self.gone = False
+
+    def add_next_tick_callback(self, callback):
+        if self.gone:
+            raise RuntimeError("the session is gone")
+        with self._news:
+            self._waiting.append(callback)
+            self._news.notify()
+
+    def run_until(self, true):
+        deadline = time.monotonic() + PATIENCE
+        while not true():
+            assert time.monotonic() < deadline, "it never came true"
+            with self._news:
+                self._news.wait(0.01)
+                waiting, self._waiting = self._waiting, []
+            for callback in waiting:
+                callback()
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+def endless() -> Iterator[int]:
+    n = 0
+    while True:
+        time.sleep(0.001)
+        yield n
+        n += 1
+
+
+def test_results_grow_and_the_last_one_is_shown(server):
+    shown, ends = [], []
+    jobs = Jobs(server)
+    jobs.start("count", lambda: iter(range(50)), show=shown.append, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert ends == [None]
+    assert shown == sorted(shown)
+    assert shown[-1] == 49
+
+
+def test_steps_run_outside_of_the_servers_thread(server):
+    threads = []
+
+    def steps():
+        threads.append(threading.current_thread())
+        yield 1
+
+    jobs, ends = Jobs(server), []
+    jobs.start("where", steps, show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert threads[0] is not threading.current_thread()
+
+
+def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server):
+    shown = []
+    jobs = Jobs(server)
+    jobs.start("count", endless, show=shown.append, finish=shown.append)
+    server.run_until(lambda: len(server._waiting) > 0 or shown)
+    shown.clear()
+    jobs.cancel("count")
+    other = []
+    jobs.start("other", lambda: iter([1]), show=lambda _: None, finish=other.append)
+    server.run_until(lambda: other)
+    assert shown == []
+
+
+def test_a_new_start_calls_the_old_job_off(server):
+    closed, shown, ends = threading.Event(), [], []
+
+    def first():
+        yield from endless()
+
+    jobs = Jobs(server)
+    jobs.start("curves", first, show=lambda n: shown.append("old"), finish=lambda _: closed.set())
+    server.run_until(lambda: shown)
+    jobs.start("curves", lambda: iter([1]), show=lambda n: shown.append("new"), finish=ends.append)
+    shown.clear()
+    server.run_until(lambda: ends)
+    assert shown == ["new"]
+    assert not closed.is_set()
+
+
+def test_jobs_take_turns(server):
+    """A short job ends while an endless one of another visitor is under way."""
+    long, short, ends = Jobs(server), Jobs(server), []
+    long.start("endless", endless, show=lambda _: None, finish=ends.append)
+    try:
+        short.start("short", lambda: iter(range(5)), show=lambda _: None, finish=ends.append)
+        server.run_until(lambda: ends)
+        assert ends == [None]
+    finally:
+        long.cancel_all()
+
+
+def test_a_failure_reaches_the_visitor_and_the_worker_lives_on(server):
+    def fails():
+        yield 1
+        raise ValueError("theta: expected a number")
+
+    jobs, ends = Jobs(server), []
+    jobs.start("fails", fails, show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert ends == ["theta: expected a number"]
+    jobs.start("works", lambda: iter([1]), show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: len(ends) == 2)
+    assert ends[1] is None
+
+
+def test_a_failure_before_the_first_step_reaches_the_visitor(server):
+    def fails():
+        raise ValueError("no proposals")
+
+    jobs, ends = Jobs(server), []
+    jobs.start("fails", fails, show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert ends == ["no proposals"]
+
+
+def test_a_job_ends_when_its_visitor_has_gone(server):
+    stopped = threading.Event()
+
+    def steps():
+        try:
+            yield from endless()
+        finally:
+            stopped.set()
+
+    jobs, shown = Jobs(server), []
+    jobs.start("count", steps, show=shown.append, finish=shown.append)
+    server.run_until(lambda: shown)
+    server.gone = True
+    # The generator is closed once nothing holds the job any more.
+    jobs.cancel_all()
+    assert stopped.wait(PATIENCE)

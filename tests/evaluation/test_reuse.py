@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from imperfect import imperfect
+
+import amci_core as amci
+from amci_core.evaluation import reuse_errors, stream_reuse_errors
+
+ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
+POINT = {"y": 1.0, "theta": 1.5}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return amci.problem("tail-1d")
+
+
+def errors(problem, proposals, **options):
+    settings = {"alphas": ALPHAS, "betas": BETAS, "draws": 16, "runs": 300, "seed": 3} | options
+    return reuse_errors(problem, proposals, **POINT, **settings)
+
+
+def test_corners_are_amci_and_self_normalised_importance_sampling(problem):
+    # Different draws of the same estimators: means over runs agree within their Monte Carlo error.
+    found = errors(problem, imperfect(), runs=4000, draws=32)
+    curves = amci.error_curves(
+        problem,
+        imperfect(),
+        **POINT,
+        budgets=[32, 64],
+        runs=4000,
+        estimators=["amci", "snis-q1", "snis-q2"],
+        seed=4,
+    )
+    for name, alpha, beta, budget in [
+        ("amci", 1, 0, 1),
+        ("snis-q2", 0, 0, 0),
+        ("snis-q1", 1, 1, 0),
+    ]:
+        own = found.errors([alpha], beta=beta)[0]
+        spread = np.hypot(own.std() / np.sqrt(len(own)), curves[name].remse_error[budget])
+        assert abs(own.mean() - curves[name].remse[budget]) < 4 * spread, name
+
+
+def test_map_is_the_mean_of_the_errors_written_out(problem):
+    found = errors(problem, imperfect())
+    for b, beta in enumerate(BETAS):
+        written_out = found.errors(ALPHAS, beta=beta)
+        np.testing.assert_allclose(found.remse[:, b], written_out.mean(axis=-1), rtol=1e-9)
+        expected = np.quantile(written_out, (0.25, 0.5, 0.75), axis=-1)
+        np.testing.assert_allclose(found.quartiles[:, :, b], expected, rtol=1e-12)
+
+
+def test_errors_follow_from_the_two_proposals_means(problem):
+    found = errors(problem, imperfect())
+    (a1, a2), (b1, b2) = found.means.transpose(1, 2, 0)
+    estimate = (0.5 * a1 + 0.5 * b1) / (-0.2 * a2 + 1.2 * b2)
+    np.testing.assert_allclose(found.errors([0.5], beta=-0.2)[0], np.square(estimate - 1))
+
+
+def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits(problem):
+    found = errors(problem, amci.load_proposals("tail-1d", variant="oracle"))
+    assert found.remse[ALPHAS.index(1.0), BETAS.index(0.0)] < 1e-28
+    assert found.best == (1.0, 0.0)
+
+
+def test_best_is_the_least_on_the_grid(problem):
+    found = errors(problem, imperfect())
+    alpha, beta = found.best
+    assert found.remse.min() == found.remse[ALPHAS.index(alpha), BETAS.index(beta)]
+
+
+def test_the_papers_optimum_beats_amci_where_the_posterior_reaches_f(problem):
+    # At (3, 0.1), with a poor q1, q2's draws carry E1 as well: the paper's low-mismatch case.
+    found = reuse_errors(
+        problem, imperfect(), 3.0, 0.1, alphas=[1.0], betas=[0.0], draws=64, runs=2000, seed=0
+    )
+    at_optimum = found.errors([found.alpha_star], beta=found.beta_star).mean()
+    assert 0 < found.alpha_star < 1
+    assert at_optimum < 0.9 * found.remse[0, 0]
+
+
+def test_stream_grows_and_ends_with_the_same_errors(problem):
+    stream = list(
+        stream_reuse_errors(
+            problem, imperfect(), **POINT, alphas=ALPHAS, betas=BETAS, draws=16, runs=300, seed=3
+        )
+    )
+    runs = [found.runs for found in stream]
+    assert runs == sorted(set(runs))
+    assert runs[0] < 10
+    assert runs[-1] == stream[-1].runs_wanted == 300
+    whole = errors(problem, imperfect())
+    np.testing.assert_array_equal(stream[-1].remse, whole.remse)
+    assert stream[-1].alpha_star == whole.alpha_star
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alphas": []}, "alphas: expected finite numbers"),
+        ({"betas": [float("nan")]}, "betas: expected finite numbers"),
+        ({"draws": 0}, "draws: expected a whole number"),
+        ({"runs": 0}, "runs: expected a whole number"),
+        ({"draws": 10**6, "runs": 10**6}, "draws times runs"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_arguments_are_named(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        errors(problem, imperfect(), **options)
+
+
+def test_one_pair_at_a_time(problem):
+    with pytest.raises(ValueError, match="y: expected a single pair"):
+        reuse_errors(problem, imperfect(), [[1.0], [2.0]], 1.0, alphas=[1.0], betas=[0.0])
