@@ -68,6 +68,11 @@ class Draws:
         """The indices of the proposals that have draws."""
         return tuple(j for j, points in enumerate(self.points) if points is not None)
 
+    @property
+    def signed(self) -> bool:
+        """Whether f takes both signs: the points come with an f_minus."""
+        return any(points is not None and points.f_minus is not None for points in self.points)
+
     def of(self, j: int) -> Points:
         """The points of proposal j.
 

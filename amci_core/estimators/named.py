@@ -54,7 +54,11 @@ class Estimator(ABC):
 
     @abstractmethod
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        """What to combine for every total budget, increasing, out of the draws in reserve."""
+        """What to combine for every total budget, increasing, out of the draws in reserve.
+
+        Raises:
+            ValueError: f takes both signs, and the estimator has no E1_minus.
+        """
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Tabled(Estimator):
     table: tables.Table
 
     def _table(self, present: Sequence[int]) -> tables.Table:
-        # Without q1_minus, f >= 0: E1_minus is identically zero and left out.
+        # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed.
         table = self.table.copy()
         absent = [j for j in range(3) if j not in present]
         if table[absent][:, [0, 2]].any():
@@ -97,7 +101,14 @@ class Tabled(Estimator):
         return self._counts(totals, present).max(axis=0)
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        return Prepared(self._table(draws.present), draws, self._counts(totals, draws.present))
+        table = self._table(draws.present)
+        if draws.signed and not np.isclose(table[:, 1].sum(), 1):
+            there = ", ".join(PROPOSALS[j] for j in draws.present)
+            raise ValueError(
+                "estimator: f takes both signs, and E1_minus needs shares that sum to one, from "
+                f"the proposals that are there ({there}); they sum to {table[:, 1].sum():g}"
+            )
+        return Prepared(table, draws, self._counts(totals, draws.present))
 
 
 class Mixture(Estimator):

@@ -5,7 +5,7 @@ mean of t(x) w_j over the draws of proposal j,
 
     E_t = sum_j v[j, t] E_t(j),      mu = (E1_plus - E1_minus) / E2,
 
-and a column sums to one, or is zero where the term is not wanted.
+and a column sums to one; that of E1_minus may be zero where f >= 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["amci", "needed", "paper_optimum", "reuse", "snis_q1", "snis_q2", "va
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array
 from amci_core.estimators.moments import Moments
@@ -82,23 +82,34 @@ def _share(first: Array, second: Array) -> Array:
     return np.where(np.isinf(second), 1.0, np.where(exact, 0.5, share))
 
 
-def validate(table: Table) -> Table:
+def validate(table: ArrayLike) -> Table:
     """Returns the table, or says what is wrong with it.
 
     Raises:
-        ValueError: its shape is not (3, 3), an entry is not finite, or a column sums neither to
-            one nor to zero.
+        ValueError: its shape is not (3, 3), an entry is not a finite number, or a column does not
+            sum to one (that of E1_minus may be zero, for f >= 0).
     """
-    table = np.asarray(table, dtype=np.float64)
-    if table.shape != (3, 3) or not np.isfinite(table).all():
+    expected = (
+        f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "
+        f"columns {', '.join(TERMS)}"
+    )
+    try:
+        entries = np.asarray(table)
+    except ValueError:
+        raise ValueError(f"{expected}, got rows of unequal length: {table!r}") from None
+    if entries.shape != (3, 3):
+        raise ValueError(f"{expected}, got shape {entries.shape}")
+    if entries.dtype.kind not in "iuf" or not np.isfinite(entries).all():
+        raise ValueError(f"{expected}, got {entries.tolist()}")
+    checked = entries.astype(np.float64)
+    to_one = np.isclose(checked.sum(axis=0), 1)
+    to_one[1] |= not checked[:, 1].any()
+    if not to_one.all():
         raise ValueError(
-            f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "
-            f"columns {', '.join(TERMS)}, got shape {table.shape}"
+            "table: expected columns that sum to one (that of E1_minus may be zero, for f >= 0), "
+            f"got sums {checked.sum(axis=0).tolist()}"
         )
-    sums = table.sum(axis=0)
-    if not (np.isclose(sums, 1) | (table == 0).all(axis=0)).all():
-        raise ValueError(f"table: expected columns that sum to one, got sums {sums.tolist()}")
-    return table
+    return checked
 
 
 def needed(table: Table) -> tuple[int, ...]:

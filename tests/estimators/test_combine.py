@@ -7,7 +7,7 @@ import pytest
 from discrete import signed
 
 from amci_core.estimators import ESTIMATORS, Draws, combine, estimator, pooled_moments, variance
-from amci_core.estimators.tables import amci, snis_q1, snis_q2
+from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
 
 MODEL = signed()
 REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
@@ -127,6 +127,9 @@ def test_an_estimator_spends_its_whole_budget(name, present):
     totals = [3, 10, 100]
     reserve = chosen.reserve(totals, present)
     draws = MODEL.draws(tuple(reserve.tolist()), runs=1, seed=0)
+    if 1 not in present:
+        a, b, c = (p and replace(p, f_minus=None) for p in draws.points)
+        draws = Draws((a, b, c))
     counts = chosen.prepare(draws, totals, np.random.default_rng(0)).counts
     np.testing.assert_array_equal(counts.sum(axis=1), totals)
 
@@ -136,3 +139,26 @@ def test_a_budget_below_one_draw_of_each_proposal_is_refused():
         estimator("amci").reserve([1, 10], (0, 2))
     with pytest.raises(ValueError, match=r"^budgets: expected at least 1 draw, got 0"):
         estimator("snis-qm").reserve([0, 10], (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("table", "present"),
+    [
+        (amci(), (0, 2)),
+        (reuse(alpha=0.5, beta=0.5), (0, 1, 2)),
+        (reuse(alpha=0.5, beta=0.5), (0, 2)),
+        (np.array([[1, 0, 0], [0, 0.5, 0], [0, 0.5, 1]]), (0, 2)),
+    ],
+)
+def test_a_signed_f_without_its_negative_part_is_refused(table, present):
+    draws = MODEL.draws((4, 4 * (1 in present), 4), runs=1, seed=0)
+    with pytest.raises(ValueError, match=r"^estimator: f takes both signs, and E1_minus needs"):
+        estimator(table).prepare(draws, [8], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["snis-q2", "snis-q1", "snis-qm", "snis-qm-stratified"])
+def test_a_signed_f_needs_no_q1_minus_where_others_carry_its_negative_part(name):
+    draws = MODEL.draws((20_000, 0, 20_000), runs=1, seed=7)
+    value = ESTIMATORS[name].prepare(draws, [20_000], np.random.default_rng(0)).combine().value
+    # Of E1_minus as much as of E1_plus: without it, mu would come out at twice its size.
+    assert abs(value.item() - MODEL.mu) < 0.2 * MODEL.terms[1] / MODEL.terms[2]
