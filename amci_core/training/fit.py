@@ -8,13 +8,15 @@ __all__ = ["Fit", "Progress", "TrainingDiverged", "build"]
 import copy
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, FlowProposal
 from amci_core.models import Problem
 from amci_core.training.held_out import HeldOut, Quality
@@ -104,9 +106,10 @@ class Fit:
         self.name, self.term, self.steps = name, term, steps
         target = TARGETS[name](problem)
         self.proposal = build(problem, term)
-        self.proposal.conditioner.initialize(torch.Generator().manual_seed(seed))
+        for_weights, for_draws = _seeds(seed, name)
+        self.proposal.conditioner.initialize(torch.Generator().manual_seed(for_weights))
         self.proposal.to(device)
-        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self.generator = torch.Generator(device=device).manual_seed(for_draws)
         self.objective = OBJECTIVES[term.objective](target, self.generator, **term.settings)
         self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
         self.held_out = HeldOut(target)
@@ -116,19 +119,31 @@ class Fit:
         self.best_quality = self.held_out.quality(self.proposal)
         self._loss_sum, self._loss_steps = 0.0, 0
         self._usual_norm = 0.0
+        # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
+        self.between_steps = True
 
-    def run(self, *, stops: tuple[int, ...] = ()) -> Iterator[Progress]:
+    def run(
+        self,
+        *,
+        stops: tuple[int, ...] = (),
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Progress]:
         """Trains on, yielding some hundred times on the way, and at the steps in `stops`.
 
         Raises:
+            KeyboardInterrupt: `interrupted` said so; it is asked between steps.
             TrainingDiverged: the loss or a gradient was not finite. The best so far is kept.
         """
         every = max(1, self.steps // REPORTS)
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
+            if interrupted():
+                raise KeyboardInterrupt
             started = time.perf_counter()
+            self.between_steps = False
             self._advance()
+            self.between_steps = True
             self.seconds += time.perf_counter() - started
             if self.step % every == 0 or self.step in stops or self.step == self.steps:
                 yield self._report()
@@ -139,7 +154,7 @@ class Fit:
         loss = self.objective.loss(self.proposal)
         self.optimizer.zero_grad()
         loss.backward()
-        limit = CLIP * self._usual_norm if self.step else math.inf
+        limit = CLIP * self._usual_norm if self._usual_norm > 0 else math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.proposal.parameters(), limit).item()
         value = loss.item()
         if not (math.isfinite(value) and math.isfinite(norm)):
@@ -147,7 +162,7 @@ class Fit:
                 f"{self.name}: the loss was {value} and its gradient's norm {norm} "
                 f"at step {self.step + 1} of {self.steps}; the best so far is kept"
             )
-        memory = CLIP_MEMORY if self.step else 0.0
+        memory = CLIP_MEMORY if self._usual_norm > 0 else 0.0
         self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
         self.optimizer.step()
         self.step += 1
@@ -228,3 +243,10 @@ class Fit:
         self.best_quality = Quality.from_json(numbers["best_quality"])
         self._loss_sum, self._loss_steps = numbers["loss_sum"], numbers["loss_steps"]
         self._usual_norm = numbers["usual_norm"]
+
+
+def _seeds(seed: int, name: str) -> tuple[int, int]:
+    """Seeds for weights and draws that no other proposal or purpose shares."""
+    sequence = np.random.SeedSequence([seed, PROPOSALS.index(name)])
+    first, second = sequence.generate_state(2, np.uint64) >> np.uint64(1)
+    return int(first), int(second)

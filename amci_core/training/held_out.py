@@ -49,7 +49,7 @@ class HeldOut:
     Arguments:
         target: What the proposal is trained towards.
         cases: Number of cases.
-        draws: Draws from the proposal for each.
+        draws: Draws from the proposal, and as many from the reference, for each.
     """
 
     def __init__(self, target: Target, *, cases: int = 256, draws: int = 256) -> None:
@@ -61,16 +61,32 @@ class HeldOut:
 
     @torch.inference_mode()
     def quality(self, proposal: FlowProposal) -> Quality:
-        """Evaluates a copy of the proposal, in float64 on the CPU."""
+        """Evaluates a copy of the proposal, in float64 on the CPU.
+
+        A proposal's own draws cannot show what they miss. So half of the points come from the
+        target's broad reference h, and with m = (q + h) / 2 expectations under q are means of
+        r = q / m, those under g means of v = g / m, both self-normalised: exact where q is.
+        """
         density = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
         generator = torch.Generator().manual_seed(CASES_SEED)
-        x, log_q = density.draw(self.draws, generator)
-        log_w = self.target.log_density(x, self.y, self.theta) - log_q
-        w = (log_w - log_w.amax(-1, keepdim=True)).exp()
-        relative = w / w.mean(-1, keepdim=True)
-        # Where no draw reaches the target there is no number: it counts as infinitely bad.
-        divergence = torch.special.xlogy(relative, relative).mean(-1).nan_to_num(torch.inf)
-        variance = relative.var(-1).nan_to_num(torch.inf)
+        own, _ = density.draw(self.draws, generator)
+        other = self.target.reference(self.y, self.theta, self.draws, generator)
+        x = torch.cat([own, other.to(own.dtype)], dim=-2)
+        log_q = density.log_prob(x)
+        log_h = self.target.log_reference(x, self.y, self.theta)
+        log_m = torch.logaddexp(log_q, log_h) - math.log(2)
+        log_g = self.target.log_density(x, self.y, self.theta)
+        r, v = (torch.softmax(log_t - log_m, -1) for log_t in (log_q, log_g))
+        # Any unit of g will do; in this one its mass is about one.
+        log_mass = torch.logsumexp(log_g - log_m, -1, keepdim=True) - math.log(x.shape[-2])
+        log_w = log_g - log_mass - log_q
+        w = log_w.exp()
+        mean = (r * w).where(r > 0, 0.0).sum(-1, keepdim=True)
+        variance = (r * (w / mean - 1).square()).where(r > 0, 0.0).sum(-1)
+        missed = ((log_q == -math.inf) & (v > 0)).any(-1)
+        variance = variance.masked_fill(missed, math.inf).nan_to_num(math.inf)
+        divergence = (v * log_w).where(v > 0, 0.0).sum(-1) - mean.squeeze(-1).log()
+        divergence = divergence.nan_to_num(math.inf)
         levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
         median, q95, largest = variance.quantile(levels, interpolation="nearest").tolist()
         return Quality(divergence.median().item(), median, q95, largest)

@@ -146,13 +146,14 @@ class RefineObjective(Objective):
         - E_g[grad log q] = - E_m[(g / m) grad log q],
 
     with the K weights g / m self-normalised. Since E_q[grad log q] = 0, the same expectation with
-    q / m in the place of g / m vanishes, and subtracting it changes nothing but the noise:
+    q / m in the place of g / m vanishes, and is subtracted:
 
-        loss = - sum_k (G_k - Q_k) log q(x_k),   G_k prop. to g(x_k) / m(x_k),   Q_k prop. to
-        q(x_k) / m(x_k),
+        loss = - sum_k (G_k - Q_k) log q(x_k),
+        G_k prop. to g(x_k) / m(x_k),   Q_k prop. to q(x_k) / m(x_k),
 
-    G and Q held fixed. The closer q is to g the quieter the gradient; at q = g it is exactly zero.
-    Points from q are stratified.
+    G and Q held fixed. This takes away noise, and most of the bias of order 1 / K that normalising
+    brings: the closer q is to g the quieter the gradient, and at q = g it is exactly zero. Points
+    from q are stratified.
 
     References:
         Bornschein, Bengio, Reweighted Wake-Sleep, 2015, for training on self-normalised weights of
@@ -201,12 +202,16 @@ class RefineObjective(Objective):
                 self.target.log_reference(x, y, theta) + math.log1p(-share),
             )
             log_g = self.target.log_density(x, y, theta)
-            usable = torch.isfinite(log_q) & torch.isfinite(log_g)
+            # Where q is zero there is no log q to move. Compared with -inf, so that a NaN goes on
+            # into the loss and is reported.
+            outside = log_q == -math.inf
+            empty = (outside | (log_g == -math.inf)).all(-1, keepdim=True)
             of_g, of_q = (
-                torch.softmax((log_t - log_m).where(usable, -math.inf), -1).nan_to_num(0)
+                torch.softmax((log_t - log_m).masked_fill(outside, -math.inf), -1)
                 for log_t in (log_g, log_q)
             )
-        return -((of_g - of_q) * log_q.where(usable, 0.0)).sum(-1).mean()
+            weight = (of_g - of_q).masked_fill(empty, 0.0)
+        return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
     def state(self) -> State:
         return {}

@@ -150,7 +150,10 @@ _TAIL_1D_PAPER = Recipe(
         ),
     },
     budget_minutes=20,
-    note="The configuration that the paper's authors released, trained as the paper says.",
+    note=(
+        "The configuration that the paper's authors released, on the paper's objective and data "
+        "sets; the learning rate is warmed up and falls, and gradients are clipped."
+    ),
 )
 
 _RECIPES: Mapping[str, Mapping[str, Recipe]] = {

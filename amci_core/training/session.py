@@ -17,12 +17,13 @@ from typing import Any
 
 import torch
 
+from amci_core._checks import check_seed
 from amci_core.evaluation.cases import evaluate
-from amci_core.evaluation.drawing import check_count
 from amci_core.models import problem as problem_named
 from amci_core.pretrained import load_proposals, save_proposals
 from amci_core.storage import read_json, read_tensors, write_json, write_tensors
 from amci_core.training.fit import Fit, Progress
+from amci_core.training.interrupt import deferred_interrupt
 from amci_core.training.recipes import Recipe, recipe
 
 CHECKPOINT = "checkpoint"
@@ -93,18 +94,20 @@ def train(
         ValueError: an argument is out of range, or `out` is not what `resume` says it is.
         TrainingDiverged: a loss was not finite; the best so far is written first.
     """
-    check_count("seed", seed, low=0, high=2**31)
+    problem_named(problem)
     chosen = recipe(problem, variant)
     plan = {
         "problem": problem,
         "variant": variant,
-        "seed": seed,
+        "seed": check_seed(seed),
         "minutes": chosen.budget_minutes if minutes is None else minutes,
+        "recipe": {name: asdict(term) for name, term in chosen.terms.items()},
     }
     session = _Session(chosen, plan, out, pick_device(device))
     session.open(resume=resume)
     try:
-        session.run(on_progress)
+        with deferred_interrupt() as interrupted:
+            session.run(on_progress, interrupted)
     except BaseException:
         session.write(complete=False)
         raise
@@ -143,15 +146,24 @@ class _Session:
             if not checkpoint.is_file():
                 raise ValueError(f"resume: there is no checkpoint in {self.out}")
             self._load(checkpoint)
-        elif checkpoint.exists() or (self.out / "config.json").exists():
+            return
+        if checkpoint.exists() or (self.out / "config.json").exists():
             raise ValueError(
                 f"out: {self.out} already holds a training; resume it, or choose another folder"
             )
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"out: expected a folder, got {self.out} ({error.strerror})"
+            ) from None
 
-    def run(self, on_progress: Callable[[Progress], None] | None) -> None:
+    def run(
+        self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
+    ) -> None:
         for name, fit in self.fits.items():
             stops = self._film_steps(fit) if name == FILMED else ()
-            for progress in fit.run(stops=stops):
+            for progress in fit.run(stops=stops, interrupted=interrupted):
                 self.log.append(_log_entry(progress))
                 if progress.step in stops:
                     self._film(fit, progress)
@@ -162,7 +174,7 @@ class _Session:
 
     def write(self, *, complete: bool) -> None:
         """Writes the best weights, the configuration and the log; a checkpoint if unfinished."""
-        if not complete:
+        if not complete and all(fit.between_steps for fit in self.fits.values()):
             self._save()
         terms = self.recipe.terms
         save_proposals(
@@ -172,7 +184,6 @@ class _Session:
                 **self.plan,
                 "complete": complete,
                 "note": self.recipe.note,
-                "recipe": {name: asdict(term) for name, term in terms.items()},
                 "steps": {name: fit.step for name, fit in self.fits.items()},
                 "seconds": {name: round(fit.seconds, 1) for name, fit in self.fits.items()},
                 "quality": {name: fit.best_quality.as_json() for name, fit in self.fits.items()},

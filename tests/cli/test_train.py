@@ -27,7 +27,7 @@ def test_it_trains_evaluates_and_says_where(tmp_path):
     assert load_proposals("tail-1d", folder=tmp_path / "out").card["evaluation"]["pairs"] == 100
 
 
-def test_ctrl_c_keeps_the_best_so_far_and_a_kill_can_be_resumed(tmp_path):
+def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     out = tmp_path / "out"
     arguments = [*COMMAND, "--budget", "20s", "--out", str(out)]
     running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
@@ -45,16 +45,34 @@ def test_ctrl_c_keeps_the_best_so_far_and_a_kill_can_be_resumed(tmp_path):
     assert 0 < stopped_at
     load_proposals("tail-1d", folder=out)
 
-    resumed = subprocess.Popen([*arguments, "--resume"], stderr=subprocess.PIPE, text=True)
-    try:
-        time.sleep(0.2)
-        assert resumed.poll() is None
-    finally:
-        resumed.kill()
-        resumed.communicate(timeout=60)
-    # What the interrupted training wrote is still whole.
-    assert json.loads((out / "checkpoint" / "state.json").read_text())
-    load_proposals("tail-1d", folder=out)
+
+def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(tmp_path):
+    script = (
+        "import sys, amci_core.cli, amci_core.training.session as session; "
+        "session.CHECKPOINT_SECONDS = 0.0; amci_core.cli.main(sys.argv[1:])"
+    )
+    frequent = [sys.executable, "-c", script, "train", "tail-1d", "--budget", "4s", "--out"]
+    whole = subprocess.run([*frequent, str(tmp_path / "whole")], capture_output=True, timeout=240)
+    assert whole.returncode == 0
+    broken = tmp_path / "broken"
+    running = subprocess.Popen([*frequent, str(broken)], stderr=subprocess.DEVNULL)
+    state = broken / "checkpoint" / "state.json"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if state.exists() and json.loads(state.read_text())["fits"]["q1_plus"]["step"] > 20:
+            break
+        time.sleep(0.02)
+    running.kill()
+    running.wait(timeout=60)
+    assert not (broken / "config.json").exists()
+
+    resumed = subprocess.run(
+        [*frequent, str(broken), "--resume"], capture_output=True, timeout=240
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    for name in ("q1_plus", "q2"):
+        file = f"{name}.safetensors"
+        assert (broken / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
 @pytest.mark.parametrize(

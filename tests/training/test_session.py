@@ -107,6 +107,33 @@ def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
     assert films[0] == films[1]
 
 
+@pytest.mark.parametrize("where", ["loss", "optimizer"])
+def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
+    tmp_path, monkeypatch, where
+):
+    whole = train("tail-1d", minutes=0.5, out=tmp_path / "whole")
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    owner, name = {
+        "loss": (fit_module.RefineObjective, "loss"),
+        "optimizer": (torch.optim.Adam, "step"),
+    }[where]
+    healthy, calls = getattr(owner, name), []
+
+    def failing(*arguments, **options):
+        result = healthy(*arguments, **options)  # generator or weights have moved on
+        calls.append(1)
+        if len(calls) == 9:
+            raise OSError("the power is gone")
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        with pytest.raises(OSError, match="power"):
+            train("tail-1d", minutes=0.5, out=tmp_path / "broken")
+    resumed = train("tail-1d", minutes=0.5, out=tmp_path / "broken", resume=True)
+    assert same(weights(whole), weights(resumed))
+
+
 def test_a_loss_that_is_not_finite_is_reported_with_its_step_and_keeps_the_best(
     tmp_path, monkeypatch
 ):
@@ -151,12 +178,20 @@ def test_resuming_with_another_plan_is_refused(tmp_path):
         ({"variant": "maf"}, "variant: expected one of spline, paper, got 'maf'"),
         ({"seed": -1}, "seed: expected"),
         ({"device": "abacus"}, "device: expected auto, cpu"),
+        ({"problem": "tail-9d"}, "problem: expected one of tail-1d"),
     ],
 )
 def test_bad_arguments_are_named(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
-        train("tail-1d", out=tmp_path / "out", **arguments)
+        train(**{"problem": "tail-1d", "out": tmp_path / "out", **arguments})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("keep me")
+    with pytest.raises(ValueError, match="out: expected a folder"):
+        train("tail-1d", out=tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "keep me"
 
 
 @pytest.mark.parametrize(("text", "minutes"), [("90s", 1.5), ("10m", 10), ("1.5h", 90)])
