@@ -11,13 +11,17 @@ which is exact, like the estimator itself, when the proposals are optimal.
 
 from __future__ import annotations
 
-__all__ = ["Moments", "pooled_moments", "variance"]
+__all__ = ["Moments", "pooled_moments", "unjudged", "variance"]
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amci_core.estimators.draws import Array, Draws
+
+# Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
+ROUNDING = 1e-11
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,33 @@ def variance(table: Array, moments: Moments, value: Array) -> Array:
     pairs = u[..., :, None] * u[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
-        per_draw = np.where(parts == 0, 0.0, parts / moments.counts)
+        # Where the terms cancel in every draw, rounding can leave a negative sum.
+        per_draw = np.where(parts == 0, 0.0, np.maximum(parts, 0.0) / moments.counts)
         return per_draw.sum(axis=-1) / moments.mean[..., 2] ** 2
+
+
+def unjudged(table: Array, draws: Draws, value: Array) -> NDArray[np.bool_]:
+    """Whether the draws say nothing of an estimate's error, (*).
+
+    A draw from proposal j enters the error as w (v[j] . (f_plus, -f_minus, -mu)). Where E1 and E2
+    are carried by the same draws and f is the same at all of them, this is zero at each, however
+    wrong mu is: zero variance is then no sign of an exact estimate.
+
+    Arguments:
+        table: The estimator's table.
+        draws: Points of every proposal that the table needs.
+        value: mu, (*).
+    """
+    silent = np.ones(value.shape, dtype=bool)
+    for j in np.flatnonzero(table.any(axis=1)):
+        points = draws.of(int(j))
+        plus, minus, one = table[j]
+        parts = [plus * points.f_plus, -one * value[..., None]]
+        if points.f_minus is not None:
+            parts.append(-minus * points.f_minus)
+        zero = abs(sum(parts)) <= ROUNDING * sum(abs(part) for part in parts)
+        silent &= (zero | (draws.log_weight(int(j)) == -np.inf)).all(axis=-1)
+    return silent
 
 
 def _covariance(terms: Array, log_w: Array, r: Array) -> Array:

@@ -21,12 +21,13 @@ import numpy as np
 
 from amci_core.estimators import tables
 from amci_core.estimators.combine import Combined, Counts, combine
-from amci_core.estimators.draws import PROPOSALS, Draws
+from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.mixture import (
     mixture_draws,
     random_components,
     stratified_components,
 )
+from amci_core.estimators.moments import pooled_moments, unjudged, variance
 
 
 class Prepared(NamedTuple):
@@ -39,6 +40,15 @@ class Prepared(NamedTuple):
     def combine(self) -> Combined:
         """The estimates, one for each budget."""
         return combine(*self)
+
+    def standard_error(self, value: Array) -> Array:
+        """Standard error of the estimate mu from all of the draws, (*), in units of f.
+
+        NaN where the draws say nothing of it, see `unjudged`. Mass that no draw has reached is not
+        seen in it.
+        """
+        spread = np.sqrt(variance(self.table, pooled_moments(self.draws), value))
+        return np.where(unjudged(self.table, self.draws, value), np.nan, spread)
 
 
 class Estimator(ABC):

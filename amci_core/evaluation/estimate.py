@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from amci_core._checks import check_count
 from amci_core.diagnostics import TermDiagnostics, diagnose
-from amci_core.estimators import TERMS, pooled_moments, variance
+from amci_core.estimators import TERMS
 from amci_core.estimators import estimator as estimator_of
 from amci_core.estimators.draws import Array
 from amci_core.estimators.named import Estimator
@@ -45,9 +45,11 @@ class Estimate:
 
     Arguments:
         value: The estimate, (*), in units of f.
-        standard_error: By the delta method from pooled moments, (*), in units of f. NaN where the
-            draws are too few to tell; infinite where another proposal's draws show that one misses
-            part of a term it is used for.
+        standard_error: By the delta method from pooled moments, (*), in units of f. It cannot see
+            mass that no draw has reached: trust it where the proposals cover f p(x, y) and
+            p(x, y). NaN where the draws are too few to tell, or carry E1 and E2 together with the
+            same f at all of them: nothing then says how wrong the value is. Infinite where another
+            proposal's draws show that one misses part of a term it is used for.
         terms: E1_plus, E1_minus (where f takes both signs) and E2.
         diagnostics: Per term: effective sample size, largest weight share, share of draws with f
             != 0.
@@ -120,13 +122,9 @@ def estimate(
     prepared = chosen.prepare(sampler.draw(reserve, for_points), [total], for_choices)
     combined = prepared.combine()
     value = combined.value[..., 0]
-    spread = np.sqrt(variance(prepared.table, pooled_moments(prepared.draws), value))
-    if problem.nonnegative:
-        # No draw with f > 0: the spread of nothing is not a small one.
-        spread = np.where(value == 0, np.nan, spread)
     return Estimate(
         value=value,
-        standard_error=spread,
+        standard_error=prepared.standard_error(value),
         terms={
             name: Term(combined.log_terms[..., 0, t], combined.sign[..., 0, t])
             for t, name in enumerate(TERMS)

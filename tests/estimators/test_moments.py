@@ -7,6 +7,7 @@ import pytest
 from discrete import signed
 
 from amci_core.estimators import Draws, Moments, combine, pooled_moments, variance
+from amci_core.estimators.moments import unjudged
 from amci_core.estimators.tables import amci, snis_q1, snis_q2
 
 MODEL = signed()
@@ -105,3 +106,27 @@ def test_moments_do_not_depend_on_the_scale_of_the_joint_density():
     np.testing.assert_allclose(far.log_scale, near.log_scale - 3000, rtol=1e-12)
     np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(far.mean, near.mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_error_is_unjudged_where_e1_and_e2_share_draws_of_one_f(name):
+    constant = replace(MODEL, f=np.full(6, -0.7))
+    draws = constant.draws((5, 5, 5), runs=50, seed=7)
+    found = unjudged(TABLES[name], draws, np.full(50, -0.7))
+    assert (found == (name in ("snis-q1", "snis-q2"))).all()
+
+
+def test_an_error_is_judged_once_f_differs():
+    draws = MODEL.draws((0, 0, 2), runs=500, seed=8)
+    value = combine(snis_q2(), draws, np.array([[0, 0, 2]])).value[:, 0]
+    points = draws.of(2)
+    assert points.f_minus is not None
+    f = points.f_plus - points.f_minus
+    np.testing.assert_array_equal(unjudged(snis_q2(), draws, value), f[:, 0] == f[:, 1])
+
+
+def test_cancellation_leaves_no_negative_variance():
+    constant = replace(MODEL, f=np.ones(6))
+    draws = constant.draws((64, 64, 64), runs=500, seed=9)
+    found = variance(snis_q2(), pooled_moments(draws), np.ones(500))
+    assert (found >= 0).all()

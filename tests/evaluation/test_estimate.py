@@ -108,6 +108,32 @@ def test_without_a_draw_in_the_tail_there_is_no_standard_error():
     assert found.diagnostics["E2"].effective_draws == pytest.approx(64)
 
 
+def test_where_every_draw_has_the_same_f_there_is_no_standard_error():
+    # At (3, 0.1) all of 64 exact posterior draws lie above theta with probability mu^64 = 0.21:
+    # the answer is then 1, and no draw says that it is wrong.
+    n, mu = 2000, float(PROBLEM.truth(3.0, 0.1))
+    found = amci.estimate(
+        PROBLEM, ORACLE, np.full((n, 1), 3.0), 0.1, draws=64, estimator="snis-q2", seed=1
+    )
+    unknown = np.isnan(found.standard_error)
+    np.testing.assert_array_equal(unknown, abs(found.value - 1) < 1e-9)
+    all_above = mu**64
+    assert abs(unknown.mean() - all_above) < 4 * np.sqrt(all_above * (1 - all_above) / n)
+    # With one draw or more below, the stated error is never far below that of a binomial share.
+    stated = found.standard_error[~unknown] / np.sqrt(mu * (1 - mu) / 64)
+    assert stated.min() > 0.5
+    lower, upper = (end[~unknown] for end in found.interval())
+    assert ((lower < mu) & (mu < upper)).mean() > 0.95
+
+
+def test_the_same_f_everywhere_leaves_amci_its_exact_zero():
+    # Theorem 1 at (3, 0.1): f is 1 at every draw of q1, but E2 comes from draws of its own.
+    found = amci.estimate(PROBLEM, ORACLE, 3.0, 0.1, draws=64)
+    assert found.standard_error < 1e-12
+    shared = amci.estimate(PROBLEM, ORACLE, 3.0, 0.1, draws=64, estimator="snis-q1")
+    assert np.isnan(shared.standard_error)
+
+
 def test_sharing_with_a_proposal_that_misses_the_posterior_has_no_finite_error():
     # The oracle's q1 never goes below theta, so its draws cannot serve E2.
     found = amci.estimate(PROBLEM, ORACLE, 1.0, 1.5, estimator=reuse(alpha=0.9, beta=0.3))
