@@ -8,7 +8,6 @@ import logging
 from functools import cache
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import torch
 from bokeh.models import CustomJS
@@ -16,6 +15,7 @@ from bokeh.models import CustomJS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
 from app import export
+from app.batch import one_message
 from app.state import Choice, State
 from app.store import Densities, Store
 from app.summary import Summary
@@ -142,7 +142,7 @@ class Explorer:
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
         state, choice = self.state, self.state.choice
-        with pn.io.hold(self._document):
+        with one_message(self._document):
             self._densities = self.store.densities(choice)
             self.densities.show(self._densities)
             self.strip.show_point(
@@ -161,7 +161,7 @@ class Explorer:
 
     def _choose(self, preset: Preset) -> None:
         self.story.tell(preset)
-        with pn.io.hold(self._document):
+        with one_message(self._document):
             self.state.apply(preset)
 
     def _press(self, _: Any) -> None:
@@ -173,11 +173,11 @@ class Explorer:
 
     def _show_curves(self, found: ErrorCurves) -> None:
         self._curves = found
-        with pn.io.hold(self._document):
+        with one_message(self._document):
             self.errors.show(found)
 
     def _finish_curves(self, message: str | None) -> None:
-        with pn.io.hold(self._document):
+        with one_message(self._document):
             self.errors.end()
         self._report(message)
 
@@ -187,7 +187,7 @@ class Explorer:
 
     def _show_reuse(self, found: ReuseErrors) -> None:
         self._reuse = found
-        with pn.io.hold(self._document):
+        with one_message(self._document):
             self.reuse.show(found)
 
     def _finish_reuse(self, message: str | None) -> None:

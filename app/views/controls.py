@@ -50,8 +50,8 @@ class Controls:
             "runs": self._count("runs", "Runs", "Independent repetitions that errors are over."),
             "seed": self._count("seed", "Seed", "The same seed gives the same draws."),
         }
-        resample = self._button("Resample", self._resample, icon="casino")
-        reset = self._button("Reset", lambda _: state.reset(), icon="restart_alt")
+        resample = self._button("Resample", self._resample)
+        reset = self._button("Reset", lambda _: state.reset())
         presets = [
             self._button(preset.name, partial(_call, choose, preset), variant="text")
             for preset in state.problem.presets

@@ -1,0 +1,113 @@
+"""What the sliders do to the densities, and to one another."""
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return amci.problem("tail-1d")
+
+
+def density(proposal, y, theta, x):
+    y, theta = amci.problem("tail-1d").check(y, theta)
+    with torch.inference_mode():
+        return np.exp(proposal(y, theta).log_prob(torch.as_tensor(x)[:, None]).numpy())
+
+
+def assert_densities(visit, y, theta, q1):
+    """The page shows q1, g and the posterior at (y, theta), as the core computes them."""
+    x = visit.data("densities", "x")
+    exact = amci.load_proposals("tail-1d", variant="oracle")
+    for column, proposal in [("target", exact.q1_plus), ("posterior", exact.q2), ("q1", q1)]:
+        expected = density(proposal, y, theta, x)
+        np.testing.assert_allclose(
+            visit.data("densities", column), expected, rtol=1e-9, atol=1e-20, err_msg=column
+        )
+
+
+def assert_one_point(visit, problem):
+    """The three sliders agree, as far as they show digits."""
+    y, theta = visit.value(Y), visit.value(THETA)
+    assert visit.value(LEVEL) == pytest.approx(float(problem.mismatch(y, theta)), abs=0.1)
+
+
+def test_opens_at_the_large_mismatch(visit):
+    opened = visit()
+    assert (opened.value(Y), opened.value(THETA)) == (1, 3)
+    assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
+
+
+@pytest.mark.parametrize(("label", "value"), [(Y, 2.5), (Y, -4), (THETA, 0.5), (THETA, 5)])
+def test_y_and_theta_move_the_densities_and_the_mismatch(visit, problem, label, value):
+    opened = visit("?runs=4")
+    before = opened.data("densities", "target")
+    opened.move(label, value)
+    opened.wait_for_other("densities", "target", before)
+    y, theta = (value, 3.0) if label == Y else (1.0, value)
+    assert_densities(opened, y, theta, amci.load_proposals("tail-1d").q1_plus)
+    assert opened.value(label) == value
+    opened.wait_for_text(f"{float(problem.mismatch(y, theta)):.3g} nats")
+    assert_one_point(opened, problem)
+
+
+@pytest.mark.parametrize("level", [2.0, 20.0])
+def test_the_mismatch_moves_theta_at_this_y(visit, problem, level):
+    opened = visit("?runs=4")
+    before = opened.data("densities", "target")
+    opened.move(LEVEL, level)
+    opened.wait_for_other("densities", "target", before)
+    theta = problem.at_mismatch(1.0, level)
+    assert_densities(opened, 1.0, theta, amci.load_proposals("tail-1d").q1_plus)
+    assert opened.value(Y) == 1
+    assert opened.value(LEVEL) == level
+    assert opened.value(THETA) == pytest.approx(theta, abs=0.006)
+
+
+def test_the_handles_stay_together_over_many_moves(visit, problem):
+    opened = visit("?runs=4")
+    for label, value in [(Y, 3), (LEVEL, 1.5), (THETA, 4.2), (Y, -1), (LEVEL, 12), (Y, 8)]:
+        before = opened.data("densities", "target")
+        opened.move(label, value)
+        opened.wait_for_other("densities", "target", before)
+        assert opened.value(label) == value
+        assert_one_point(opened, problem)
+
+
+@pytest.mark.parametrize("variant", ["paper", "oracle"])
+def test_other_proposals_are_shown(visit, variant):
+    opened = visit("?runs=4")
+    before = opened.data("densities", "q1")
+    opened.press(variant)
+    opened.wait_for_other("densities", "q1", before)
+    assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d", variant=variant).q1_plus)
+
+
+def test_the_logarithmic_picture_takes_the_place_of_the_linear_one(visit):
+    opened = visit("?runs=4")
+    shown = """() => ["densities-linear", "densities-log"].map(name =>
+        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name)).el.offsetWidth > 0)"""
+    assert opened.page.evaluate(shown) == [True, False]
+    opened.press("log")
+    opened.wait(f"() => ({shown})().toString() == 'false,true'")
+
+
+def test_frames_of_the_film_are_shown_and_it_plays_to_the_end(visit):
+    snapshots = amci.load_snapshots("tail-1d")
+    opened = visit("?runs=4")
+    trained = opened.data("densities", "q1")
+    opened.move("Frame", 0)
+    first = opened.wait_for_other("densities", "q1", trained)
+    assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)
+    opened.wait_for_text(f"Step {snapshots[0].step:,}")
+    opened.page.get_by_role("button", name="Play").click()
+    opened.wait_for_other("densities", "q1", first)
+    opened.wait_for_text(f"Step {snapshots[-1].step:,}")
+    assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)

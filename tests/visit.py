@@ -1,0 +1,96 @@
+"""A visitor of the dashboard, as a test drives it: sees what is shown, moves its controls."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlparse
+
+import numpy as np
+
+SOURCE = "name => Bokeh.documents[0].get_model_by_name(name)"
+DATA = f"""
+([name, column]) => {{
+    const source = ({SOURCE})(name)
+    return source == null ? null : Array.from(source.data[column] ?? [])
+}}
+"""
+NUMBER = r"-?[\d.,]+"
+
+
+class Visit:
+    """One page in a browser context of its own."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.context = context
+        self.complaints: list[str] = []
+        self.strangers: list[str] = []
+        self.page = context.new_page()
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        context.on("request", self._look)
+        self.page.goto(address)
+        self.wait(f"() => window.Bokeh?.documents?.length && ({DATA})(['densities', 'x'])?.length")
+
+    def close(self) -> None:
+        self.context.close()
+
+    def wait(self, condition: str, argument: Any = None) -> Any:
+        """Waits until a JavaScript function returns something true."""
+        return self.page.wait_for_function(condition, arg=argument)
+
+    def data(self, source: str, column: str) -> np.ndarray:
+        """A column of a Bokeh data source, as the page has it."""
+        return np.array(self.page.evaluate(DATA, [source, column]), dtype=float)
+
+    def wait_for_data(self, source: str, column: str) -> np.ndarray:
+        """The column, once there is something in it."""
+        self.wait(f"argument => ({DATA})(argument)?.length", [source, column])
+        return self.data(source, column)
+
+    def wait_for_other(self, source: str, column: str, old: np.ndarray) -> np.ndarray:
+        """The column, once it is no longer the old one."""
+        self.wait(
+            f"""([name, column, old]) => {{
+                const now = ({DATA})([name, column])
+                return now.length != old.length || now.some((value, i) => value != old[i])
+            }}""",
+            [source, column, old.tolist()],
+        )
+        return self.data(source, column)
+
+    def slider(self, label: str) -> Any:
+        return self.page.get_by_role("slider", name=label)
+
+    def value(self, label: str) -> float:
+        """Where a slider stands."""
+        return float(self.slider(label).input_value())
+
+    def move(self, label: str, value: float) -> None:
+        """Moves a slider there, and lets go."""
+        self.slider(label).fill(f"{value:g}")
+
+    def type(self, label: str, text: str) -> None:
+        """Types into a field, and confirms."""
+        field = self.page.get_by_label(label, exact=True)
+        field.fill(text)
+        field.press("Enter")
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def wait_for_text(self, text: str) -> None:
+        """Waits until a text can be seen."""
+        self.page.get_by_text(text).first.wait_for(state="visible")
+
+    def wait_for_end(self, runs: int) -> None:
+        """Waits until the error curves are over that many runs."""
+        self.wait_for_text(f"{runs:,} runs in")
+
+    def _hear(self, message: Any) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    def _look(self, request: Any) -> None:
+        address = urlparse(request.url)
+        if address.scheme not in ("data", "blob") and address.hostname != "localhost":
+            self.strangers.append(request.url)
