@@ -30,7 +30,19 @@ from amci_core.storage import (
     write_tensors,
 )
 
+Kinds = tuple[type, ...]
+
 FORMAT = 1
+# What a configuration must hold, and the types that its values may have.
+CONFIGURATION: dict[str, Kinds] = {"variant": (str,), "proposals": (dict,), "snapshots": (list,)}
+WEIGHTS: dict[str, Kinds] = {"file": (str,), "sha256": (str,)}
+TRAINED: dict[str, Kinds] = {**WEIGHTS, "family": (str,), "arguments": (dict,)}
+FRAME: dict[str, Kinds] = {
+    **WEIGHTS,
+    "step": (int,),
+    "seconds": (int, float),
+    "relative_variance": (int, float, type(None)),
+}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -54,26 +66,30 @@ class Snapshot:
 
 
 def load_proposals(
-    name: str, *, variant: str = DEFAULT_VARIANT, folder: str | Path | None = None
+    name: str, *, variant: str | None = None, folder: str | Path | None = None
 ) -> Proposals:
     """Proposals for a problem, in float64 and ready to draw from.
 
     Arguments:
         name: The problem's name.
-        variant: `spline` (the default), `paper`, or `oracle` for exact optimal proposals where
-            they are known.
+        variant: `spline`, `paper`, or `oracle` for exact optimal proposals where they are known.
+            None stands for `spline`, or for whatever the folder holds.
         folder: A folder that `amci train` wrote, instead of those that come with the package.
 
     Raises:
-        ValueError: no such problem or variant; or a stored file is missing, damaged or made for
-            another problem (the message names the file).
+        ValueError: no such problem or variant; the folder holds another variant; or a stored file
+            is missing, damaged or made for another problem (the message names the file).
     """
     chosen = problem(name)
     if folder is not None:
-        return _load(chosen, Path(folder))
+        loaded = _load(chosen, Path(folder))
+        if variant not in (None, loaded.variant):
+            raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
+        return loaded
     if variant == ORACLE:
         return _oracle(chosen)
-    return _load_shipped(name, variant)
+    shipped = _shipped_folder(name, DEFAULT_VARIANT if variant is None else variant)
+    return _load_shipped(name, shipped)
 
 
 def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapshot, ...]:
@@ -113,8 +129,8 @@ def save_proposals(
 
 
 @cache
-def _load_shipped(name: str, variant: str) -> Proposals:
-    return _load(problem(name), _shipped_folder(name, variant))
+def _load_shipped(name: str, folder: Path) -> Proposals:
+    return _load(problem(name), folder)
 
 
 def _shipped_folder(name: str, variant: str) -> Path:
@@ -168,27 +184,44 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
         raise StoredFileError(
             f"{path}: made for the problem {config.get('problem')!r}, not for {chosen.name}"
         )
-    missing = {"variant", "proposals", "snapshots"} - config.keys()
-    if missing or "q1_plus" not in config["proposals"]:
-        raise StoredFileError(f"{path}: {', '.join(sorted(missing)) or 'q1_plus'} is missing")
+    _check_entry(path, config, CONFIGURATION)
+    if "q1_plus" not in config["proposals"]:
+        raise StoredFileError(f"{path}: q1_plus is missing")
+    for name, entry in config["proposals"].items():
+        _check_entry(path, entry, TRAINED, within=f"proposals.{name}")
+    for number, entry in enumerate(config["snapshots"]):
+        _check_entry(path, entry, FRAME, within=f"snapshots.{number}")
     return config
+
+
+def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "") -> None:
+    """Refuses an entry of a configuration that lacks a key, or has a value of another type."""
+    if not isinstance(entry, dict):
+        raise StoredFileError(f"{path}: expected an object as {within}, got {entry!r}")
+    for key, allowed in kinds.items():
+        place = f"{within}.{key}" if within else key
+        if key not in entry:
+            raise StoredFileError(f"{path}: {place} is missing")
+        if not isinstance(entry[key], allowed):
+            names = " or ".join(kind.__name__ for kind in allowed)
+            raise StoredFileError(f"{path}: expected {names} as {place}, got {entry[key]!r}")
 
 
 def _load_flow(
     chosen: Problem, folder: Path, entry: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> FlowProposal:
     path = folder / weights["file"]
-    if entry.get("family") not in FAMILIES:
+    if entry["family"] not in FAMILIES:
         raise StoredFileError(
-            f"{folder / 'config.json'}: family {entry.get('family')!r} of {path.name} is not "
+            f"{folder / 'config.json'}: family {entry['family']!r} of {path.name} is not "
             f"one of {', '.join(FAMILIES)}"
         )
     tensors = read_tensors(path, expected_sha256=weights["sha256"])
     try:
         flow = FAMILIES[entry["family"]](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)
-    except (RuntimeError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
+        reason = str(error).partition("\n")[0]
         raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
     return flow.to(torch.float64).eval().requires_grad_(False)
 

@@ -3,7 +3,7 @@ pickle."""
 
 from __future__ import annotations
 
-__all__ = ["StoredFileError", "read_json", "read_tensors", "sha256", "write_json", "write_tensors"]
+__all__ = ["StoredFileError", "read_json", "read_tensors", "write_json", "write_tensors"]
 
 import hashlib
 import json
@@ -31,12 +31,11 @@ def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        StoredFileError: the file is missing or no JSON.
+        StoredFileError: the file is missing, unreadable or no JSON.
     """
+    content = _read(path)
     try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise StoredFileError(f"{path}: no such file") from None
+        return json.loads(content)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
 
@@ -52,12 +51,10 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
     """Reads safetensors.
 
     Raises:
-        StoredFileError: the file is missing, damaged, or its hash is not the one expected.
+        StoredFileError: the file is missing, unreadable or damaged, or its hash is not the one
+            expected.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise StoredFileError(f"{path}: no such file") from None
+    content = _read(path)
     if expected_sha256 is not None and hashlib.sha256(content).hexdigest() != expected_sha256:
         raise StoredFileError(
             f"{path}: its SHA-256 is not the recorded {expected_sha256[:12]}...; "
@@ -69,9 +66,13 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise StoredFileError(f"{path}: no such file") from None
+    except OSError as error:
+        raise StoredFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -68,7 +68,8 @@ def test_the_film_shows_q1_getting_better():
     steps = [frame.step for frame in film]
     assert steps == sorted(set(steps))
     assert steps[0] == 0
-    variances = [frame.relative_variance for frame in film]
+    variances = [v for v in (frame.relative_variance for frame in film) if v is not None]
+    assert len(variances) == len(film)
     assert variances[-1] == min(variances) < 1e-3 * variances[0]
     trained = load_proposals("tail-1d")
     at_the_end = film[-1].proposals
@@ -98,6 +99,7 @@ def test_missing_weights_are_refused(copied):
         load_proposals("tail-1d", folder=copied)
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -108,6 +110,55 @@ def test_missing_weights_are_refused(copied):
         (
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
             r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
+        ),
+        (lambda c: c.update(variant=3), r"config\.json: expected str as variant, got 3"),
+        (
+            lambda c: c.update(proposals=[c["proposals"]]),
+            r"config\.json: expected dict as proposals, got \[",
+        ),
+        (
+            lambda c: c["proposals"].update(q2=None),
+            r"config\.json: expected an object as proposals\.q2, got None",
+        ),
+        *(
+            (
+                lambda c, key=key: c["proposals"]["q2"].pop(key),
+                rf"config\.json: proposals\.q2\.{key} is missing",
+            )
+            for key in ("file", "sha256", "family", "arguments")
+        ),
+        (
+            lambda c: c["proposals"]["q2"].update(arguments=[1]),
+            r"config\.json: expected dict as proposals\.q2\.arguments, got \[1\]",
+        ),
+        (
+            lambda c: c["proposals"]["q2"].update(file="snapshots"),
+            r"snapshots: cannot be read \(Is a directory\)",
+        ),
+        (lambda c: c.pop("snapshots"), r"config\.json: snapshots is missing"),
+        (
+            lambda c: c.update(snapshots={}),
+            r"config\.json: expected list as snapshots, got \{\}",
+        ),
+        *(
+            (
+                lambda c, key=key: c["snapshots"][1].pop(key),
+                rf"config\.json: snapshots\.1\.{key} is missing",
+            )
+            for key in ("file", "sha256", "step", "seconds", "relative_variance")
+        ),
+        (
+            lambda c: c["snapshots"][0].update(step="one"),
+            r"config\.json: expected int as snapshots\.0\.step, got 'one'",
+        ),
+        *(
+            (
+                lambda c, key=key, value=value: c["proposals"]["q1_plus"]["arguments"].update(
+                    {key: value}
+                ),
+                r"q1_plus\.safetensors: does not fit its configuration",
+            )
+            for key, value in (("activation", "sine"), ("hidden", [0]), ("hidden", 3), ("a", 1))
         ),
         (
             lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
@@ -126,3 +177,13 @@ def test_unknown_names_are_refused():
         load_proposals("tail-1d", variant="maf")
     with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
         load_proposals("head-1d")
+    with pytest.raises(ValueError, match=r"variant: expected one of .* got \['spline'\]"):
+        load_proposals("tail-1d", variant=["spline"])  # type: ignore[arg-type]
+
+
+def test_a_folder_holds_the_variant_that_is_asked_for(copied):
+    assert load_proposals("tail-1d", folder=copied).variant == "spline"
+    assert load_proposals("tail-1d", variant="spline", folder=copied).variant == "spline"
+    for other in ("paper", "oracle"):
+        with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', not '{other}'"):
+            load_proposals("tail-1d", variant=other, folder=copied)

@@ -37,6 +37,7 @@ def test_damage_is_noticed_and_the_file_named(tmp_path, damage):
 
 
 def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):
+    (tmp_path / "folder").mkdir()
     path = tmp_path / "t"
     path.write_bytes(b"not at all")
     with pytest.raises(StoredFileError, match="t: not a valid safetensors file"):
@@ -46,3 +47,5 @@ def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):
     for read in (read_json, read_tensors):
         with pytest.raises(StoredFileError, match="absent: no such file"):
             read(tmp_path / "absent")
+        with pytest.raises(StoredFileError, match=r"folder: cannot be read \(Is a directory\)"):
+            read(tmp_path / "folder")
