@@ -7,14 +7,30 @@ the paper, or in turn.
 
 from __future__ import annotations
 
-__all__ = ["mixture_draws", "random_components", "stratified_components"]
+__all__ = [
+    "MixtureDraws",
+    "mixture_draws",
+    "random_components",
+    "stratified_components",
+    "stratified_moments",
+]
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import Array, Draws, Points
+from amci_core.estimators.moments import Moments, reweighted_covariance, terms_of
 
 Components = NDArray[np.int64]
+
+
+class MixtureDraws(NamedTuple):
+    """Draws from the mixture in the place of q2, and log q_j at them for each component j."""
+
+    draws: Draws
+    log_components: tuple[Array, ...]
 
 
 def random_components(
@@ -35,7 +51,7 @@ def stratified_components(
     return (first + np.arange(shape[-1])) % proposals
 
 
-def mixture_draws(draws: Draws, components: Components) -> Draws:
+def mixture_draws(draws: Draws, components: Components) -> MixtureDraws:
     """Points of q_m = mean_j q_j, in the place of q2.
 
     Arguments:
@@ -52,7 +68,7 @@ def mixture_draws(draws: Draws, components: Components) -> Draws:
             picked = np.where(components == k, other[..., :n], picked)
         return picked
 
-    log_densities = [pick([p.log_q_of(j) for p in parts]) for j in draws.present]
+    log_densities = tuple(pick([p.log_q_of(j) for p in parts]) for j in draws.present)
     log_q = np.logaddexp.reduce(log_densities) + equal
     minus = [p.f_minus for p in parts if p.f_minus is not None]
     points = Points(
@@ -61,4 +77,26 @@ def mixture_draws(draws: Draws, components: Components) -> Draws:
         log_joint=pick([p.log_joint for p in parts]),
         log_q=(None, None, log_q),
     )
-    return Draws((None, None, points))
+    return MixtureDraws(Draws((None, None, points)), log_densities)
+
+
+def stratified_moments(mixed: MixtureDraws) -> Moments:
+    """Moments of stratified draws, in the place of q2's: the covariance within components.
+
+    Stratifying fixes how many draws come from each component, so that the spread between the
+    components' means adds no variance: with Cov_j the covariance of t p / q_m under component j,
+    n draws of the mixture have the covariance mean_j Cov_j / n. As everywhere, each Cov_j is
+    estimated from all draws, here reweighted by q_j / q_m.
+    """
+    points = mixed.draws.of(2)
+    log_mixture = points.log_q_of(2)
+    log_w = points.log_joint - log_mixture
+    log_scale = log_w.max(axis=-1)
+    values = terms_of([points]) * np.exp(log_w - log_scale[..., None])[..., None, :]
+    within = [
+        reweighted_covariance(values, np.exp(log_q - log_mixture))
+        for log_q in mixed.log_components
+    ]
+    covariance = np.full((*log_scale.shape, 3, 3, 3), np.nan)
+    covariance[..., 2, :, :] = np.mean(within, axis=0)
+    return Moments(log_scale, values.mean(axis=-1), covariance, np.array([0, 0, points.n]))

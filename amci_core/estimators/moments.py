@@ -11,14 +11,22 @@ which is exact, like the estimator itself, when the proposals are optimal.
 
 from __future__ import annotations
 
-__all__ = ["Moments", "pooled_moments", "unjudged", "variance"]
+__all__ = [
+    "Moments",
+    "pooled_moments",
+    "reweighted_covariance",
+    "terms_of",
+    "unjudged",
+    "variance",
+]
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.draws import Array, Draws, Points
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
@@ -59,12 +67,7 @@ def pooled_moments(draws: Draws) -> Moments:
     log_mixture = np.logaddexp.reduce(
         [log_q[j] + np.log(counts[j] / counts.sum()) for j in present]
     )
-    terms = np.zeros((*log_joint.shape[:-1], 3, log_joint.shape[-1]))
-    terms[..., 0, :] = np.concatenate([p.f_plus for p in parts], -1)
-    minus = [p.f_minus for p in parts if p.f_minus is not None]
-    if minus:
-        terms[..., 1, :] = np.concatenate(minus, -1)
-    terms[..., 2, :] = 1
+    terms = terms_of(parts)
 
     log_scale = (log_joint - log_mixture).max(axis=-1)
     weight = np.exp(log_joint - log_mixture - log_scale[..., None])
@@ -124,17 +127,33 @@ def unjudged(table: Array, draws: Draws, value: Array) -> NDArray[np.bool_]:
     return silent
 
 
-def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
-    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses a term."""
-    reached = r > 0
-    w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
-    tw = terms * w[..., None, :]
+def terms_of(parts: Sequence[Points]) -> Array:
+    """(f_plus, f_minus, 1) at the points of all parts together, (*, 3, n)."""
+    f_plus = np.concatenate([p.f_plus for p in parts], -1)
+    terms = np.zeros((*f_plus.shape[:-1], 3, f_plus.shape[-1]))
+    terms[..., 0, :] = f_plus
+    minus = [p.f_minus for p in parts if p.f_minus is not None]
+    if minus:
+        terms[..., 1, :] = np.concatenate(minus, -1)
+    terms[..., 2, :] = 1
+    return terms
+
+
+def reweighted_covariance(values: Array, r: Array) -> Array:
+    """Covariance (*, 3, 3) of values (*, 3, n) under weights r (*, n), one draw's; NaN for one."""
     share = r / r.sum(axis=-1, keepdims=True)
-    centred = tw - (tw * share[..., None, :]).sum(axis=-1, keepdims=True)
+    centred = values - (values * share[..., None, :]).sum(axis=-1, keepdims=True)
     # Unbiased weights: one effective draw says nothing about a variance.
     correction = 1 - np.square(share).sum(axis=-1)
     correction = np.where(correction > 1e-9, correction, np.nan)
     covariance = np.einsum("...n,...tn,...sn->...ts", share, centred, centred)
-    covariance /= correction[..., None, None]
+    return covariance / correction[..., None, None]
+
+
+def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
+    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses a term."""
+    reached = r > 0
+    w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
+    covariance = reweighted_covariance(terms * w[..., None, :], r)
     missed = np.logical_or.reduce((terms > 0) & ~reached[..., None, :], axis=-1)
     return np.where(missed[..., None] & np.eye(3, dtype=bool), np.inf, covariance)

@@ -23,23 +23,34 @@ from amci_core.estimators import tables
 from amci_core.estimators.combine import Combined, Counts, combine
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.mixture import (
+    MixtureDraws,
     mixture_draws,
     random_components,
     stratified_components,
+    stratified_moments,
 )
 from amci_core.estimators.moments import pooled_moments, unjudged, variance
 
 
 class Prepared(NamedTuple):
-    """A table, the draws that it applies to, and how many of them for each budget, (B, 3)."""
+    """What makes an estimate.
+
+    Arguments:
+        table: Coefficients v[j, t].
+        draws: The draws that it applies to.
+        counts: How many of them for each budget, (B, 3).
+        strata: Where the draws are stratified, log q_j at them for each component; see
+            `stratified_moments`.
+    """
 
     table: tables.Table
     draws: Draws
     counts: Counts
+    strata: tuple[Array, ...] | None = None
 
     def combine(self) -> Combined:
         """The estimates, one for each budget."""
-        return combine(*self)
+        return combine(self.table, self.draws, self.counts)
 
     def standard_error(self, value: Array) -> Array:
         """Standard error of the estimate mu from all of the draws, (*), in units of f.
@@ -47,7 +58,11 @@ class Prepared(NamedTuple):
         NaN where the draws say nothing of it, see `unjudged`. Mass that no draw has reached is not
         seen in it.
         """
-        spread = np.sqrt(variance(self.table, pooled_moments(self.draws), value))
+        if self.strata is None:
+            moments = pooled_moments(self.draws)
+        else:
+            moments = stratified_moments(MixtureDraws(self.draws, self.strata))
+        spread = np.sqrt(variance(self.table, moments, value))
         return np.where(unjudged(self.table, self.draws, value), np.nan, spread)
 
 
@@ -139,13 +154,16 @@ class Mixture(Estimator):
     ) -> np.ndarray:
         return random_components(shape, proposals=proposals, rng=rng)
 
+    def _strata(self, mixed: MixtureDraws) -> tuple[Array, ...] | None:
+        return None
+
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         batch = draws.of(draws.present[0]).log_joint.shape[:-1]
         shape = (*batch, max(totals))
         mixed = mixture_draws(draws, self._components(shape, len(draws.present), rng))
         counts = np.zeros((len(totals), 3), dtype=np.int64)
         counts[:, 2] = totals
-        return Prepared(tables.snis_q2(), mixed, counts)
+        return Prepared(tables.snis_q2(), mixed.draws, counts, self._strata(mixed))
 
 
 class StratifiedMixture(Mixture):
@@ -155,6 +173,9 @@ class StratifiedMixture(Mixture):
         self, shape: tuple[int, ...], proposals: int, rng: np.random.Generator
     ) -> np.ndarray:
         return stratified_components(shape, proposals=proposals, rng=rng)
+
+    def _strata(self, mixed: MixtureDraws) -> tuple[Array, ...]:
+        return mixed.log_components
 
 
 ESTIMATORS: dict[str, Estimator] = {

@@ -8,6 +8,7 @@ from amci_core.estimators.mixture import (
     mixture_draws,
     random_components,
     stratified_components,
+    stratified_moments,
 )
 
 MODEL = signed()
@@ -16,7 +17,7 @@ MODEL = signed()
 def test_points_are_weighted_by_the_density_of_the_mixture():
     draws = MODEL.draws((8, 8, 8), runs=3, seed=0)
     components = random_components((3, 8), proposals=3, rng=np.random.default_rng(0))
-    mixed = mixture_draws(draws, components)
+    mixed = mixture_draws(draws, components).draws
     assert mixed.present == (2,)
     for run, i in np.ndindex(3, 8):
         source = draws.of(int(components[run, i]))
@@ -66,3 +67,19 @@ def test_stratifying_lowers_the_variance_of_a_term():
     np.testing.assert_allclose(E1["snis-qm"].var(), independent, rtol=tolerance)
     np.testing.assert_allclose(E1["snis-qm-stratified"].var(), stratified, rtol=tolerance)
     assert stratified < 0.8 * independent
+
+
+def test_stratified_moments_are_those_within_the_components():
+    runs, n = 400, 3000
+    draws = MODEL.draws((n, n, n), runs=runs, seed=5)
+    components = stratified_components((runs, n), proposals=3, rng=np.random.default_rng(6))
+    found = stratified_moments(mixture_draws(draws, components))
+    covariance = np.exp(2 * found.log_scale)[:, None, None] * found.covariance[:, 2]
+    values = MODEL.factors * MODEL.joint / MODEL.q.mean(axis=0)
+    within = [np.cov(values, aweights=q, ddof=0) for q in MODEL.q]
+    error = abs(covariance.mean(axis=0) - np.mean(within, axis=0))
+    # Ratios of means over n draws have a bias of order 1 / n.
+    tolerance = 4 * covariance.std(axis=0) / np.sqrt(runs) + abs(np.mean(within, axis=0)) / 300
+    assert (error < tolerance).all()
+    mean = np.exp(found.log_scale)[:, None] * found.mean
+    assert (abs(mean.mean(0) - MODEL.terms) < 4 * mean.std(0) / np.sqrt(runs)).all()

@@ -63,11 +63,27 @@ def test_standard_errors_are_the_spread_of_estimates(estimator):
     n, draws = 4000, 1000
     found = estimates(n, draws=draws, estimator=table, seed=1)
     predicted = np.sqrt(np.mean(found.standard_error**2))
-    # Stratifying makes the true spread smaller than that of independent draws.
-    low = 0.6 if "stratified" in estimator else 1 - 4 / np.sqrt(2 * n) - 0.02
-    assert low < found.value.std() / predicted < 1 + 4 / np.sqrt(2 * n) + 0.02
+    # A spread of nearly normal values is known to 1 / sqrt(2 n).
+    assert abs(found.value.std() / predicted - 1) < 4 / np.sqrt(2 * n) + 0.02
     bias = found.value.mean() - PROBLEM.truth(1.0, 1.5)
     assert abs(bias) < 4 * found.value.std() / np.sqrt(n) + found.value.std() / np.sqrt(draws)
+
+
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (1.0, 1.5)])
+def test_the_error_of_stratified_draws_is_that_within_the_strata(y, theta):
+    # q1's stratum lies above theta. How many of q2's draws do is the whole error.
+    n, draws = 2000, 400
+    batch = np.full((n, 1), y)
+    found = amci.estimate(
+        PROBLEM, ORACLE, batch, theta, draws=draws, estimator="snis-qm-stratified", seed=3
+    )
+    # A binomial count of mean m is as good as normal once m is large; while m is small, its
+    # squared deviations have a relative variance of 2 + 1 / m.
+    mu = PROBLEM.truth(y, theta)
+    rare = draws * min(mu, 1 - mu)
+    stated = np.sqrt(np.mean(np.square(found.standard_error)))
+    tolerance = 4 * np.sqrt((2 + 1 / rare) / n) / 2 + 0.02
+    assert abs(stated / found.value.std() - 1) < tolerance
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
