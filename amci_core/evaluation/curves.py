@@ -39,12 +39,16 @@ class Curve:
         remse: Mean relative squared error, (*, B).
         remse_error: Its Monte Carlo standard error over runs, (*, B); NaN with a single run.
         remse_quartiles: 25 %, median and 75 % of the relative squared error over runs, (3, *, B).
+        remse_quartiles_error: Their Monte Carlo standard errors, (3, *, B); NaN with a single run.
+            Of R runs about R p +- sqrt(R p (1 - p)) lie below the quantile p: it is half the
+            distance between the order statistics of these two ranks, rough below some 20 runs.
         mu_squared: mu squared, (*, 1), in units of f squared.
     """
 
     remse: Array
     remse_error: Array
     remse_quartiles: Array
+    remse_quartiles_error: Array
     mu_squared: Array
 
     @property
@@ -61,6 +65,11 @@ class Curve:
     def mse_quartiles(self) -> Array:
         """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
         return self.remse_quartiles * self.mu_squared
+
+    @property
+    def mse_quartiles_error(self) -> Array:
+        """Monte Carlo standard errors of these three, (3, *, B)."""
+        return self.remse_quartiles_error * self.mu_squared
 
     @property
     def remse_median(self) -> Array:
@@ -176,14 +185,25 @@ def stream_error_curves(
 def _curve(errors: Array, mu_squared: Array) -> Curve:
     runs = errors.shape[-2]
     spread = errors.std(axis=-2, ddof=1) if runs > 1 else np.full_like(errors[..., 0, :], np.nan)
+    p = np.array(QUARTILES)
+    step = np.sqrt(p * (1 - p) / runs)
+    levels = np.stack([p, p - step, p + step]).clip(0, 1)
+    quartiles, below, above = np.quantile(errors, levels, axis=-2)
     return Curve(
         remse=errors.mean(axis=-2),
         remse_error=spread / np.sqrt(runs),
-        remse_quartiles=np.quantile(errors, QUARTILES, axis=-2),
+        remse_quartiles=quartiles,
+        remse_quartiles_error=(above - below) / 2 if runs > 1 else np.full_like(above, np.nan),
         mu_squared=mu_squared,
     )
 
 
 def _bound_curve(bound: Array, mu_squared: Array) -> Curve:
     relative = bound / mu_squared
-    return Curve(relative, np.zeros_like(bound), np.stack([relative] * 3), mu_squared)
+    return Curve(
+        remse=relative,
+        remse_error=np.zeros_like(relative),
+        remse_quartiles=np.stack([relative] * 3),
+        remse_quartiles_error=np.zeros((3, *relative.shape)),
+        mu_squared=mu_squared,
+    )

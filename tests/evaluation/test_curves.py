@@ -30,6 +30,8 @@ def test_the_bound_is_its_closed_form(y, theta):
     np.testing.assert_allclose(bound.remse, 4 * (1 - mu) ** 2 / np.array(budgets), rtol=1e-9)
     np.testing.assert_allclose(bound.mse, bound.remse * mu**2, rtol=1e-9)
     assert (bound.remse_error == 0).all()
+    assert bound.remse_quartiles_error.shape == bound.remse_quartiles.shape
+    assert (bound.remse_quartiles_error == 0).all()
     assert (bound.remse_quartiles == bound.remse).all()
 
 
@@ -91,6 +93,17 @@ def test_the_monte_carlo_error_is_the_spread_over_seeds():
     assert abs(spread / stated - 1) < 4 / np.sqrt(2 * repeats)
 
 
+def test_the_error_of_quartiles_is_their_spread_over_seeds():
+    repeats = 60
+    found = [curve("amci", budgets=[100], runs=300, seed=seed) for seed in range(repeats)]
+    spread = np.std([c.remse_quartiles for c in found], axis=0)
+    stated = np.sqrt(np.mean([c.remse_quartiles_error**2 for c in found], axis=0))
+    # The spread is known to 1 / sqrt(2 repeats). Between the two ranks lie 2 sqrt(R p (1 - p))
+    # runs, 15 of 300, which say how dense the errors are there.
+    tolerance = 4 / np.sqrt(2 * repeats) + 4 / np.sqrt(15 * repeats)
+    assert (abs(spread / stated - 1) < tolerance).all()
+
+
 def test_quartiles_are_in_order_and_scale_with_mu():
     found = curve("snis-qm", y=[[1.0], [0.0]], theta=[[1.0], [2.0]], budgets=[2, 10, 100])
     low, median, high = found.remse_quartiles
@@ -101,10 +114,16 @@ def test_quartiles_are_in_order_and_scale_with_mu():
     np.testing.assert_allclose(found.mse_median, median * mu**2, rtol=1e-12)
     np.testing.assert_allclose(found.mse_error, found.remse_error * mu**2, rtol=1e-12)
     np.testing.assert_allclose(found.mse_quartiles, found.remse_quartiles * mu**2, rtol=1e-12)
+    assert found.mse_quartiles_error.shape == (3, 2, 3)
+    np.testing.assert_allclose(
+        found.mse_quartiles_error, found.remse_quartiles_error * mu**2, rtol=1e-12
+    )
 
 
 def test_a_single_run_has_no_monte_carlo_error():
-    assert np.isnan(curve("amci", runs=1).remse_error).all()
+    found = curve("amci", runs=1)
+    assert np.isnan(found.remse_error).all()
+    assert np.isnan(found.remse_quartiles_error).all()
 
 
 def test_a_stream_ends_where_the_one_shot_curves_are():
