@@ -31,6 +31,7 @@ FLOWS: dict[str, Callable[[], FlowProposal]] = {
         activation="relu",
     ),
 }
+SHIPPED = [(variant, q) for variant in ("spline", "paper") for q in ("q1_plus", "q2")]
 CASES = [(1.0, 3.0), (0.3, 0.0), (8.0, 5.0), (-8.0, 5.0)]
 
 every_flow = pytest.mark.parametrize("name", FLOWS)
@@ -122,6 +123,18 @@ def test_densities_integrate_to_one(name, y, theta, seed):
     proposal = randomised(name, seed)
     density = proposal(*PROBLEM.check(y, theta))
     x, _ = density.draw(500, generator())
+    assert abs(1.0 - integral(density, x, lower=theta if proposal.bounded else None)) < 1e-6
+
+
+@pytest.mark.parametrize(("variant", "q"), SHIPPED)
+@pytest.mark.parametrize(
+    ("y", "theta"), [(8.0, 5.0), (-8.0, 5.0), (-8.0, 0.0), (8.0, 0.0), (1.0, 3.0)]
+)
+def test_what_is_shipped_is_a_density_and_knows_it(variant, q, y, theta):
+    proposal = getattr(amci.load_proposals("tail-1d", variant=variant), q)
+    density = proposal(*PROBLEM.check(y, theta))
+    x, log_q = density.draw(2000, generator())
+    torch.testing.assert_close(density.log_prob(x), log_q, rtol=1e-8, atol=1e-8)
     assert abs(1.0 - integral(density, x, lower=theta if proposal.bounded else None)) < 1e-6
 
 
