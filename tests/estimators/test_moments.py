@@ -130,3 +130,16 @@ def test_cancellation_leaves_no_negative_variance():
     draws = constant.draws((64, 64, 64), runs=500, seed=9)
     found = variance(snis_q2(), pooled_moments(draws), np.ones(500))
     assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_standard_error_sees_mass_that_no_draw_reached(name):
+    # The sixth point carries most of E1_plus that is left; no proposal ever goes there.
+    reached = MODEL.q * [1, 1, 1, 1, 1, 0]
+    blind = replace(MODEL, q=reached / reached.sum(axis=1, keepdims=True))
+    with np.errstate(divide="ignore"):
+        draws = blind.draws((50_000, 50_000, 50_000), runs=10, seed=10)
+    value = combine(TABLES[name], draws, np.array([[50_000] * 3])).value[:, 0]
+    stated = np.sqrt(variance(TABLES[name], pooled_moments(draws), value))
+    assert (abs(value - MODEL.mu) > 4 * stated).all()
+    assert (stated < 0.2 * MODEL.mu).all()

@@ -96,6 +96,22 @@ def test_intervals_cover_as_often_as_they_say(level):
     assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / n) + 0.005
 
 
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, "reuse"])
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 1.5), (-1.0, 0.2), (3.0, 0.1), (0.0, 0.0)])
+def test_intervals_cover_wherever_the_draws_reach_both_sides(estimator, y, theta):
+    table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
+    n, draws, mu = 1000, 1000, float(PROBLEM.truth(y, theta))
+    found = estimates(n, y=y, theta=theta, draws=draws, estimator=table, seed=4)
+    lower, upper = found.interval()
+    covered = ((lower < mu) & (mu < upper)).mean()
+    # Beyond the noise of n runs, a two-sided interval is off by terms of order one over the
+    # number of draws that count: the effective ones, on the rarer side of theta.
+    effective = min(d.effective_draws.mean() for d in found.diagnostics.values())
+    rarer = effective * min(1.0, (1 - mu) / mu)
+    assert rarer > 15
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n) + 0.5 / rarer
+
+
 def test_intervals_widen_with_their_level():
     found = estimates(1)
     inner, outer = found.interval(0.5), found.interval(0.99)
