@@ -17,9 +17,9 @@ from amci_core.evaluation.curves import DEFAULT_ESTIMATORS
 from amci_core.evaluation.drawing import Sampler
 from amci_core.evaluation.runs import (
     MAX_RUNS,
-    Budgets,
     checked_budgets,
     named_estimators,
+    reserve,
     run_chunks,
 )
 from amci_core.flows import Proposals
@@ -103,7 +103,7 @@ def evaluate(
     points = 0
     for case in range(pairs if chosen else 0):
         sampler = Sampler(problem, proposals, y[case], None if theta is None else theta[case])
-        points += runs * _reserve(chosen, checked, sampler)
+        points += runs * int(reserve(chosen, sampler, budgets=checked).sum())
         chunks = list(
             run_chunks(
                 sampler,
@@ -132,12 +132,6 @@ def evaluate(
         draws_per_second=points / seconds,
         seconds=seconds,
     )
-
-
-def _reserve(chosen: dict, budgets: Budgets, sampler: Sampler) -> int:
-    totals = budgets.tolist()
-    counts = [e.reserve(totals, sampler.present) for e in chosen.values()]
-    return int(np.max(counts, axis=0).sum())
 
 
 def _summary(remse: Array, mu_squared: Array) -> dict[str, list[float]]:

@@ -2,7 +2,14 @@ r"""Independent runs of estimators, and their squared errors, in chunks that fit
 
 from __future__ import annotations
 
-__all__ = ["MAX_RUNS", "checked_budgets", "named_estimators", "run_chunks", "split_runs"]
+__all__ = [
+    "MAX_RUNS",
+    "checked_budgets",
+    "named_estimators",
+    "reserve",
+    "run_chunks",
+    "split_runs",
+]
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,6 +18,7 @@ from numpy.typing import NDArray
 
 from amci_core._checks import check_count
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points
+from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import MAX_POINTS, Sampler, generators
 
@@ -39,9 +47,9 @@ def run_chunks(
         ValueError: the budgets are too small or too large, or the seed is none; at the call,
             not at the first chunk.
     """
-    totals = [int(total) for total in budgets]
-    reserve = np.max([e.reserve(totals, sampler.present) for e in estimators.values()], axis=0)
-    points_a_run = int(reserve.sum()) * log_truth.size
+    totals = budgets.tolist()
+    a_run = reserve(estimators, sampler, budgets=budgets)
+    points_a_run = int(a_run.sum()) * log_truth.size
     together = "budgets, all proposals and pairs together"
     check_count(together, points_a_run, low=1, high=MAX_POINTS)
     largest = max(1, CHUNK_POINTS // points_a_run)
@@ -51,7 +59,7 @@ def run_chunks(
         done = 0
         while done < runs:
             size = min(largest, runs - done, max(4, 2 * done))
-            draws = split_runs(sampler.draw(reserve * size, for_points), size)
+            draws = split_runs(sampler.draw(a_run * size, for_points), size)
             yield {
                 name: _squared_errors(
                     chosen.prepare(draws, totals, for_choices).combine().value, log_truth
@@ -61,6 +69,16 @@ def run_chunks(
             done += size
 
     return chunks()
+
+
+def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: Budgets) -> Counts:
+    """How many draws of each proposal a run of all these estimators shares, (3,).
+
+    Raises:
+        ValueError: a budget is too small for an estimator.
+    """
+    totals = budgets.tolist()
+    return np.max([e.reserve(totals, sampler.present) for e in estimators.values()], axis=0)
 
 
 def named_estimators(names: Sequence[str]) -> dict[str, Estimator]:

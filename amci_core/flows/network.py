@@ -20,15 +20,14 @@ class Conditioner(nn.Module):
     """Creates a multilayer perceptron from y (and theta) to `out` parameters.
 
     Inputs are scaled to about [-1, 1] by the ranges that the problem declares. The last layer
-    starts small, so that training starts from the parameters' `start` values. Weights are the same
-    at every construction, and no global generator is touched; see `initialize`.
+    starts small and without biases, so that training starts from parameters near zero. Weights are
+    the same at every construction, and no global generator is touched; see `initialize`.
 
     Arguments:
         inputs: The variables that it reads: y, or y and theta.
         out: Number of parameters to predict.
         hidden: Widths of the hidden layers; none makes the map affine.
         activation: Name of the activation, `relu` or `silu`.
-        start: Parameters predicted before training, (out,).
 
     Raises:
         ValueError: the activation is not known.
@@ -44,7 +43,6 @@ class Conditioner(nn.Module):
         out: int,
         hidden: tuple[int, ...],
         activation: str,
-        start: Tensor | None = None,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
@@ -60,8 +58,7 @@ class Conditioner(nn.Module):
         for before, after in pairwise(widths):
             layers += [skip_init(nn.Linear, before, after), ACTIVATIONS[activation]()]
         last = skip_init(nn.Linear, widths[-1], out)
-        with torch.no_grad():
-            last.bias.copy_(torch.zeros(out) if start is None else start)
+        nn.init.zeros_(last.bias)
         self.network = nn.Sequential(*layers, last)
         self.initialize(torch.Generator().manual_seed(0))
 
