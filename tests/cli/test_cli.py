@@ -89,8 +89,12 @@ def test_estimate_gives_what_python_gives(run, estimator):
         seed=4,
     )
     assert found["value"] == expected.value
-    assert found["standard_error"] == expected.standard_error
-    assert found["interval_95"] == [float(end) for end in expected.interval(0.95)]
+    # JSON has no NaN: what is not known is null.
+    known = not np.isnan(expected.standard_error)
+    assert known == (estimator != "snis-q1")
+    assert found["standard_error"] == (expected.standard_error if known else None)
+    interval = [float(end) for end in expected.interval(0.95)]
+    assert found["interval_95"] == (interval if known else [None, None])
     assert found["truth"] == PROBLEM.truth(1.0, 1.5)
     assert (found["draws"], found["draws_total"], found["seed"]) == (32, expected.draws, 4)
     assert (found["y"], found["theta"]) == ([1.0], [1.5])
