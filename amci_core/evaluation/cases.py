@@ -75,6 +75,9 @@ def evaluate(
 ) -> Evaluation:
     """Relative and absolute errors of estimators over cases drawn from p(y) p(theta).
 
+    On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are small,
+    and threads that wait for one another can take thirty times as long.
+
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.

@@ -115,6 +115,9 @@ def error_curves(
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
 
+    On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are small,
+    and threads that wait for one another can take thirty times as long.
+
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.
