@@ -19,7 +19,7 @@ def check_count(name: str, value: Any, *, low: int, high: int) -> int:
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high:g}, got {value!r}")
+        raise ValueError(f"{name}: expected a whole number from {low} to {high:,}, got {value!r}")
     return int(value)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 __all__ = ["amci", "needed", "paper_optimum", "reuse", "snis_q1", "snis_q2", "validate"]
 
 import math
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +52,7 @@ def reuse(*, alpha: float, beta: float) -> Table:
         ValueError: alpha or beta is not a finite number.
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if not isinstance(value, Real) or not math.isfinite(value):
             raise ValueError(f"{name}: expected a finite number, got {value!r}")
     return np.array([[alpha, 0, beta], [0, 0, 0], [1 - alpha, 0, 1 - beta]], dtype=np.float64)
 

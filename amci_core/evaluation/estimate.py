@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Estimate", "Term", "estimate"]
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,9 @@ class Estimate:
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        if not isinstance(level, int | float) or not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-        half_width = -ndtri((1 - level) / 2) * self.standard_error
+        half_width = -ndtri((1 - float(level)) / 2) * self.standard_error
         lower, upper = self.value - half_width, self.value + half_width
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             factor = np.exp(half_width / self.value)

@@ -18,13 +18,17 @@ def problems() -> tuple[str, ...]:
     return tuple(_PROBLEMS)
 
 
-@cache
 def problem(name: str) -> Problem:
     """The problem of that name.
 
     Raises:
         ValueError: no problem has that name.
     """
-    if name not in _PROBLEMS:
+    if not isinstance(name, str) or name not in _PROBLEMS:
         raise ValueError(f"problem: expected one of {', '.join(_PROBLEMS)}, got {name!r}")
+    return _built(name)
+
+
+@cache
+def _built(name: str) -> Problem:
     return _PROBLEMS[name]()

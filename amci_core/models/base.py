@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,7 @@ class Variable:
                 axis is not D.
         """
         try:
-            if value is None or isinstance(value, str):
-                raise TypeError
-            tensor = torch.as_tensor(
-                value.detach() if isinstance(value, Tensor) else np.asarray(value, np.float64),
-                dtype=torch.float64,
-            )
+            tensor = _as_float64(value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.name}: expected {self._allowed()}, got {value!r}") from error
         if tensor.ndim == 0 and self.dim == 1:
@@ -74,6 +70,19 @@ class Variable:
         shape = f"an array of shape (..., {self.dim})"
         kind = f"a number or {shape}" if self.dim == 1 else shape
         return f"{kind} within [{self.low:g}, {self.high:g}]"
+
+
+def _as_float64(value: Any) -> Tensor:
+    # Conversions would turn None into NaN, and drop the imaginary part of a complex number.
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise TypeError
+        return value.detach().double()
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError
+    # A copy: torch takes no reversed and warns of read-only arrays.
+    return torch.as_tensor(np.array(array, np.float64, order="C"))
 
 
 @dataclass(frozen=True)
@@ -177,8 +186,8 @@ class Problem(ABC):
         """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
 
     @abstractmethod
-    def at_mismatch(self, y: float, level: float) -> float:
-        """The theta on the problem's path at which the mismatch at y has this level (nats).
+    def _at_mismatch(self, y: Tensor, level: float) -> float:
+        """The theta on the problem's path at which the mismatch at y (D_y) has this level (nats).
 
         The result is clipped to the range of theta.
         """
@@ -237,6 +246,21 @@ class Problem(ABC):
             ValueError: see `check`.
         """
         return self._mismatch(*self.check(y, theta))
+
+    def at_mismatch(self, y: Any, level: float) -> float:
+        """The theta on the problem's path at which the mismatch at one y has this level (nats).
+
+        The result is clipped to the range of theta.
+
+        Raises:
+            ValueError: y is not a single one within its range, or the level is no number >= 0.
+        """
+        checked = self.y.check(y)
+        if checked.ndim > 1:
+            raise ValueError(f"y: expected a single one, got batch {tuple(checked.shape[:-1])}")
+        if not isinstance(level, Real) or not level >= 0:
+            raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")
+        return self._at_mismatch(checked, float(level))
 
     def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(x, y) in nats; x: (*, n, D), y: (*, D), result: (*, n)."""

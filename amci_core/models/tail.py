@@ -145,13 +145,10 @@ class GaussianTail(Problem):
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         return -self._log_truth(y, theta)
 
-    def at_mismatch(self, y: float, level: float) -> float:
+    def _at_mismatch(self, y: Tensor, level: float) -> float:
         # mu = exp(-level), so theta = y / 2 + s * (upper quantile of exp(-level)).
         assert self.theta is not None
-        self.y.check(y)
-        if not level >= 0:
-            raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")
-        theta = y / 2 - self.posterior_scale * float(ndtri_exp(-level))
+        theta = y.item() / 2 - self.posterior_scale * float(ndtri_exp(-level))
         return float(np.clip(theta, self.theta.low, self.theta.high))
 
 

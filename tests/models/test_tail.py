@@ -88,11 +88,13 @@ def test_the_mismatch_control_comes_back_to_theta(y, theta):
 def test_the_mismatch_control_stays_within_the_range_of_theta():
     assert PROBLEM.at_mismatch(0.0, 0.0) == 0.0
     assert PROBLEM.at_mismatch(0.0, 1e4) == 5.0
-    for level in (-1.0, float("nan")):
+    for level in (-1.0, float("nan"), "a", None, 1j):
         with pytest.raises(ValueError, match=r"level: expected .* got"):
-            PROBLEM.at_mismatch(0.0, level)
-    with pytest.raises(ValueError, match=r"^y: expected"):
-        PROBLEM.at_mismatch(9.0, 1.0)
+            PROBLEM.at_mismatch(0.0, level)  # type: ignore[arg-type]
+    for y in (9.0, "a", [[1.0], [2.0]]):
+        with pytest.raises(ValueError, match=r"^y: expected"):
+            PROBLEM.at_mismatch(y, 1.0)
+    assert PROBLEM.at_mismatch(np.float32(1), np.float64(8)) == PROBLEM.at_mismatch([1.0], 8)
 
 
 def test_cases_come_from_the_model():
@@ -149,6 +151,16 @@ def test_batches_broadcast():
     assert PROBLEM.truth(torch.zeros(2, 1), 1.0).shape == (2,)
 
 
+def test_arrays_of_any_layout_and_type_do():
+    y = np.array([[1.0], [2.0], [-3.0]])
+    expected = PROBLEM.truth(y, 1.0)
+    np.testing.assert_array_equal(PROBLEM.truth(y[::-1], 1.0), expected[::-1])
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    for same in (frozen, y.astype(np.float32), y.astype(np.int16), torch.tensor(y), y.tolist()):
+        np.testing.assert_array_equal(PROBLEM.truth(same, 1.0), expected)
+
+
 @pytest.mark.parametrize(
     ("y", "theta", "message"),
     [
@@ -162,6 +174,11 @@ def test_batches_broadcast():
         (1.0, None, r"theta: expected .* got None"),
         (None, 1.0, r"y: expected .* got None"),
         ("one", 1.0, r"y: expected .* got 'one'"),
+        ([None], 1.0, r"y: expected .* got \[None\]"),
+        (["1"], 1.0, r"y: expected .* got \['1'\]"),
+        (1j, 1.0, r"y: expected .* got 1j"),
+        (np.array([1 + 1j]), 1.0, r"y: expected .* got array\(\[1\.\+1\.j\]\)"),
+        (torch.tensor([1 + 1j]), 1.0, r"y: expected .* got tensor\(\[1\.\+1\.j\]\)"),
         ([[1.0], [1.0, 2.0]], 1.0, r"y: expected .* got \[\[1.0\]"),
     ],
 )
@@ -186,3 +203,5 @@ def test_an_unknown_problem_is_named():
     assert "tail-1d" in amci.problems()
     with pytest.raises(ValueError, match=r"^problem: expected one of .*tail-1d.* got 'tail-2d'"):
         amci.problem("tail-2d")
+    with pytest.raises(ValueError, match=r"^problem: expected one of .* got \['tail-1d'\]"):
+        amci.problem(["tail-1d"])  # type: ignore[arg-type]
