@@ -15,7 +15,7 @@ from bokeh.models import CustomJS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
 from app import export
-from app.batch import one_message
+from app.session import one_message, when_loaded
 from app.state import Choice, State
 from app.store import Densities, Store
 from app.summary import Summary
@@ -124,19 +124,20 @@ class Explorer:
         state = self.state
         state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
-        state.param.watch(lambda _: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
+        state.param.watch(lambda *_: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
         self._bind("alpha", self.reuse.alpha)
         self._bind("beta", self.reuse.beta)
         self._bind("logarithmic", self.densities.scale)
         self._bind("relative", self.errors.measure)
         state.param.watch(lambda e: self.densities.set_scale(e.new), "logarithmic")
         state.param.watch(lambda e: self.errors.set_relative(e.new), "relative")
-        self.errors.button.on_click(self._press)
+        self.errors.button.on_click(when_loaded(self._press))
         self.densities.linear.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
 
     def _bind(self, name: str, widget: Any) -> None:
         """Ties a widget to one plain parameter of the state, both ways."""
-        widget.param.watch(lambda e: self.state.param.update(**{name: e.new}), "value")
+        take = when_loaded(lambda e: self.state.param.update(**{name: e.new}))
+        widget.param.watch(take, "value")
         self.state.param.watch(lambda e: widget.param.update(value=e.new), name)
 
     def _move(self, *_: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.models import Preset
+from app.session import when_loaded
 from app.state import LIMITS, VARIANTS, State
 from app.views.film import FilmView
 from app.views.inputs import CountField, Message, Slider, choice, slider
@@ -107,8 +108,8 @@ class Controls:
             ),
         }
         for name, widget in handles.items():
-            widget.param.watch(lambda event, n=name: self._dragged(n, event.new), "value")
-            widget.param.watch(self._released, "value_throttled")
+            widget.param.watch(when_loaded(partial(self._dragged, name)), "value")
+            widget.param.watch(when_loaded(self._released), "value_throttled")
         return handles
 
     def _with_messages(self) -> list[Any]:
@@ -126,20 +127,21 @@ class Controls:
         if settings["variant"] == "text":
             settings["sx"] = {"justifyContent": "flex-start", "textTransform": "none"}
         created = pmui.Button(label=label, sizing_mode="stretch_width", **settings)
-        created.on_click(act)
+        created.on_click(when_loaded(act))
         return created
 
     def _follow(self) -> None:
         state = self._state
         state.param.watch(self._show_handles, list(HANDLES))
         state.param.watch(lambda event: self.variant.param.update(value=event.new), "variant")
-        self.variant.param.watch(self._chose_variant, "value")
+        self.variant.param.watch(when_loaded(self._chose_variant), "value")
         for name in LIMITS:
             state.param.watch(lambda event, n=name: self.counts[n].show(event.new), name)
             self.counts[name].show(getattr(state, name))
         self._show_handles()
 
-    def _dragged(self, name: str, value: float) -> None:
+    def _dragged(self, name: str, event: Any) -> None:
+        value = event.new
         if value == getattr(self._state, name):
             return
         for message in self._messages.values():

@@ -16,12 +16,13 @@ from app.colours import Style
 SAVE_SVG = """
     const view = Bokeh.index.find_one(picture)
     if (view == null) { return }
-    const blob = await view.export("svg").to_blob()
-    const link = document.createElement("a")
-    link.href = URL.createObjectURL(blob)
-    link.download = name + ".svg"
-    link.click()
-    URL.revokeObjectURL(link.href)
+    view.export("svg").to_blob().then(blob => {
+        const link = document.createElement("a")
+        link.href = URL.createObjectURL(blob)
+        link.download = name + ".svg"
+        link.click()
+        URL.revokeObjectURL(link.href)
+    })
 """
 FIT_LEGEND = """
     legend.ncols = Math.max(1, Math.min(4, Math.floor(cb_obj.inner_width / 130)))

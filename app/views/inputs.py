@@ -10,6 +10,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from app.session import when_loaded
 from app.state import whole_number
 from app.views.layout import HTML
 
@@ -102,7 +103,7 @@ class CountField:
             sizing_mode="stretch_width",
             margin=(6, 0),
         )
-        self.widget.param.watch(self._typed, "value")
+        self.widget.param.watch(when_loaded(self._typed), "value")
 
     def show(self, value: int) -> None:
         """Shows a value that is right."""

@@ -44,7 +44,7 @@ class ReuseView:
         self._painter = Painter()
         self._latest: ReuseErrors | None = None
         self._at = (1.0, 0.0)
-        self.image = ColumnDataSource({"remse": []}, name="reuse-map")
+        self.image = ColumnDataSource({"remse": []}, name="reuse-image")
         marks: dict[str, list[float]] = {"alpha": [], "beta": []}
         self.marks = {
             name: ColumnDataSource(dict(marks), name=f"reuse-{name}")

@@ -93,7 +93,7 @@ def test_other_proposals_are_shown(visit, variant):
 def test_the_logarithmic_picture_takes_the_place_of_the_linear_one(visit):
     opened = visit("?runs=4")
     shown = """() => ["densities-linear", "densities-log"].map(name =>
-        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name)).el.offsetWidth > 0)"""
+        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))?.el.offsetWidth > 0)"""
     assert opened.page.evaluate(shown) == [True, False]
     opened.press("log")
     opened.wait(f"() => ({shown})().toString() == 'false,true'")

@@ -19,10 +19,7 @@ def test_presets_lead_to_their_point_and_say_what_to_watch(visit, preset):
     opened.press(preset.name)
     opened.wait_for_text(preset.watch)
     opened.wait(
-        """([y, theta]) => {
-            const at = name => [...document.querySelectorAll("*")].length && name
-            return window.location.search.includes(`y=${y}&theta=${theta}`)
-        }""",
+        "([y, theta]) => window.location.search.includes(`y=${y}&theta=${theta}`)",
         [f"{preset.y[0]:.4g}", f"{preset.theta[0]:.4g}"],
     )
     assert (opened.value(Y), opened.value(THETA)) == (preset.y[0], preset.theta[0])
