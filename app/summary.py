@@ -181,12 +181,12 @@ def _remark(value: float, standard_error: float, truth: float) -> str:
         return "no draw above θ: it answers 0, and cannot say how wrong that is"
     if error < ROUNDING * truth:
         return "exact to rounding"
+    if np.isnan(standard_error) and abs(value - 1) < ROUNDING:
+        return "every draw lies above θ: it answers 1, and cannot say how wrong that is"
     if np.isnan(standard_error):
         return "too few draws to tell its error"
     if np.isinf(standard_error):
         return "its proposal misses part of the integral"
-    if standard_error < 1e-6 * error:
-        return "quite certain, and wrong: it never looks below θ"
     if error > 4 * standard_error:
         return f"off by {error / standard_error:.0f} of its own standard errors"
     return ""

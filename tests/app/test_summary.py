@@ -67,11 +67,11 @@ def test_kappa_compares_the_spreads_of_the_two_terms(problem):
     assert "mostly from E₁" in found.about_kappa
 
 
-def test_a_confident_wrong_answer_is_called_that(problem, oracle):
-    # All of SNIS q1's weights are equal: no spread, and an answer of 1.
+def test_an_answer_that_cannot_know_how_wrong_it_is_says_so(problem, oracle):
+    # All draws of SNIS q1 lie above the threshold, and f is 1 at each.
     row = summary(problem, oracle).rows[3]
     assert row.value == pytest.approx(1)
-    assert "wrong" in row.remark
+    assert "cannot say how wrong" in row.remark
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""What README.md says is so: its code and commands run, its numbers are the recorded ones."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from amci_core._files import pretrained_root
+from amci_core.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+COMMANDS = re.findall(r"^    amci (.*)$", README, re.MULTILINE)
+ROWS = re.findall(r"^\| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
+
+
+def test_the_python_example_runs(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    value, error, *_, truth = map(float, re.findall(r"[\d.]+e-\d+", capsys.readouterr().out)[:5])
+    assert abs(value - truth) < 4 * error
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.split()[0])
+def test_every_command_runs(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # The same commands with less to do: what is tested is that they are spelt right.
+    short = command.replace("--budget 10m", "--budget 1s").replace("--pairs 100", "--pairs 3")
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(short))
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r[0] not in ("estimator", "---")], ids=" ".join
+)
+def test_the_table_holds_the_recorded_numbers(row):
+    name, variant, median, largest = row
+    path = pretrained_root() / "tail-1d" / variant.replace("any", "spline") / "evaluation.json"
+    errors = json.loads(path.read_text())["estimators"][name]
+    assert float(median) == pytest.approx(errors["remse_median"][-1], rel=0.05)
+    assert float(largest) == pytest.approx(errors["remse_max"][-1], rel=0.05)
+
+
+def test_the_table_is_there():
+    assert {row[0] for row in ROWS} >= {"amci", "snis-q2", "snis-qm", "bound"}
+
+
+def test_the_files_it_names_exist():
+    root = Path(__file__).parents[1]
+    named = re.findall(r"`([\w./-]+\.(?:py|md|cff))`|\]\((docs/[\w.]+)\)", README)
+    assert len(named) > 5
+    for path in (a or b for a, b in named):
+        assert (root / path).is_file(), path
