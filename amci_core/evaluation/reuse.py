@@ -30,7 +30,7 @@ Q1, Q2 = 0, 2
 
 @dataclass(frozen=True)
 class ReuseErrors:
-    """Relative squared errors of the paper's eq. (estimator-combination) over a grid, for one pair.
+    """Relative squared errors of eq. (estimator-combination) over a grid, for one pair.
 
     Arguments:
         alphas: Shares of E1 from q1's draws, (A,).
