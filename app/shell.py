@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 from app.explorer import Explorer
+from app.views.layout import column, side_by_side
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 THEME = {
@@ -49,6 +50,10 @@ FIT_PHONES = """
         }
     }
 """
+MAIN = """
+:host { padding: 16px; gap: 16px; box-sizing: border-box; }
+@media (max-width: 599.95px) { :host { padding: 8px; gap: 8px; } }
+"""
 
 
 def page(explorer: Explorer, document: Any) -> pmui.Page:
@@ -58,24 +63,12 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         explorer: The views and controls.
         document: The visitor's Bokeh document.
     """
-    columns = {"flex": "1 1 440px", "min-width": "0"}
-
-    def column(*content: Any) -> pmui.Column:
-        return pmui.Column(*content, styles=columns, sizing_mode="stretch_width", margin=0)
-
-    main = pmui.Column(
+    main = column(
         explorer.story.panel,
-        pmui.FlexBox(
-            column(explorer.densities.panel),
-            column(explorer.errors.panel),
-            gap="16px",
-            sizing_mode="stretch_width",
-        ),
+        side_by_side(explorer.densities.panel, explorer.errors.panel, least=440),
         explorer.strip.panel,
         explorer.reuse.panel,
-        sizing_mode="stretch_width",
-        margin=0,
-        sx={"p": {"xs": "8px", "sm": "16px"}, "gap": {"xs": "8px", "sm": "16px"}},
+        stylesheet=MAIN,
     )
     created = pmui.Page(
         title="AMCI Explorer",

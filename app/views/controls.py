@@ -17,7 +17,7 @@ from app.session import when_loaded
 from app.state import LIMITS, VARIANTS, State
 from app.views.film import FilmView
 from app.views.inputs import CountField, Message, Slider, choice, slider
-from app.views.layout import heading
+from app.views.layout import column, heading, row
 
 HANDLES = ("y", "theta", "level")
 
@@ -58,11 +58,11 @@ class Controls:
             for preset in state.problem.presets
         ]
         self._follow()
-        self.panel = pmui.Column(
+        self.panel = column(
             heading("The case"),
             *self._with_messages(),
             heading("Presets"),
-            pmui.Column(*presets, sizing_mode="stretch_width", margin=(0, 0, 0, -6)),
+            column(*presets, margin=(0, 0, 0, -6)),
             heading("Proposals"),
             self.variant,
             self._messages["variant"],
@@ -72,12 +72,11 @@ class Controls:
             self.counts["draws"].widget,
             self.counts["runs"].widget,
             self.counts["seed"].widget,
-            pmui.Row(resample, reset, sizing_mode="stretch_width", margin=0, sx={"gap": "8px"}),
+            row(resample, reset, gap=8),
             heading("Take it with you"),
             *downloads,
-            sizing_mode="stretch_width",
-            margin=0,
-            sx={"p": "16px 20px 32px 20px", "gap": "8px"},
+            gap=8,
+            stylesheet=":host { padding: 16px 20px 32px 20px; box-sizing: border-box; }",
         )
 
     def complain(self, wrong: dict[str, str]) -> None:
@@ -117,10 +116,12 @@ class Controls:
 
     def _count(self, name: str, label: str, description: str) -> CountField:
         def take(value: int) -> None:
-            self._state.param.update(**{name: value})
-            self._released()
+            if value != getattr(self._state, name):
+                self._state.param.update(**{name: value})
+                self._released()
 
-        return CountField(name, label, description=description, take=take)
+        value = getattr(self._state, name)
+        return CountField(name, label, value=value, description=description, take=take)
 
     def _button(self, label: str, act: Callable[[Any], Any], **options: Any) -> pmui.Button:
         settings = {"variant": "outlined", "size": "small", "margin": 0} | options
@@ -137,7 +138,6 @@ class Controls:
         self.variant.param.watch(when_loaded(self._chose_variant), "value")
         for name in LIMITS:
             state.param.watch(lambda event, n=name: self.counts[n].show(event.new), name)
-            self.counts[name].show(getattr(state, name))
         self._show_handles()
 
     def _dragged(self, name: str, event: Any) -> None:

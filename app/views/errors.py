@@ -18,7 +18,7 @@ from app.store import BUDGETS
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import choice
-from app.views.layout import HTML, card
+from app.views.layout import HTML, card, row
 
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
 # 1e-18 is what rounding leaves of an exact estimate, and then some.
@@ -58,13 +58,7 @@ class ErrorView:
             pane(self.figure),
             self._note,
             self.progress,
-            pmui.Row(
-                self.status,
-                self.button,
-                sizing_mode="stretch_width",
-                styles={"align-items": "center"},
-                margin=0,
-            ),
+            row(self.status, self.button),
             tools=[self.measure],
             help_text=(
                 "Every estimator is run many times with the same total number of draws. The line "

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, DataRange1d
 from bokeh.plotting import figure
 
@@ -18,7 +17,7 @@ from app.session import when_loaded
 from app.summary import number
 from app.views.figures import Painter, add_hover, pane, picture
 from app.views.inputs import Player
-from app.views.layout import HTML
+from app.views.layout import HTML, column
 
 TEXT = "p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }"
 MILLISECONDS_A_FRAME = 1400
@@ -56,9 +55,7 @@ class FilmView:
         self.figure = self._picture()
         self._shown = pane(self.figure)
         self._shown.visible = len(snapshots) > 1
-        self.panel = pmui.Column(
-            self.player, self._text, self._shown, sizing_mode="stretch_width", margin=0
-        )
+        self.panel = column(self.player, self._text, self._shown)
         self.show(None, usable=True)
 
     def show(self, frame: int | None, *, usable: bool) -> None:

@@ -88,16 +88,24 @@ class CountField:
     Arguments:
         name: Its name in `app.state.LIMITS`.
         label: Its label.
+        value: What it opens with.
         description: A sentence of help.
         take: Called with a right value.
     """
 
     def __init__(
-        self, name: str, label: str, *, description: str, take: Callable[[int], Any]
+        self,
+        name: str,
+        label: str,
+        *,
+        value: int,
+        description: str,
+        take: Callable[[int], Any],
     ) -> None:
         self._name, self._take = name, take
         self.widget = pmui.TextInput(
             label=label,
+            value=str(value),
             description=description,
             size="small",
             sizing_mode="stretch_width",

@@ -2,13 +2,12 @@ r"""Cards: a title, tools, content and a few sentences of help, all in the same 
 
 from __future__ import annotations
 
-__all__ = ["HTML", "card", "heading"]
+__all__ = ["HTML", "card", "column", "heading", "row", "side_by_side"]
 
 from collections.abc import Sequence
 from typing import Any
 
 import panel as pn
-import panel_material_ui as pmui
 
 TITLE = """
 h2 { font-size: 1.05rem; font-weight: 600; margin: 0; line-height: 1.4; }
@@ -20,6 +19,11 @@ details { font-size: 0.85rem; line-height: 1.5; }
 summary { cursor: pointer; opacity: 0.8; width: max-content; border-radius: 4px; }
 summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 p { margin: 0.4rem 0 0 0; max-width: 75ch; }
+"""
+CARD = """
+:host { border: 1px solid var(--divider-color, #ddd); border-radius: 10px; padding: 14px 16px;
+        min-width: 0; box-sizing: border-box; }
+@media (max-width: 599.95px) { :host { padding: 10px; } }
 """
 
 
@@ -36,12 +40,39 @@ def heading(text: str, level: int = 3) -> HTML:
     return HTML(f"<h{level}>{text}</h{level}>", TITLE)
 
 
+def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn.Column:
+    """Content below content, as wide as there is room."""
+    return _stack(pn.Column, content, gap, stylesheet, options)
+
+
+def row(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn.Row:
+    """Content beside content, centred on one line."""
+    return _stack(pn.Row, content, gap, stylesheet + ":host { align-items: center; }", options)
+
+
+def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.FlexBox:
+    """Content in columns of equal width, below one another where they would be too narrow.
+
+    Arguments:
+        content: What the columns hold.
+        least: Least width of a column in pixels.
+        gap: Space between columns in pixels.
+    """
+    place = f":host {{ flex: 1 1 {least}px; min-width: 0; }}"
+    return pn.FlexBox(
+        *(column(part, stylesheet=place) for part in content),
+        gap=f"{gap}px",
+        sizing_mode="stretch_width",
+        margin=0,
+    )
+
+
 def card(
     title: str,
     *content: Any,
     tools: Sequence[Any] = (),
     help_text: str = "",
-) -> pmui.Paper:
+) -> pn.Column:
     """Puts content under a title, with tools at its right and help below.
 
     Arguments:
@@ -50,31 +81,21 @@ def card(
         tools: Small controls of this card alone.
         help_text: How to read it.
     """
-    top = pmui.Row(
-        heading(title, 2),
-        *tools,
-        sizing_mode="stretch_width",
-        margin=(0, 0, 8, 0),
-        styles={"align-items": "center"},
+    more = HTML(
+        f"<details><summary>How to read this</summary><p>{help_text}</p></details>",
+        HELP,
+        margin=(8, 0, 0, 0),
     )
-    more = [
-        HTML(
-            f"<details><summary>How to read this</summary><p>{help_text}</p></details>",
-            HELP,
-            margin=(8, 0, 0, 0),
-        )
-    ]
-    return pmui.Paper(
-        top,
+    return column(
+        row(heading(title, 2), *tools, margin=(0, 0, 8, 0)),
         *content,
-        *(more if help_text else []),
-        variant="outlined",
-        elevation=0,
-        sizing_mode="stretch_width",
-        margin=0,
-        sx={
-            "p": {"xs": "10px", "sm": "14px 16px"},
-            "borderRadius": "10px",
-            "minWidth": 0,
-        },
+        *([more] if help_text else []),
+        stylesheet=CARD,
     )
+
+
+def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:
+    # Panel's own layouts: a Material one costs a React root each, on both sides of the wire.
+    settings = {"sizing_mode": "stretch_width", "margin": 0} | options
+    sheet = f":host {{ gap: {gap}px; }} {stylesheet}"
+    return kind(*content, stylesheets=[sheet], **settings)

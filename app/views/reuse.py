@@ -7,7 +7,6 @@ __all__ = ["ReuseView"]
 from typing import Any
 
 import numpy as np
-import panel_material_ui as pmui
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
@@ -25,7 +24,7 @@ from app.store import REUSE_GRID
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import slider
-from app.views.layout import HTML, card
+from app.views.layout import HTML, card, side_by_side
 
 FLOOR, CEILING = 1e-18, 1e6
 # The map's darkest colour: ten times off. What is worse need not be told apart.
@@ -61,21 +60,10 @@ class ReuseView:
         self.alpha = slider("α: share of E₁ from q₁", value=1, start=low, end=high, step=0.01)
         self.beta = slider("β: share of E₂ from q₁", value=0, start=low, end=high, step=0.01)
         self._text = HTML("<p></p>", TEXT)
-        half = {"flex": "1 1 340px", "min-width": "0"}
         self.panel = card(
             "Sample reuse",
-            pmui.FlexBox(
-                pmui.Column(pane(self.map), styles=half, sizing_mode="stretch_width", margin=0),
-                pmui.Column(pane(self.curve), styles=half, sizing_mode="stretch_width", margin=0),
-                gap="16px",
-                sizing_mode="stretch_width",
-            ),
-            pmui.FlexBox(
-                pmui.Column(self.alpha, styles=half, sizing_mode="stretch_width", margin=0),
-                pmui.Column(self.beta, styles=half, sizing_mode="stretch_width", margin=0),
-                gap="16px",
-                sizing_mode="stretch_width",
-            ),
+            side_by_side(pane(self.map), pane(self.curve), least=340),
+            side_by_side(self.alpha, self.beta, least=340),
             self._text,
             help_text=(
                 "Draws of q₁ may also serve E₂, and draws of q₂ serve E₁. α is the share of E₁, "

@@ -10,7 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from amci_core.models import Preset, Problem
-from app.views.layout import HTML
+from app.views.layout import HTML, column
 
 TEXT = """
 p { margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch; }
@@ -43,9 +43,7 @@ class StoryView:
             title="", alert_type="error", closeable=True, closed=True, sizing_mode="stretch_width"
         )
         self._alert.visible = False
-        self.panel = pmui.Column(
-            self._alert, self._text, self._formula, sizing_mode="stretch_width", margin=0
-        )
+        self.panel = column(self._alert, self._text, self._formula)
 
     def tell(self, preset: Preset | None) -> None:
         """Says what to watch at a preset, or with none introduces the problem again."""

@@ -6,11 +6,9 @@ __all__ = ["StripView"]
 
 from html import escape
 
-import panel_material_ui as pmui
-
 from app.colours import ESTIMATORS
 from app.summary import Row, Summary, number, odds
-from app.views.layout import HTML, card
+from app.views.layout import HTML, card, side_by_side
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
@@ -51,22 +49,7 @@ class StripView:
         self._rows = HTML("", TABLE, margin=(12, 0, 0, 0))
         self.panel = card(
             "This case, in figures",
-            pmui.FlexBox(
-                pmui.Column(
-                    self._point,
-                    styles={"flex": "2 1 320px", "min-width": "0"},
-                    sizing_mode="stretch_width",
-                    margin=0,
-                ),
-                pmui.Column(
-                    self._terms,
-                    styles={"flex": "3 1 480px", "min-width": "0"},
-                    sizing_mode="stretch_width",
-                    margin=0,
-                ),
-                gap="12px",
-                sizing_mode="stretch_width",
-            ),
+            side_by_side(self._point, self._terms, least=320),
             self._rows,
             help_text=(
                 "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "

@@ -94,7 +94,7 @@ def test_the_logarithmic_picture_takes_the_place_of_the_linear_one(visit):
     opened = visit("?runs=4")
     shown = """() => ["densities-linear", "densities-log"].map(name =>
         Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))?.el.offsetWidth > 0)"""
-    assert opened.page.evaluate(shown) == [True, False]
+    opened.wait(f"() => ({shown})().toString() == 'true,false'")
     opened.press("log")
     opened.wait(f"() => ({shown})().toString() == 'false,true'")
 
