@@ -170,8 +170,8 @@ def tail_1d() -> GaussianTail:
                 name="Small mismatch",
                 y=(3.0,),
                 theta=(0.1,),
-                watch="Nearly all of the posterior lies above θ, so q₁ and q₂ look alike: "
-                "plain SNIS is good here, and AMCI has little left to gain.",
+                watch="Nearly all of the posterior lies above θ, so q₁ and q₂ look alike: plain "
+                "SNIS is good here, and AMCI's lead shrinks to about a factor of ten.",
             ),
             Preset(
                 name="Failure: q₂ never arrives",
@@ -185,14 +185,15 @@ def tail_1d() -> GaussianTail:
                 y=(-4.0,),
                 theta=(5.0,),
                 variant="paper",
-                watch="The paper's proposals never saw a y this far from θ: q₁ misses g, the "
-                "log-ratio leaves the picture, and a few heavy weights rule the estimate.",
+                watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
+                "most of g. AMCI stays far too low however many draws it gets, while its "
+                "effective draws and its standard error look fine.",
             ),
             Preset(
                 name="Failure: careless sharing",
                 y=(1.0,),
                 theta=(3.0,),
-                alpha=0.5,
+                alpha=1.0,
                 beta=0.5,
                 watch="Half of E₂ now comes from q₁, which never sees the bulk of the "
                 "posterior: E₂ comes out at half its size and the estimate at twice the truth.",

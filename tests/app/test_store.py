@@ -101,3 +101,50 @@ def test_reuse_is_at_the_chosen_draws(store):
     assert (found.runs, found.draws) == (5, 9)
     assert 0.0 in found.betas
     assert 1.0 in found.alphas
+
+
+@pytest.fixture(scope="module")
+def at_preset(store):
+    """For every preset by its name: error curves, sample reuse and a summary."""
+    state, found = State(store.problem), {}
+    for preset in store.problem.presets:
+        state.apply(preset)
+        state.runs = 30
+        *_, curves = store.error_curves(state.choice)
+        *_, reuse = store.reuse(state.choice)
+        found[preset.name] = (curves, reuse, next(store.summary(state.choice)))
+    return found
+
+
+def test_large_mismatch_keeps_snis_at_one_for_thousands_of_draws(at_preset):
+    curves, _, _ = at_preset["Large mismatch"]
+    assert (curves["snis-q2"].remse_median[curves.budgets < 2000] > 0.9).all()
+    assert (curves["amci"].remse_median < 1e-3).all()
+
+
+def test_small_mismatch_leaves_amci_a_small_lead(at_preset):
+    curves, _, _ = at_preset["Small mismatch"]
+    lead = curves["snis-q2"].remse_median[-1] / curves["amci"].remse_median[-1]
+    assert 1 < lead < 100
+
+
+def test_a_q2_that_never_arrives_answers_zero_in_every_run(at_preset):
+    curves, _, summary = at_preset["Failure: q₂ never arrives"]
+    np.testing.assert_array_equal(curves["snis-q2"].remse_quartiles, 1)
+    assert summary.rows[1].value == 0
+
+
+def test_far_from_training_amci_is_wrong_and_looks_fine(at_preset):
+    curves, _, summary = at_preset["Failure: far from training"]
+    assert (curves["amci"].remse_median > 0.1).all()
+    assert summary.effective_q1 > 0.8 * summary.draws
+    row = summary.rows[0]
+    assert row.relative_error < -0.3
+    assert "of its own standard errors" in row.remark
+
+
+def test_careless_sharing_doubles_the_estimate(at_preset):
+    _, reuse, _ = at_preset["Failure: careless sharing"]
+    # Twice the truth is a relative squared error of one.
+    assert np.median(reuse.errors([1.0], beta=0.5)) == pytest.approx(1, abs=0.05)
+    assert reuse.errors([1.0], beta=0.0).mean() < 1e-4
