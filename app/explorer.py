@@ -71,7 +71,6 @@ class Explorer:
         self.story = StoryView(self.store.problem)
         self._connect()
         self._move()
-        self._show_frame()
 
     @property
     def views(self) -> list[Any]:
@@ -124,7 +123,6 @@ class Explorer:
     def _connect(self) -> None:
         state = self.state
         state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
-        state.param.watch(self._show_frame, ["variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
         state.param.watch(lambda *_: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
         self._bind("alpha", self.reuse.alpha)
@@ -134,7 +132,7 @@ class Explorer:
         state.param.watch(lambda e: self.densities.set_scale(e.new), "logarithmic")
         state.param.watch(lambda e: self.errors.set_relative(e.new), "relative")
         self.errors.button.on_click(when_loaded(self._press))
-        self.densities.figure.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
+        self.densities.linear.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
 
     def _bind(self, name: str, widget: Any) -> None:
         """Ties a widget to one plain parameter of the state, both ways."""
@@ -153,9 +151,7 @@ class Explorer:
                 truth=float(self.store.problem.truth(choice.y, choice.theta)),
                 level=state.level,
             )
-
-    def _show_frame(self, *_: Any) -> None:
-        self.film.show(self.state.snapshot, usable=self.state.variant == "spline")
+            self.film.show(state.snapshot, usable=state.variant == "spline")
 
     def _take_frame(self, frame: int) -> None:
         last = len(self.store.snapshots) - 1
@@ -206,7 +202,7 @@ class Explorer:
 
     def _write_address(self) -> None:
         address = "&".join(f"{name}={value}" for name, value in self.state.query().items())
-        self.densities.figure.tags = [address]
+        self.densities.linear.tags = [address]
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:
