@@ -15,7 +15,7 @@ from bokeh.models import CustomJS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
 from app import export
-from app.session import one_message, when_loaded
+from app.session import answer, one_message
 from app.state import Choice, State
 from app.store import Densities, Store
 from app.summary import Summary
@@ -71,6 +71,7 @@ class Explorer:
         self.story = StoryView(self.store.problem)
         self._connect()
         self._move()
+        self._show_frame()
 
     @property
     def views(self) -> list[Any]:
@@ -123,6 +124,7 @@ class Explorer:
     def _connect(self) -> None:
         state = self.state
         state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
+        state.param.watch(self._show_frame, ["variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
         state.param.watch(lambda *_: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
         self._bind("alpha", self.reuse.alpha)
@@ -131,27 +133,28 @@ class Explorer:
         self._bind("relative", self.errors.measure)
         state.param.watch(lambda e: self.densities.set_scale(e.new), "logarithmic")
         state.param.watch(lambda e: self.errors.set_relative(e.new), "relative")
-        self.errors.button.on_click(when_loaded(self._press))
-        self.densities.linear.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
+        self.errors.button.on_click(answer(self._press))
+        self.densities.figure.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
 
     def _bind(self, name: str, widget: Any) -> None:
         """Ties a widget to one plain parameter of the state, both ways."""
-        take = when_loaded(lambda e: self.state.param.update(**{name: e.new}))
+        take = answer(lambda e: self.state.param.update(**{name: e.new}))
         widget.param.watch(take, "value")
         self.state.param.watch(lambda e: widget.param.update(value=e.new), name)
 
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
         state, choice = self.state, self.state.choice
-        with one_message(self._document):
-            self._densities = self.store.densities(choice)
-            self.densities.show(self._densities)
-            self.strip.show_point(
-                log_truth=float(self.store.problem.log_truth(choice.y, choice.theta)),
-                truth=float(self.store.problem.truth(choice.y, choice.theta)),
-                level=state.level,
-            )
-            self.film.show(state.snapshot, usable=state.variant == "spline")
+        self._densities = self.store.densities(choice)
+        self.densities.show(self._densities)
+        self.strip.show_point(
+            log_truth=float(self.store.problem.log_truth(choice.y, choice.theta)),
+            truth=float(self.store.problem.truth(choice.y, choice.theta)),
+            level=state.level,
+        )
+
+    def _show_frame(self, *_: Any) -> None:
+        self.film.show(self.state.snapshot, usable=self.state.variant == "spline")
 
     def _take_frame(self, frame: int) -> None:
         last = len(self.store.snapshots) - 1
@@ -162,8 +165,7 @@ class Explorer:
 
     def _choose(self, preset: Preset) -> None:
         self.story.tell(preset)
-        with one_message(self._document):
-            self.state.apply(preset)
+        self.state.apply(preset)
 
     def _press(self, _: Any) -> None:
         if self._computed is None:
@@ -202,7 +204,7 @@ class Explorer:
 
     def _write_address(self) -> None:
         address = "&".join(f"{name}={value}" for name, value in self.state.query().items())
-        self.densities.linear.tags = [address]
+        self.densities.figure.tags = [address]
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:

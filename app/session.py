@@ -2,7 +2,7 @@ r"""When a page may be told what: many changes in one message, none before it st
 
 from __future__ import annotations
 
-__all__ = ["one_message", "when_loaded"]
+__all__ = ["answer", "one_message"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,17 +23,23 @@ def one_message(document: Any) -> Iterator[None]:
         yield
 
 
-def when_loaded(act: Callable[..., Any]) -> Callable[..., None]:
-    """Has an answer to a user's action wait until the page has told that it stands.
+def answer(act: Callable[..., Any]) -> Callable[..., None]:
+    """Makes of an action the answer to a user's: given once the page stands, in one message.
 
     A quick user can move a slider before that. Panel would throw away what widgets and panes are
-    told in answer: it takes it that the page will get the whole document later, but it has it.
+    told in answer: it takes it that the page will get the whole document later, but it has it. And
+    while other messages are under way Panel answers without the document's lock: a change of a
+    Bokeh model raises then, unless it is collected.
     """
+
+    def given(*arguments: Any) -> None:
+        with one_message(pn.state.curdoc):
+            act(*arguments)
 
     def wait(*arguments: Any) -> None:
         if pn.state.loaded:
-            act(*arguments)
+            given(*arguments)
         else:
-            pn.state.onload(partial(act, *arguments))
+            pn.state.onload(partial(given, *arguments))
 
     return wait

@@ -2,7 +2,15 @@ r"""What follows from the user's choices: numbers for pictures, no widgets."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "COLUMNS", "REUSE_GRID", "Densities", "Store"]
+__all__ = [
+    "BUDGETS",
+    "COLUMNS",
+    "REUSE_GRID",
+    "SMALLEST_DENSITY",
+    "X_RANGE",
+    "Densities",
+    "Store",
+]
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -150,8 +158,8 @@ class Store:
 
 # Wide enough for every posterior and every g that the sliders reach.
 X_RANGE = (-5.0, 7.5)
-_UNIFORM = np.linspace(*X_RANGE, 301)
-_ABOVE = np.geomspace(2e-4, X_RANGE[1], 140)
+_UNIFORM = np.linspace(*X_RANGE, 251)
+_ABOVE = np.geomspace(1e-3, X_RANGE[1], 100)
 
 
 def _points(theta: float) -> Array:

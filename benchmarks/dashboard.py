@@ -11,24 +11,18 @@ __all__ = ["main"]
 
 import argparse
 import json
-import os
-import socket
-import subprocess
 import sys
+import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
-from install_browser import find_browser  # noqa: E402
+from serving import headless_browser, served_dashboard  # noqa: E402
 
 MOVES = 60
 RUNS = 1000
@@ -73,9 +67,12 @@ window.changed = source => new Promise((resolve, reject) => {
 window.painted = () => new Promise(resolve =>
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))
 window.arm = source => {
-    const start = new Promise(resolve => addEventListener(
-        "mousemove", () => resolve(performance.now()), {capture: true, once: true}
-    ))
+    const start = new Promise(resolve => {
+        const note = () => resolve(performance.now())
+        for (const name of ["mousemove", "pointermove"]) {
+            addEventListener(name, note, {capture: true, once: true})
+        }
+    })
     const data = changed(source)
     window.dragged = (async () => {
         const began = await start
@@ -97,33 +94,6 @@ DENSITIES_SHOWN = """
     return model && Bokeh.index.find_one(model)?.frame?.bbox?.width > 0
 }
 """
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of the dashboard, served by `panel serve`."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "panel", "serve", "app/dashboard.py", "--port", str(port)]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://localhost:{port}/dashboard"
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(address, timeout=60).read()
-                break
-            except (URLError, ConnectionError):
-                time.sleep(0.2)
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def first_visits(browser: Any, address: str, count: int) -> list[float]:
@@ -181,18 +151,12 @@ def full_sets(page: Any, count: int) -> list[float]:
     return seconds
 
 
-def measure() -> dict[str, float]:
-    """All figures, in seconds."""
-    from playwright.sync_api import sync_playwright
-
-    path = find_browser()
-    if path is None:
-        raise SystemExit("no Chromium found; python tests/install_browser.py installs one")
-    arguments = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
-    with server() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+def measure(log: Path) -> dict[str, float]:
+    """All figures, in seconds; the server writes to `log`."""
+    with served_dashboard(log) as address, headless_browser() as browser:
         first_visits(browser, address, 1)  # warms the server
         visits = first_visits(browser, address, 3)
+        print(f"first visits: {_list(visits)}", flush=True)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.goto(f"{address}?runs=4")
         page.wait_for_function(DENSITIES_SHOWN)
@@ -200,17 +164,22 @@ def measure() -> dict[str, float]:
         page.evaluate(f"() => {{ {TOOLS} }}")
         drag(page)
         times = drag(page)
+        medians = np.median(times, axis=0)
+        print(f"{MOVES} moves, medians of data and paint: {_list(medians)}", flush=True)
         page.goto(f"{address}?runs={RUNS}")
         page.get_by_text(f"{RUNS:,} runs in").wait_for()
         page.evaluate(f"() => {{ {TOOLS} }}")
         first = releases(page, 5)
+        print(f"first curves: {_list(first)}", flush=True)
         full = full_sets(page, 3)
-        browser.close()
+        print(f"full sets: {_list(full)}", flush=True)
     data, painted = np.quantile(times, 0.95, axis=0)
     figures = [data, painted, max(first), max(full), max(visits)]
-    medians = np.median(times, axis=0)
-    print(f"medians of {MOVES} moves: data {medians[0]:.3f} s, painted {medians[1]:.3f} s")
     return dict(zip(LIMITS, map(float, figures), strict=True))
+
+
+def _list(seconds: Any) -> str:
+    return ", ".join(f"{each:.3f}" for each in seconds) + " s"
 
 
 def main() -> int:
@@ -218,7 +187,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    figures = measure()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(Path(folder) / "server.log")
     for name, seconds in figures.items():
         verdict = "holds" if seconds <= LIMITS[name] else "too slow"
         print(f"{name:<50} {seconds:7.3f} s  of {LIMITS[name]:5.3f} s  {verdict}")

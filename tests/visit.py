@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from urllib.parse import urlparse
 
@@ -14,7 +15,7 @@ DATA = f"""
     return source == null ? null : Array.from(source.data[column] ?? [])
 }}
 """
-NUMBER = r"-?[\d.,]+"
+PATIENCE = 30
 
 
 class Visit:
@@ -64,6 +65,14 @@ class Visit:
     def value(self, label: str) -> float:
         """Where a slider stands."""
         return float(self.slider(label).input_value())
+
+    def wait_for_value(self, label: str, value: float, *, within: float = 1e-9) -> None:
+        """Waits until a slider stands there: React renders it after the message has come."""
+        deadline = time.monotonic() + PATIENCE
+        while abs(self.value(label) - value) > within:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{label} stands at {self.value(label)}, not at {value}")
+            self.page.wait_for_timeout(20)
 
     def move(self, label: str, value: float) -> None:
         """Moves a slider there, and lets go."""

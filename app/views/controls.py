@@ -13,7 +13,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.models import Preset
-from app.session import when_loaded
+from app.session import answer
 from app.state import LIMITS, VARIANTS, State
 from app.views.film import FilmView
 from app.views.inputs import CountField, Message, Slider, choice, slider
@@ -107,8 +107,8 @@ class Controls:
             ),
         }
         for name, widget in handles.items():
-            widget.param.watch(when_loaded(partial(self._dragged, name)), "value")
-            widget.param.watch(when_loaded(self._released), "value_throttled")
+            widget.param.watch(answer(partial(self._dragged, name)), "value")
+            widget.param.watch(answer(self._released), "value_throttled")
         return handles
 
     def _with_messages(self) -> list[Any]:
@@ -128,14 +128,14 @@ class Controls:
         if settings["variant"] == "text":
             settings["sx"] = {"justifyContent": "flex-start", "textTransform": "none"}
         created = pmui.Button(label=label, sizing_mode="stretch_width", **settings)
-        created.on_click(when_loaded(act))
+        created.on_click(answer(act))
         return created
 
     def _follow(self) -> None:
         state = self._state
         state.param.watch(self._show_handles, list(HANDLES))
         state.param.watch(lambda event: self.variant.param.update(value=event.new), "variant")
-        self.variant.param.watch(when_loaded(self._chose_variant), "value")
+        self.variant.param.watch(answer(self._chose_variant), "value")
         for name in LIMITS:
             state.param.watch(lambda event, n=name: self.counts[n].show(event.new), name)
         self._show_handles()

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 __all__ = ["DensityView"]
 
-import math
-
 import numpy as np
 from bokeh.models import BoxAnnotation, ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
 from app.colours import SHAPES
-from app.store import X_RANGE, Densities
+from app.store import SMALLEST_DENSITY, X_RANGE, Densities
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import choice
 from app.views.layout import card
 
-# Half-heights of the log-ratio's axis, in nats: it changes in steps, not with every move.
+# Heights of the axes change in steps: one that changed with every move would be measured, laid out
+# and painted with every move, and could not be read.
+HEIGHTS = (0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
+# In nats.
 HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CURVES = ("posterior", "target", "q2", "q1")
 
 
 class DensityView:
-    """Creates both pictures, empty; `show` fills them."""
+    """Creates the pictures, empty; `show` fills them.
+
+    The one on the linear axis and the one on the logarithmic axis have sources of their own, and
+    the hidden one is left alone: the page lays out and paints also what cannot be seen.
+    """
 
     def __init__(self) -> None:
         self._painter = Painter()
-        empty: list[float] = []
-        self.source = ColumnDataSource(
-            {name: empty for name in ("x", *CURVES, "log_ratio")}, name="densities"
-        )
-        self._x_range = Range1d(*X_RANGE)
-        self._region = [BoxAnnotation(fill_alpha=0.16, line_alpha=0) for _ in range(3)]
-        self._threshold = [Span(dimension="height", line_width=1.5) for _ in range(3)]
-        self.linear = self._densities("linear", Range1d(0, 1))
-        self.logarithmic = self._densities("log", Range1d(1e-8, 30))
-        self.ratio = self._ratio()
+        self._latest: Densities | None = None
+        x_range = Range1d(*X_RANGE)
+        self._linear = _Curves("linear", x_range, Range1d(0, 1), self._painter)
+        self._logarithmic = _Curves("log", x_range, Range1d(1e-8, 30), self._painter)
+        self._ratio = _Ratio(x_range, self._painter)
+        self._visible = self._linear
+        self._panes = {each: pane(each.figure) for each in (self._linear, self._logarithmic)}
         self.scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
-        self._shown = [pane(self.linear), pane(self.logarithmic)]
         self.panel = card(
             "Densities",
-            *self._shown,
-            pane(self.ratio),
+            *self._panes.values(),
+            pane(self._ratio.figure),
             tools=[self.scale],
             help_text=(
                 "AMCI draws from two proposals. q₂ should look like the posterior; q₁ like g, "
@@ -53,26 +54,16 @@ class DensityView:
         )
         self.set_scale(False)
 
+    @property
+    def figure(self) -> figure:
+        """The picture that the page opens with."""
+        return self._linear.figure
+
     def show(self, found: Densities) -> None:
         """Draws new densities."""
-        self.source.data = {
-            "x": found.x,
-            "posterior": found.posterior,
-            "target": found.target,
-            "q1": found.q1,
-            "q2": found.q2,
-            "log_ratio": found.log_ratio,
-        }
-        for span in self._threshold:
-            span.location = found.threshold
-        for box in self._region:
-            box.update(left=found.region[0], right=found.region[1])
-        # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
-        highest = max(found.target.max(), found.posterior.max())
-        top = 1.08 * max(highest, min(found.q1.max(), 1.5 * highest))
-        set_range(self.linear.y_range, 0, top)
-        half = self._half_height(found)
-        set_range(self.ratio.y_range, -half, half)
+        self._latest = found
+        self._visible.show(found)
+        self._ratio.show(found)
 
     def describe(self, found: Densities) -> None:
         """Renews the text alternatives; when a control is let go, not while it moves."""
@@ -82,60 +73,98 @@ class DensityView:
             f"{low:.3g} to {high:.3g}. The divergence of q1 from g is "
             f"{number(max(found.divergence, 0), 2)} nats."
         )
-        for shown in (self.linear, self.logarithmic):
-            describe(shown, text)
+        for each in self._panes:
+            describe(each.figure, text)
 
     def set_scale(self, logarithmic: bool) -> None:
         """Shows the densities on a linear or a logarithmic axis."""
-        self._shown[0].visible = not logarithmic
-        self._shown[1].visible = logarithmic
+        self._visible = self._logarithmic if logarithmic else self._linear
+        if self._latest is not None:
+            self._visible.show(self._latest)
+        for each, shown in self._panes.items():
+            shown.visible = each is self._visible
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
 
-    def _densities(self, scale: str, y_range: Range1d) -> figure:
+
+class _Marked:
+    """A figure with the threshold and the region that carries 99 % of g."""
+
+    def __init__(self, shown: figure, painter: Painter) -> None:
+        self.figure = shown
+        self._region = BoxAnnotation(fill_alpha=0.16, line_alpha=0)
+        self._threshold = Span(dimension="height", line_width=1.5)
+        self._threshold.line_dash = list(SHAPES["threshold"].dash)
+        shown.add_layout(painter.follow(self._region, SHAPES["region"], "fill_color"))
+        shown.add_layout(painter.follow(self._threshold, SHAPES["threshold"], "line_color"))
+
+    def mark(self, found: Densities) -> None:
+        """Moves the marks."""
+        self._threshold.location = found.threshold
+        self._region.update(left=found.region[0], right=found.region[1])
+
+
+class _Curves(_Marked):
+    """The densities, on a linear or a logarithmic axis."""
+
+    def __init__(self, scale: str, x_range: Range1d, y_range: Range1d, painter: Painter) -> None:
+        self._linear = scale == "linear"
         shown = picture(
             f"densities-{scale}",
             alternative="Densities over x: learnt proposals, the posterior and g.",
             x_label="x",
-            y_label="density" if scale == "linear" else "density, log scale",
+            y_label="density" if self._linear else "density, log scale",
             height=300,
-            x_range=self._x_range,
+            x_range=x_range,
             y_range=y_range,
             y_axis_type=scale,
         )
-        index = 0 if scale == "linear" else 1
-        self._decorate(shown, index)
+        super().__init__(shown, painter)
+        self._source = ColumnDataSource(
+            {name: [] for name in ("x", *CURVES)},
+            name="densities" if self._linear else "densities-log-axis",
+        )
         items = []
         for name in CURVES:
-            style = SHAPES[name]
-            target = name in ("posterior", "target")
-            if target:
-                area = shown.varea(
-                    "x", 0 if scale == "linear" else 1e-30, name, source=self.source
-                )
+            style, parts = SHAPES[name], []
+            wanted = name in ("posterior", "target")
+            if wanted:
+                bottom = 0 if self._linear else SMALLEST_DENSITY
+                area = shown.varea("x", bottom, name, source=self._source)
                 area.glyph.fill_alpha = 0.18 if name == "posterior" else 0.3
-                self._painter.follow(area.glyph, style, "fill_color")
+                painter.follow(area.glyph, style, "fill_color")
+                parts.append(area)
             line = shown.line(
                 "x",
                 name,
-                source=self.source,
-                line_width=1.5 if target else 2.5,
+                source=self._source,
+                line_width=1.5 if wanted else 2.5,
                 line_dash=list(style.dash) or "solid",
                 name=name,
             )
-            self._painter.follow(line.glyph, style, "line_color")
-            items.append((style.label, [area, line] if target else [line]))
-            if name == "q1":
-                tips = [("x", "@x{0.00}")] + [
-                    (SHAPES[c].label, f"@{c}{{0.000e+0}}") for c in CURVES
-                ]
-                add_hover(shown, line, tips, mode="vline")
+            painter.follow(line.glyph, style, "line_color")
+            items.append((style.label, [*parts, line]))
+        tips = [(SHAPES[name].label, f"@{name}{{0.000e+0}}") for name in CURVES]
+        add_hover(shown, line, [("x", "@x{0.00}"), *tips], mode="vline")
         add_legend(shown, items)
-        return shown
 
-    def _ratio(self) -> figure:
+    def show(self, found: Densities) -> None:
+        """Draws new densities."""
+        self._source.data = {name: getattr(found, name) for name in ("x", *CURVES)}
+        self.mark(found)
+        if self._linear:
+            # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
+            highest = max(found.target.max(), found.posterior.max())
+            wanted = 1.05 * max(highest, min(found.q1.max(), 1.3 * highest))
+            set_range(self.figure.y_range, 0, _step(wanted, HEIGHTS))
+
+
+class _Ratio(_Marked):
+    """How far q1 is from g, on a logarithmic scale."""
+
+    def __init__(self, x_range: Range1d, painter: Painter) -> None:
         shown = picture(
             "log-ratio",
             alternative="Log-ratio of q1 to g over x, in nats.",
@@ -143,29 +172,31 @@ class DensityView:
             y_label="log q₁ − log g, nats",
             height=200,
             tools="box_zoom,reset",
-            x_range=self._x_range,
+            x_range=x_range,
             y_range=Range1d(-0.1, 0.1),
         )
-        self._decorate(shown, 2)
+        super().__init__(shown, painter)
+        shown.yaxis.ticker.desired_num_ticks = 5
         zero = Span(location=0, dimension="width", line_width=1)
-        shown.add_layout(self._painter.follow(zero, SHAPES["target"], "line_color"))
-        line = shown.line("x", "log_ratio", source=self.source, line_width=2.5, name="log_ratio")
-        self._painter.follow(line.glyph, SHAPES["q1"], "line_color")
+        shown.add_layout(painter.follow(zero, SHAPES["target"], "line_color"))
+        self._source = ColumnDataSource({"x": [], "log_ratio": []}, name="log-ratio-data")
+        line = shown.line("x", "log_ratio", source=self._source, line_width=2.5)
+        painter.follow(line.glyph, SHAPES["q1"], "line_color")
         tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
         add_hover(shown, line, tips, mode="vline")
-        shown.yaxis.ticker.desired_num_ticks = 5
-        return shown
 
-    def _decorate(self, shown: figure, index: int) -> None:
-        box, span = self._region[index], self._threshold[index]
-        shown.add_layout(self._painter.follow(box, SHAPES["region"], "fill_color"))
-        span.line_dash = list(SHAPES["threshold"].dash)
-        shown.add_layout(self._painter.follow(span, SHAPES["threshold"], "line_color"))
-
-    @staticmethod
-    def _half_height(found: Densities) -> float:
+    def show(self, found: Densities) -> None:
+        """Draws a new log-ratio; where g is zero there is none."""
+        there = np.isfinite(found.log_ratio)
+        x, log_ratio = found.x[there], found.log_ratio[there]
+        self._source.data = {"x": x, "log_ratio": log_ratio}
+        self.mark(found)
         low, high = found.region
-        inside = (found.x > low) & (found.x <= high) & np.isfinite(found.log_ratio)
-        largest = float(np.abs(found.log_ratio[inside]).max(initial=0.0))
-        fitting = [half for half in HALF_HEIGHTS if half >= 1.1 * largest]
-        return fitting[0] if fitting and math.isfinite(largest) else HALF_HEIGHTS[-1]
+        largest = np.abs(log_ratio[(x > low) & (x <= high)]).max(initial=0.0)
+        half = _step(1.1 * float(largest), HALF_HEIGHTS)
+        set_range(self.figure.y_range, -half, half)
+
+
+def _step(wanted: float, steps: tuple[float, ...]) -> float:
+    """The least of the steps that is enough, or the largest."""
+    return next((step for step in steps if step >= wanted), steps[-1])

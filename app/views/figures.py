@@ -114,7 +114,8 @@ def describe(shown: figure, text: str) -> None:
 
 def set_range(axis: Range1d, low: float, high: float) -> None:
     """Moves an axis, and where the reset tool leads back to."""
-    axis.update(start=low, end=high, reset_start=low, reset_end=high)
+    if (axis.start, axis.end, axis.reset_end) != (low, high, high):
+        axis.update(start=low, end=high, reset_start=low, reset_end=high)
 
 
 class Painter:

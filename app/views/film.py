@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 
 from amci_core.pretrained import Snapshot
 from app.colours import SHAPES
-from app.session import when_loaded
+from app.session import answer
 from app.summary import number
 from app.views.figures import Painter, add_hover, pane, picture
 from app.views.inputs import Player
@@ -49,7 +49,7 @@ class FilmView:
             sizing_mode="stretch_width",
             margin=0,
         )
-        self.player.param.watch(when_loaded(self._moved), "value")
+        self.player.param.watch(answer(self._moved), "value")
         self._text = HTML("<p></p>", TEXT)
         self._here = ColumnDataSource({"step": [], "variance": []}, name="film")
         self.figure = self._picture()

@@ -10,12 +10,14 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from app.session import when_loaded
+from app.session import answer
 from app.state import whole_number
 from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at a slider's move; more than everything else together.
 MILLISECONDS_OF_DEBOUNCE = 1
+# Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
+STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
 UNSEEN_LABEL = """
 .MuiFormLabel-root { position: absolute; width: 1px; height: 1px; overflow: hidden;
                      clip-path: inset(50%); }
@@ -52,6 +54,8 @@ def slider(
         end=end,
         step=step,
         format="0.00",
+        tooltips=False,
+        sx=STILL,
         size="small",
         sizing_mode="stretch_width",
         margin=(2, 0),
@@ -111,7 +115,7 @@ class CountField:
             sizing_mode="stretch_width",
             margin=(6, 0),
         )
-        self.widget.param.watch(when_loaded(self._typed), "value")
+        self.widget.param.watch(answer(self._typed), "value")
 
     def show(self, value: int) -> None:
         """Shows a value that is right."""

@@ -22,7 +22,7 @@ p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
 CARD = """
 :host { border: 1px solid var(--divider-color, #ddd); border-radius: 10px; padding: 14px 16px;
-        min-width: 0; box-sizing: border-box; }
+        min-width: 0; box-sizing: border-box; contain: layout style; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 """
 

@@ -161,13 +161,14 @@ def test_the_map_of_sample_reuse_is_that_of_the_core(visit, problem):
     assert tuple(best) == expected.best
 
 
-@pytest.mark.parametrize("label", ["α: share of E₁ from q₁", "β: share of E₂ from q₁"])
-def test_alpha_and_beta_move_the_mark_and_what_is_said_about_it(visit, label):
+def test_alpha_and_beta_move_the_mark_and_what_is_said_about_it(visit):
     opened = visit("?runs=10")
     opened.wait_for_end(10)
-    column = "alpha" if label.startswith("α") else "beta"
-    before = opened.data("reuse-current", column)
-    opened.move(label, 0.4)
-    assert opened.wait_for_other("reuse-current", column, before) == [0.4]
-    where = "(0.40, 0.00)" if column == "alpha" else "(1.00, 0.40)"
-    opened.wait_for_text(f"at your (α, β) = {where}")
+    before = opened.data("reuse-current", "alpha")
+    opened.move("α: share of E₁ from q₁", 0.4)
+    assert opened.wait_for_other("reuse-current", "alpha", before) == [0.4]
+    opened.wait_for_text("at your (α, β) = (0.40, 0.00)")
+    before = opened.data("reuse-current", "beta")
+    opened.move("β: share of E₂ from q₁", -0.1)
+    assert opened.wait_for_other("reuse-current", "beta", before) == [-0.1]
+    opened.wait_for_text("at your (α, β) = (0.40, -0.10)")
