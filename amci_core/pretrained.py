@@ -18,9 +18,13 @@ from typing import Any
 import torch
 
 from amci_core._files import pretrained_root
-from amci_core.flows import FAMILIES, FlowProposal, Proposals
+from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
 from amci_core.flows.exact import PosteriorNormal, TruncatedPosterior
+from amci_core.flows.exact_gain_loss import WeightedPosterior
+from amci_core.flows.exact_peak import TruncatedCauchy
 from amci_core.models import Problem, problem
+from amci_core.models.gain_loss import GainLoss
+from amci_core.models.peak import ProductPeak
 from amci_core.models.tail import GaussianTail
 from amci_core.storage import (
     StoredFileError,
@@ -103,7 +107,7 @@ def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapsh
 
 def save_proposals(
     folder: Path,
-    proposals: Mapping[str, FlowProposal],
+    proposals: Mapping[str, Trainable],
     *,
     configuration: Mapping[str, Any],
     families: Mapping[str, Mapping[str, Any]],
@@ -143,22 +147,33 @@ def _shipped_folder(name: str, variant: str) -> Path:
 
 
 def _oracle(chosen: Problem) -> Proposals:
-    if not isinstance(chosen, GaussianTail):
-        raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
+    q1_plus, q1_minus, q2 = _exact(chosen)
     return Proposals(
         problem=chosen.name,
         variant=ORACLE,
-        q1_plus=TruncatedPosterior(chosen),
-        q1_minus=None,
-        q2=PosteriorNormal(chosen),
+        q1_plus=q1_plus,
+        q1_minus=q1_minus,
+        q2=q2,
         card={"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."},
     )
+
+
+def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None]:
+    """The optimal proposals for E1_plus, E1_minus and E2."""
+    if isinstance(chosen, GaussianTail) and chosen.dim == 1:
+        return TruncatedPosterior(chosen), None, PosteriorNormal(chosen)
+    if isinstance(chosen, GainLoss):
+        minus = WeightedPosterior(chosen.negated())
+        return WeightedPosterior(chosen), minus, PosteriorNormal(chosen)
+    if isinstance(chosen, ProductPeak):
+        return TruncatedCauchy(chosen), None, None
+    raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:
     config = _read_config(chosen, folder)
     loaded = {
-        name: _load_flow(chosen, folder, entry, entry)
+        name: _load_flow(chosen.negated() if name == "q1_minus" else chosen, folder, entry, entry)
         for name, entry in config["proposals"].items()
     }
     evaluation = folder / "evaluation.json"
@@ -209,7 +224,7 @@ def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: 
 
 def _load_flow(
     chosen: Problem, folder: Path, entry: Mapping[str, Any], weights: Mapping[str, Any]
-) -> FlowProposal:
+) -> Trainable:
     path = folder / weights["file"]
     if entry["family"] not in FAMILIES:
         raise StoredFileError(

@@ -23,7 +23,10 @@ from amci_core.cli.output import number, print_json, print_table
 
 def estimate(
     problem: ProblemName,
-    y: Annotated[str, typer.Option(help="Observation: a number, or numbers with commas.")],
+    y: Annotated[
+        str | None,
+        typer.Option(help="Observation: a number, or numbers with commas, where there is one."),
+    ] = None,
     theta: Annotated[
         str | None, typer.Option(help="Parameters of f, likewise, where the problem has any.")
     ] = None,
@@ -31,16 +34,26 @@ def estimate(
     estimator: Annotated[
         str, typer.Option(help="amci, snis-q2, snis-q1, snis-qm or snis-qm-stratified.")
     ] = "amci",
+    shift: Annotated[
+        float, typer.Option(help="A constant c: f - c is split into its signs, c is added back.")
+    ] = 0.0,
     variant: VariantOption = "spline",
     seed: SeedOption = 0,
     form: FormatOption = Format.table,
 ) -> None:
     """Estimate mu(y, theta), with its standard error and diagnostics."""
-    y_values = split("y", y, float)
+    y_values = None if y is None else split("y", y, float)
     theta_values = None if theta is None else split("theta", theta, float)
     chosen, proposals = load(problem, variant)
     found = amci.estimate(
-        chosen, proposals, y_values, theta_values, draws=draws, estimator=estimator, seed=seed
+        chosen,
+        proposals,
+        y_values,
+        theta_values,
+        draws=draws,
+        estimator=estimator,
+        shift=shift,
+        seed=seed,
     )
     result: dict[str, Any] = {
         "problem": problem,
@@ -48,6 +61,7 @@ def estimate(
         "estimator": estimator,
         "y": y_values,
         "theta": theta_values,
+        "shift": shift,
         "draws": draws,
         "draws_total": found.draws,
         "seed": seed,

@@ -33,14 +33,18 @@ def evaluate(
         str, typer.Option(help="Total draws of an estimator, increasing, with commas.")
     ] = "2,10,100,1000",
     estimators: Annotated[
-        str, typer.Option(help="Names for `amci estimate`, and bound, with commas.")
-    ] = "amci,snis-q2,snis-qm,snis-q1,bound",
+        str | None,
+        typer.Option(
+            help="Names for `amci estimate`, and bound, with commas; by default those that the "
+            "proposals can serve of amci,snis-q2,snis-qm,snis-q1,bound."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     form: FormatOption = Format.table,
 ) -> None:
     """Measure the relative error of estimators over many cases."""
     totals = split("budgets", budgets, int)
-    names = split("estimators", estimators, str)
+    names = None if estimators is None else split("estimators", estimators, str)
     chosen, proposals = load(problem, variant)
 
     from rich.console import Console

@@ -2,7 +2,7 @@ r"""Results as strict JSON, and numbers for people."""
 
 from __future__ import annotations
 
-__all__ = ["number", "plain", "print_json", "print_table"]
+__all__ = ["number", "print_json", "print_table"]
 
 import json
 import math
@@ -11,16 +11,7 @@ from typing import Any
 
 import typer
 
-
-def plain(value: Any) -> Any:
-    """The value in JSON's types; a number that is not finite, which JSON lacks, becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+from amci_core._json import plain
 
 
 def print_json(value: Mapping[str, Any]) -> None:

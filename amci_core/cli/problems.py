@@ -23,7 +23,7 @@ def problems(form: FormatOption = Format.table) -> None:
                 p.name: {
                     "title": p.title,
                     "description": p.description,
-                    "y": _variable(p.y),
+                    "y": None if p.y is None else _variable(p.y),
                     "theta": None if p.theta is None else _variable(p.theta),
                 }
                 for p in found

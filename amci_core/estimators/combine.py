@@ -49,7 +49,10 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     logs = np.stack(
         [running_log_means(draws.of(j), draws.log_weight(j), counts[:, j]) for j in rows], -2
     )
-    return apply(table[list(rows)], logs)
+    shares = table[list(rows)]
+    if draws.log_E2 is not None and not shares[:, 2].any():
+        shares, logs = _with_known(shares, logs, draws.log_E2)
+    return apply(shares, logs)
 
 
 def apply(table: Array, log_means: Array) -> Combined:
@@ -71,6 +74,13 @@ def apply(table: Array, log_means: Array) -> Combined:
         ratios = sign[..., :2] * np.exp(log_terms[..., :2] - log_terms[..., 2:])
         value = (ratios[..., 0] - ratios[..., 1]) * sign[..., 2]
     return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, value))
+
+
+def _with_known(shares: Array, logs: Array, log_E2: Array) -> tuple[Array, Array]:
+    """A row more, whose only mean is the known E2."""
+    row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
+    row[..., 0, 2] = log_E2[..., None]
+    return np.vstack([shares, [[0.0, 0.0, 1.0]]]), np.concatenate([logs, row], axis=-2)
 
 
 def running_log_means(points: Points, log_w: Array, counts: Counts) -> Array:

@@ -59,9 +59,11 @@ class Draws:
 
     Arguments:
         points: For every proposal its points; None where there is none.
+        log_E2: log E2 in nats, (*), where it is known and needs no draws.
     """
 
     points: tuple[Points | None, Points | None, Points | None]
+    log_E2: Array | None = None
 
     @property
     def present(self) -> tuple[int, ...]:

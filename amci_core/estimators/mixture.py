@@ -77,7 +77,7 @@ def mixture_draws(draws: Draws, components: Components) -> MixtureDraws:
         log_joint=pick([p.log_joint for p in parts]),
         log_q=(None, None, log_q),
     )
-    return MixtureDraws(Draws((None, None, points)), log_densities)
+    return MixtureDraws(Draws((None, None, points), draws.log_E2), log_densities)
 
 
 def stratified_moments(mixed: MixtureDraws) -> Moments:

@@ -72,6 +72,8 @@ def pooled_moments(draws: Draws) -> Moments:
     log_scale = (log_joint - log_mixture).max(axis=-1)
     weight = np.exp(log_joint - log_mixture - log_scale[..., None])
     mean = (terms * weight[..., None, :]).mean(axis=-1)
+    if draws.log_E2 is not None:
+        mean[..., 2] = np.exp(draws.log_E2 - log_scale)
 
     batch = log_joint.shape[:-1]
     covariance = np.full((*batch, 3, 3, 3), np.nan)

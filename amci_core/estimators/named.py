@@ -73,6 +73,10 @@ class Estimator(ABC):
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
 
+    def least(self, present: Sequence[int]) -> int:
+        """The smallest budget with which it makes an estimate."""
+        return 1
+
     @abstractmethod
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each proposal must be at hand for these budgets, (3,)."""
@@ -97,17 +101,23 @@ class Tabled(Estimator):
     table: tables.Table
 
     def _table(self, present: Sequence[int]) -> tables.Table:
-        # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed.
+        # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed. Without
+        # q2, E2 is: there is no q2 where it is known.
         table = self.table.copy()
         absent = [j for j in range(3) if j not in present]
+        if 2 in absent and np.array_equal(table[:, 2], [0, 0, 1]):
+            table[:, 2] = 0
         if table[absent][:, [0, 2]].any():
-            missing = ", ".join(PROPOSALS[j] for j in absent)
+            missing = ", ".join(PROPOSALS[j] for j in absent if table[j, [0, 2]].any())
             raise ValueError(f"estimator: it uses a proposal that is not there: {missing}")
         table[absent] = 0
         return table
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         return tables.needed(self._table(present))
+
+    def least(self, present: Sequence[int]) -> int:
+        return len(self.used(present))
 
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         used = self.used(present)

@@ -13,11 +13,12 @@ import numpy as np
 from amci_core._checks import check_count, check_seed
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
-from amci_core.evaluation.curves import DEFAULT_ESTIMATORS
 from amci_core.evaluation.drawing import Sampler
 from amci_core.evaluation.runs import (
     MAX_RUNS,
+    Truth,
     checked_budgets,
+    default_estimators,
     named_estimators,
     reserve,
     run_chunks,
@@ -69,7 +70,7 @@ def evaluate(
     pairs: int = 100,
     runs: int = 100,
     budgets: Sequence[int] = (2, 10, 100, 1000),
-    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    estimators: Sequence[str] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
@@ -96,10 +97,11 @@ def evaluate(
     check_count("runs", runs, low=1, high=MAX_RUNS)
     check_seed(seed)
     checked = checked_budgets(budgets)
+    estimators = default_estimators(proposals) if estimators is None else estimators
     chosen = named_estimators(estimators)
     y, theta = problem.check(*problem.cases(pairs, seed=seed))
-    log_truth = problem.log_truth(y, theta)
-    mu_squared = np.exp(2 * log_truth)[:, None]
+    truth = Truth.of(problem, y, theta)
+    mu_squared = truth.mu_squared
     bound = snis_bound(problem.expected_deviation(y, theta), checked) / mu_squared
     remse: dict[str, Array] = {name: np.empty((pairs, len(checked))) for name in chosen}
     seeds = np.random.SeedSequence(seed).spawn(pairs)
@@ -111,7 +113,7 @@ def evaluate(
             run_chunks(
                 sampler,
                 chosen,
-                log_truth[case],
+                truth[case],
                 budgets=checked,
                 runs=runs,
                 seed=seeds[case],

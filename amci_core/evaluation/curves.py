@@ -2,7 +2,7 @@ r"""Error against total draws: the paper's error plots."""
 
 from __future__ import annotations
 
-__all__ = ["DEFAULT_ESTIMATORS", "Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
+__all__ = ["Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,15 @@ from amci_core.evaluation.drawing import Sampler
 from amci_core.evaluation.runs import (
     MAX_RUNS,
     Budgets,
+    Truth,
     checked_budgets,
+    default_estimators,
     named_estimators,
     run_chunks,
 )
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-DEFAULT_ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -105,12 +106,12 @@ class ErrorCurves:
 def error_curves(
     problem: Problem,
     proposals: Proposals,
-    y: Any,
+    y: Any = None,
     theta: Any = None,
     *,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
-    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    estimators: Sequence[str] | None = None,
     seed: int = 0,
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
@@ -141,12 +142,12 @@ def error_curves(
 def stream_error_curves(
     problem: Problem,
     proposals: Proposals,
-    y: Any,
+    y: Any = None,
     theta: Any = None,
     *,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
-    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    estimators: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Iterator[ErrorCurves]:
     """The same curves as they come: over the runs so far, after each of many small batches.
@@ -157,15 +158,16 @@ def stream_error_curves(
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)
+    estimators = default_estimators(proposals) if estimators is None else estimators
     chosen = named_estimators(estimators)
     sampler = Sampler(problem, proposals, y, theta)
-    log_truth = problem.log_truth(y, theta)
-    mu_squared = np.exp(2 * log_truth)[..., None]
+    truth = Truth.of(problem, y, theta)
+    mu_squared = truth.mu_squared
     bound = snis_bound(problem.expected_deviation(y, theta), checked)
     if not chosen:
         check_seed(seed)
         return iter([ErrorCurves(checked, {"bound": _bound_curve(bound, mu_squared)}, runs, runs)])
-    chunks = run_chunks(sampler, chosen, log_truth, budgets=checked, runs=runs, seed=seed)
+    chunks = run_chunks(sampler, chosen, truth, budgets=checked, runs=runs, seed=seed)
 
     def stream() -> Iterator[ErrorCurves]:
         gathered: dict[str, Array] = {}

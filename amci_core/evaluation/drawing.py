@@ -28,22 +28,29 @@ class Sampler:
         proposals: The proposals to draw from.
         y: Observations (*, D_y), as `Problem.check` returns them.
         theta: Parameters of f (*, D_theta), or None.
+        shift: The constant c that is taken from f.
 
     Raises:
         ValueError: the proposals were made for another problem.
     """
 
     def __init__(
-        self, problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None
+        self,
+        problem: Problem,
+        proposals: Proposals,
+        y: Tensor,
+        theta: Tensor | None,
+        shift: float = 0.0,
     ) -> None:
         if proposals.problem != problem.name:
             raise ValueError(
                 f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
             )
-        self.problem, self.y, self.theta = problem, y, theta
+        self.problem, self.y, self.theta, self.shift = problem, y, theta, shift
+        asked = problem.shifted(theta, shift) if shift else theta
         with torch.inference_mode():
             self._densities: dict[int, ConditionalDensity] = {
-                j: q(y, theta) for j, q in enumerate(proposals.as_tuple) if q is not None
+                j: q(y, asked) for j, q in enumerate(proposals.as_tuple) if q is not None
             }
         self.present = tuple(self._densities)
 
@@ -55,7 +62,8 @@ class Sampler:
             else None
             for j in range(len(PROPOSALS))
         ]
-        return Draws((points[0], points[1], points[2]))
+        log_E2 = self.problem.log_normalizer(self.y, self.theta)
+        return Draws((points[0], points[1], points[2]), log_E2)
 
     @torch.inference_mode()
     def _points(self, j: int, n: int, generator: torch.Generator) -> Points:
@@ -63,7 +71,7 @@ class Sampler:
         log_q: list[Array | None] = [None, None, None]
         for k, density in self._densities.items():
             log_q[k] = (own if k == j else density.log_prob(x)).numpy()
-        f_plus, f_minus = self.problem.f_parts(x, self.theta)
+        f_plus, f_minus = self.problem.f_parts(x, self.theta, self.shift)
         return Points(
             f_plus=f_plus.numpy(),
             f_minus=None if f_minus is None else f_minus.numpy(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Estimate", "Term", "estimate"]
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -90,11 +91,12 @@ class Estimate:
 def estimate(
     problem: Problem,
     proposals: Proposals,
-    y: Any,
+    y: Any = None,
     theta: Any = None,
     *,
     draws: int = 64,
     estimator: str | np.ndarray | Estimator = "amci",
+    shift: float = 0.0,
     seed: int = 0,
 ) -> Estimate:
     """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
@@ -102,11 +104,17 @@ def estimate(
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.
-        y: A number (where y has one dimension) or an array of shape (*, D_y).
+        y: A number (where y has one dimension) or an array of shape (*, D_y). None where the
+            problem has no y.
         theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
         draws: Number of draws from each proposal that the estimator uses.
         estimator: A name of `amci_core.estimators.ESTIMATORS`, or a table of coefficients.
+        shift: A constant c: f - c is split into its positive and negative part, and c is added
+            back. A c below f everywhere leaves no negative part.
         seed: Whole number >= 0; the same seed gives the same draws.
+
+    References:
+        Section 4 of the paper, footnote on the shift.
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown.
@@ -114,24 +122,27 @@ def estimate(
     chosen = estimator_of(estimator)
     y, theta = problem.check(y, theta)
     check_count("draws", draws, low=1, high=MAX_POINTS)
-    sampler = Sampler(problem, proposals, y, theta)
+    if not isinstance(shift, Real) or not math.isfinite(shift):
+        raise ValueError(f"shift: expected a finite number, got {shift!r}")
+    sampler = Sampler(problem, proposals, y, theta, float(shift))
     total = draws * len(chosen.used(sampler.present))
     reserve = chosen.reserve([total], sampler.present)
-    points = int(reserve.sum()) * y[..., 0].numel()
+    points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
     for_points, for_choices = generators(seed)
     prepared = chosen.prepare(sampler.draw(reserve, for_points), [total], for_choices)
     combined = prepared.combine()
     value = combined.value[..., 0]
+    signed = prepared.draws.signed
     return Estimate(
-        value=value,
+        value=value + shift,
         standard_error=prepared.standard_error(value),
         terms={
             name: Term(combined.log_terms[..., 0, t], combined.sign[..., 0, t])
             for t, name in enumerate(TERMS)
-            if not (name == "E1_minus" and problem.nonnegative)
+            if not (name == "E1_minus" and not signed)
         },
         diagnostics=diagnose(prepared.table, prepared.draws),
         draws=total,
-        positive=problem.nonnegative,
+        positive=problem.nonnegative and not shift,
     )

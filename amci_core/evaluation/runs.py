@@ -4,7 +4,9 @@ from __future__ import annotations
 
 __all__ = [
     "MAX_RUNS",
+    "Truth",
     "checked_budgets",
+    "default_estimators",
     "named_estimators",
     "reserve",
     "run_chunks",
@@ -12,48 +14,94 @@ __all__ = [
 ]
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from amci_core._checks import check_count
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import MAX_POINTS, Sampler, generators
+from amci_core.flows import Proposals
+from amci_core.models import Problem
 
 CHUNK_POINTS = 200_000
 MAX_RUNS = 1_000_000
+LOG_UNIT_AT_ZERO = -300.0
 
 Budgets = NDArray[np.int64]
+DEFAULT_ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What estimates are held against, for a batch (*) of pairs.
+
+    Arguments:
+        log_unit: log|mu| in nats, (*). Where mu is zero there is no relative error, and any small
+            unit does.
+        sign: Sign of mu, (*).
+    """
+
+    log_unit: Array
+    sign: Array
+
+    @classmethod
+    def of(cls, problem: Problem, y: Tensor, theta: Tensor | None) -> Truth:
+        """The truth at y and theta, as `Problem.check` returns them."""
+        log_truth = np.asarray(problem.log_truth(y, theta))
+        at_zero = log_truth == -np.inf
+        sign = np.where(at_zero, 0.0, problem.truth_sign(y, theta))
+        return cls(np.where(at_zero, LOG_UNIT_AT_ZERO, log_truth), sign)
+
+    def __getitem__(self, case: int) -> Truth:
+        return Truth(self.log_unit[case], self.sign[case])
+
+    @property
+    def mu_squared(self) -> Array:
+        """The unit of relative squared errors: mu squared, (*, 1)."""
+        return np.exp(2 * self.log_unit)[..., None]
+
+    def squared_errors(self, value: Array) -> Array:
+        """(estimate / mu - 1)^2 for estimates (*, runs, B); one without a value counts as 0."""
+        unit = np.exp(-self.log_unit[..., None, None])
+        with np.errstate(over="ignore"):
+            return np.square(np.nan_to_num(value) * unit - self.sign[..., None, None])
 
 
 def run_chunks(
     sampler: Sampler,
     estimators: Mapping[str, Estimator],
-    log_truth: Array,
+    truth: Truth,
     *,
     budgets: Budgets,
     runs: int,
     seed: int | np.random.SeedSequence,
 ) -> Iterator[dict[str, Array]]:
-    """Relative squared errors (estimate / mu - 1)^2, chunk by chunk of runs: name -> (*, runs, B).
+    """Relative squared errors, chunk by chunk of runs: name -> (*, runs, B).
 
     All estimators see the same draws, so that differences between them are not noise. A chunk
     takes some 50 ms; the first one is small. An estimate without a value (no weight at all) has
-    the error of the estimate 0.
+    the error of the estimate 0, a budget with fewer draws than proposals the error NaN.
 
     Raises:
         ValueError: the budgets are too small or too large, or the seed is none; at the call,
             not at the first chunk.
     """
-    totals = budgets.tolist()
     a_run = reserve(estimators, sampler, budgets=budgets)
-    points_a_run = int(a_run.sum()) * log_truth.size
+    points_a_run = int(a_run.sum()) * truth.log_unit.size
     together = "budgets, all proposals and pairs together"
     check_count(together, points_a_run, low=1, high=MAX_POINTS)
     largest = max(1, CHUNK_POINTS // points_a_run)
     for_points, for_choices = generators(seed)
+
+    def errors_of(chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
+        least = chosen.least(sampler.present)
+        value = chosen.prepare(draws, _afforded(budgets, least), rng).combine().value
+        return np.where(budgets < least, np.nan, truth.squared_errors(value))
 
     def chunks() -> Iterator[dict[str, Array]]:
         done = 0
@@ -61,10 +109,7 @@ def run_chunks(
             size = min(largest, runs - done, max(4, 2 * done))
             draws = split_runs(sampler.draw(a_run * size, for_points), size)
             yield {
-                name: _squared_errors(
-                    chosen.prepare(draws, totals, for_choices).combine().value, log_truth
-                )
-                for name, chosen in estimators.items()
+                name: errors_of(chosen, draws, for_choices) for name, chosen in estimators.items()
             }
             done += size
 
@@ -75,10 +120,29 @@ def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: B
     """How many draws of each proposal a run of all these estimators shares, (3,).
 
     Raises:
-        ValueError: a budget is too small for an estimator.
+        ValueError: no budget is large enough for an estimator.
     """
-    totals = budgets.tolist()
-    return np.max([e.reserve(totals, sampler.present) for e in estimators.values()], axis=0)
+    counts = []
+    for chosen in estimators.values():
+        least = chosen.least(sampler.present)
+        if budgets[-1] < least:
+            raise ValueError(
+                f"budgets: expected at least {least} draws, one of each proposal, "
+                f"got {budgets[-1]}"
+            )
+        counts.append(chosen.reserve(_afforded(budgets, least), sampler.present))
+    return np.max(counts, axis=0)
+
+
+def _afforded(budgets: Budgets, least: int) -> list[int]:
+    return np.maximum(budgets, least).tolist()
+
+
+def default_estimators(proposals: Proposals) -> tuple[str, ...]:
+    """Those of `DEFAULT_ESTIMATORS` that these proposals can serve."""
+    # With q1_plus alone the mixture is q1_plus.
+    without_q2 = ("amci", "snis-q1", "bound")
+    return DEFAULT_ESTIMATORS if proposals.q2 is not None else without_q2
 
 
 def named_estimators(names: Sequence[str]) -> dict[str, Estimator]:
@@ -108,11 +172,6 @@ def checked_budgets(budgets: Sequence[int]) -> Budgets:
     return np.array(checked)
 
 
-def _squared_errors(value: Array, log_truth: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.square(np.nan_to_num(value) * np.exp(-log_truth[..., None, None]) - 1)
-
-
 def split_runs(draws: Draws, runs: int) -> Draws:
     """Points (*, runs * n) as points (*, runs, n)."""
 
@@ -131,4 +190,5 @@ def split_runs(draws: Draws, runs: int) -> Draws:
         )
 
     first, second, third = (split_points(points) for points in draws.points)
-    return Draws((first, second, third))
+    log_E2 = None if draws.log_E2 is None else draws.log_E2[..., None]
+    return Draws((first, second, third), log_E2)

@@ -2,17 +2,19 @@ r"""Conditional densities: one file a family; `FAMILIES` maps names to their con
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "ConditionalDensity", "FlowProposal", "Proposal", "Proposals"]
+__all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Trainable"]
 
 from collections.abc import Callable
 
 from amci_core.flows.affine import gaussian
-from amci_core.flows.base import ConditionalDensity, FlowProposal, Proposal
+from amci_core.flows.autoregressive import autoregressive_spline
+from amci_core.flows.base import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.proposals import Proposals
 from amci_core.flows.radial import radial
 from amci_core.flows.spline import half_line_spline
 
-FAMILIES: dict[str, Callable[..., FlowProposal]] = {
+FAMILIES: dict[str, Callable[..., Trainable]] = {
+    "autoregressive-spline": autoregressive_spline,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,
     "radial": radial,

@@ -2,8 +2,9 @@ r"""Shift and scale layers whose parameters come from a context, and the Gaussia
 
 from __future__ import annotations
 
-__all__ = ["Affine", "gaussian"]
+__all__ = ["Affine", "Triangular", "gaussian"]
 
+import torch
 from torch import Tensor
 
 from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
@@ -39,10 +40,43 @@ class Affine(ConditionalLayer):
         return (x - shift) * (-log_scale).exp(), -log_scale.sum(-1).expand(*x.shape[:-1])
 
 
+class Triangular(ConditionalLayer):
+    """x = shift + L z with a lower triangular L, whose diagonal is positive.
+
+    Columns of context: the shift, the logarithms of the diagonal, the entries below it in rows.
+
+    Arguments:
+        dim: Number of dimensions D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.width = 2 * dim + dim * (dim - 1) // 2
+
+    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        shift, log_diagonal, below = parameters.split(
+            [self.dim, self.dim, self.width - 2 * self.dim], dim=-1
+        )
+        lower = torch.diag_embed(log_diagonal.exp())
+        rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1, device=shift.device)
+        lower[:, rows, columns] = below
+        return shift[:, None], lower, log_diagonal.sum(-1, keepdim=True)
+
+    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = self._split(parameters)
+        return shift + z @ lower.mT, log_det.expand(*z.shape[:-1])
+
+    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = self._split(parameters)
+        z = torch.linalg.solve_triangular(lower, (x - shift).mT, upper=False).mT
+        return z, -log_det.expand(*x.shape[:-1])
+
+
 def gaussian(
     problem: Problem, *, reads_theta: bool, hidden: tuple[int, ...], activation: str
 ) -> FlowProposal:
-    """A Gaussian with diagonal covariance, its mean and log scale from the conditioner.
+    """A Gaussian, its mean and the factor of its covariance from the conditioner.
 
     Without hidden layers the mean is affine in y: the exact family of a Gaussian model's
     posterior.
@@ -53,7 +87,14 @@ def gaussian(
         hidden: Widths of the conditioner's hidden layers; none makes it affine.
         activation: The conditioner's activation.
     """
-    flow = Flow(StandardGaussian(problem.x.dim), [Affine(problem.x.dim, scaled=True)])
-    inputs = (problem.y, problem.theta) if reads_theta and problem.theta else (problem.y,)
-    conditioner = Conditioner(inputs, out=flow.width, hidden=hidden, activation=activation)
+    dim = problem.x.dim
+    layer = Affine(1, scaled=True) if dim == 1 else Triangular(dim)
+    flow = Flow(StandardGaussian(dim), [layer])
+    conditioner = Conditioner(
+        y=problem.y,
+        theta=problem.theta if reads_theta else None,
+        out=flow.width,
+        hidden=hidden,
+        activation=activation,
+    )
     return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=False)

@@ -8,14 +8,28 @@ draws of one case are contiguous, so that layers broadcast instead of copying pa
 
 from __future__ import annotations
 
-__all__ = ["ConditionalDensity", "ConditionalLayer", "Flow", "FlowProposal", "Proposal"]
+__all__ = [
+    "ConditionalDensity",
+    "ConditionalLayer",
+    "Flow",
+    "FlowProposal",
+    "Proposal",
+    "Trainable",
+    "TrainableDensity",
+    "flat_cases",
+    "half_line",
+    "stratified_uniform",
+]
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import normflows as nf
 import torch
 from torch import Tensor, nn
+from torch.distributions.constraints import greater_than, less_than
 
 from amci_core.flows.network import Conditioner
 from amci_core.models.base import Problem
@@ -50,6 +64,37 @@ class Proposal(ABC):
     @abstractmethod
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
         """The density at y (*, D_y) and theta (*, D_theta)."""
+
+
+class TrainableDensity(ConditionalDensity):
+    """A density that carries base points to points, so that these can be stratified."""
+
+    @abstractmethod
+    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Base points for n draws of every case, (cases * n, D)."""
+
+    @abstractmethod
+    def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
+        """Base points as `noise`, one in each of n equal strata of every coordinate."""
+
+    @abstractmethod
+    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Base points (cases * n, D) as points x (*, n, D), with log q(x) (*, n)."""
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        return self.transport(self.noise(n, generator))
+
+
+class Trainable(nn.Module, Proposal):
+    """A proposal with weights."""
+
+    @abstractmethod
+    def __call__(self, y: Tensor, theta: Tensor | None) -> TrainableDensity:
+        """The density at y (*, D_y) and theta (*, D_theta)."""
+
+    @abstractmethod
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draws the weights that training starts from."""
 
 
 class ConditionalLayer(nf.flows.Flow):
@@ -109,7 +154,7 @@ class Flow(nf.ConditionalNormalizingFlow):
         return z, log_q
 
 
-class FlowProposal(nn.Module, Proposal):
+class FlowProposal(Trainable):
     """A conditional flow with its conditioner network.
 
     Arguments:
@@ -118,7 +163,7 @@ class FlowProposal(nn.Module, Proposal):
         flow: The flow; its first columns of context come from the network, the last ones from the
             support.
         conditioner: The network that maps y (and theta) to the flow's parameters.
-        bounded: Whether the density lives on the support of f_plus alone.
+        bounded: Whether the density lives on the support of f_plus alone, a half-line.
     """
 
     def __init__(
@@ -135,49 +180,80 @@ class FlowProposal(nn.Module, Proposal):
         parameters = self.conditioner(y, theta)
         if not self.bounded:
             return parameters
-        bound = self.problem.support_plus(theta).lower_bound  # type: ignore[attr-defined]
-        return torch.cat([parameters, bound], dim=-1)
+        return torch.cat([parameters, half_line(self.problem, theta).bound], dim=-1)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.conditioner.initialize(generator)
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> FlowDensity:
         return FlowDensity(self, y, theta)
 
 
-class FlowDensity(ConditionalDensity):
+class FlowDensity(TrainableDensity):
     """A flow at given y and theta; the conditioner has run, once per case."""
 
     def __init__(self, proposal: FlowProposal, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
         self._flow = proposal.flow
         self._dim = proposal.problem.x.dim
-        self._context = proposal.context(
-            y.reshape(-1, y.shape[-1]),
-            None if theta is None else theta.reshape(-1, theta.shape[-1]),
-        )
+        self._context = proposal.context(*flat_cases(y, theta))
 
     def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
-        """Base points as `noise`, one in each of n equal strata of every coordinate."""
-        context = self._context
-        shape = (len(context), n, self._dim)
-        order, within = torch.rand(
-            2, *shape, dtype=context.dtype, device=context.device, generator=generator
+        strata = stratified_uniform(
+            len(self._context), n, self._dim, like=self._context, generator=generator
         )
-        # (0, 1] in every stratum, so that zero, the end of a tail, is left out.
-        strata = (order.argsort(dim=1) + 1 - within) / n
-        return self._flow.q0.from_uniform(strata.reshape(-1, self._dim))
+        return self._flow.q0.from_uniform(strata)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Base points for n draws of every case, (cases * n, D)."""
         return self._flow.q0.noise(len(self._context) * n, like=self._context, generator=generator)
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Base points (cases * n, D) as points x (*, n, D), with log q(x) (*, n)."""
         x, log_q = self._flow.transport(z, self._context)
         return x.reshape(*self.batch_shape, -1, self._dim), log_q.reshape(*self.batch_shape, -1)
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        return self.transport(self.noise(n, generator))
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
         flat = x.reshape(-1, self._dim)
         return self._flow.log_prob(flat, context=self._context).reshape(x.shape[:-1])
+
+
+class HalfLineSupport(NamedTuple):
+    """The set of x above the bound (sign 1) or below it (sign -1); bound: (*, D)."""
+
+    bound: Tensor
+    sign: int
+
+
+def half_line(problem: Problem, theta: Tensor | None) -> HalfLineSupport:
+    """The support of a problem's f_plus, where that is x > bound or x < bound.
+
+    Raises:
+        ValueError: the support is of another kind.
+    """
+    support = problem.support_plus(theta)
+    if isinstance(support, type(greater_than(0.0))):
+        return HalfLineSupport(support.lower_bound, 1)
+    if isinstance(support, type(less_than(0.0))):
+        return HalfLineSupport(support.upper_bound, -1)
+    raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")
+
+
+def flat_cases(y: Tensor, theta: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """y and theta of batch shape (*) in rows, one a case."""
+    cases = math.prod(y.shape[:-1])
+    return (
+        y.reshape(cases, y.shape[-1]),
+        None if theta is None else theta.reshape(cases, theta.shape[-1]),
+    )
+
+
+def stratified_uniform(
+    cases: int, n: int, dim: int, *, like: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Points of (0, 1]^D, (cases * n, D): in every coordinate one in each of n equal strata."""
+    order, within = torch.rand(
+        2, cases, n, dim, dtype=like.dtype, device=like.device, generator=generator
+    )
+    # (0, 1] in every stratum, so that zero, the end of a tail, is left out.
+    strata = (order.argsort(dim=1) + 1 - within) / n
+    return strata.reshape(-1, dim)

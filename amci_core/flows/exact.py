@@ -9,33 +9,69 @@ __all__ = ["PosteriorNormal", "TruncatedPosterior"]
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
 from amci_core.flows.base import ConditionalDensity, Proposal
-from amci_core.models.base import strictly_above
-from amci_core.models.tail import GaussianTail
+from amci_core.models.base import standard_normal_log_prob, strictly_above
+from amci_core.models.gaussian import GaussianModel
 
 
 class PosteriorNormal(Proposal):
-    """q2 of a Gaussian tail problem: its posterior, N(y / 2, 1 / 2)."""
+    """q2 of a Gaussian model: its posterior, N(P y, P), in any dimension."""
 
-    def __init__(self, problem: GaussianTail) -> None:
+    def __init__(self, problem: GaussianModel) -> None:
         self.problem = problem
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        return _NormalAbove(y / 2, self.problem.posterior_scale, lower=None)
+        mean = self.problem.posterior_mean(y)
+        if self.problem.dim == 1:
+            return _NormalAbove(mean, float(self.problem.posterior_cholesky[0, 0]), lower=None)
+        return _Normal(mean, self.problem.posterior_cholesky)
 
 
 class TruncatedPosterior(Proposal):
-    """q1 of a Gaussian tail problem: its posterior, truncated to x > theta."""
+    """q1 of a one-dimensional Gaussian tail problem: its posterior, truncated to x > theta.
 
-    def __init__(self, problem: GaussianTail) -> None:
+    Raises:
+        ValueError: the problem has more dimensions; its q1 then has no closed form.
+    """
+
+    def __init__(self, problem: GaussianModel) -> None:
+        if problem.dim != 1:
+            raise ValueError(
+                f"problem: expected one in one dimension, got {problem.name} with {problem.dim}: "
+                "its truncated posterior has no closed form"
+            )
         self.problem = problem
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        return _NormalAbove(y / 2, self.problem.posterior_scale, lower=theta)
+        mean = self.problem.posterior_mean(y)
+        return _NormalAbove(mean, float(self.problem.posterior_cholesky[0, 0]), lower=theta)
+
+
+class _Normal(ConditionalDensity):
+    """A normal in D dimensions: mean (*, D) and the Cholesky factor of its covariance (D, D)."""
+
+    def __init__(self, mean: Tensor, cholesky: NDArray[np.float64]) -> None:
+        super().__init__(mean.shape[:-1])
+        self.mean = mean
+        self._cholesky = mean.new_tensor(cholesky)
+        self._log_scale = float(np.log(np.diag(cholesky)).sum())
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        shape = (*self.batch_shape, n, self.mean.shape[-1])
+        z = torch.randn(shape, dtype=self.mean.dtype, generator=generator)
+        x = self.mean[..., None, :] + z @ self._cholesky.T
+        return x, standard_normal_log_prob(z) - self._log_scale
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        centred = (x - self.mean[..., None, :]).mT
+        z = torch.linalg.solve_triangular(self._cholesky, centred, upper=False).mT
+        return standard_normal_log_prob(z) - self._log_scale
 
 
 class _NormalAbove(ConditionalDensity):

@@ -93,6 +93,11 @@ def radial(
     if shift:
         stack.append(Affine(problem.x.dim, scaled=False))
     flow = Flow(StandardGaussian(problem.x.dim), stack)
-    inputs = (problem.y, problem.theta) if reads_theta and problem.theta else (problem.y,)
-    conditioner = Conditioner(inputs, out=flow.width, hidden=hidden, activation=activation)
+    conditioner = Conditioner(
+        y=problem.y,
+        theta=problem.theta if reads_theta else None,
+        out=flow.width,
+        hidden=hidden,
+        activation=activation,
+    )
     return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=False)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softmax, softplus
 
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, half_line
 from amci_core.flows.bases import UnitUniform
 from amci_core.flows.network import Conditioner
 from amci_core.models.base import Problem, strictly_above
@@ -97,7 +97,7 @@ class RationalQuadratic(ConditionalLayer):
         width = left.diff(dim=-1)
         slope = bottom.diff(dim=-1) / width
         edges = (bottom if by_height else left)[:, 1:-1].contiguous()
-        index = torch.searchsorted(edges.detach(), points.detach(), right=True)
+        index = torch.searchsorted(edges.detach(), points.detach().contiguous(), right=True)
         fields = (
             left[:, :-1],
             width,
@@ -133,14 +133,21 @@ class RationalQuadratic(ConditionalLayer):
 
 
 class HalfLine(ConditionalLayer):
-    """Carries (0, 1] onto x > bound: z is the survival function of a scaled exponential.
+    """Carries (0, 1] onto x > bound, or x < bound: z is the survival function of an exponential.
 
     The far tail lies at z = 0, where floating point numbers are densest, so that it keeps its
     digits. Columns of context: the logarithm of the scale, softly limited, and the bound of the
     support.
+
+    Arguments:
+        sign: 1 for x > bound, -1 for x < bound.
     """
 
     width = 2
+
+    def __init__(self, sign: int = 1) -> None:
+        super().__init__()
+        self.sign = sign
 
     @staticmethod
     def _split(parameters: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,14 +157,15 @@ class HalfLine(ConditionalLayer):
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
         log_z = z.log()
-        x = strictly_above(bound - log_scale.exp() * log_z, bound)
+        bound = self.sign * bound
+        x = self.sign * strictly_above(bound - log_scale.exp() * log_z, bound)
         return x, (log_scale - log_z).squeeze(-1)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
-        inside = x > bound
+        inside = self.sign * x > self.sign * bound
         # Outside the support any point of the unit interval will do: the log density is -inf.
-        excess = ((x - bound) * (-log_scale).exp()).where(inside, 1.0)
+        excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
         log_det = (-log_scale - excess).where(inside, -math.inf)
         return torch.exp(-excess), log_det.squeeze(-1)
 
@@ -165,17 +173,22 @@ class HalfLine(ConditionalLayer):
 def half_line_spline(
     problem: Problem, *, bins: int, hidden: tuple[int, ...], activation: str
 ) -> FlowProposal:
-    """The default family for q1 of a one-dimensional tail: a spline carried onto x > theta.
+    """The default family for q1 on a half-line: a spline carried onto x > theta or x < theta.
 
     Arguments:
-        problem: A problem whose f_plus vanishes below a bound.
+        problem: A problem with one-dimensional x, whose f_plus vanishes on one side of a bound.
         bins: Number of bins of the spline.
         hidden: Widths of the conditioner's hidden layers.
         activation: The conditioner's activation.
     """
     assert problem.theta is not None
-    flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), HalfLine()])
+    support = half_line(problem, torch.zeros(1, problem.theta.dim))
+    flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), HalfLine(support.sign)])
     conditioner = Conditioner(
-        (problem.y, problem.theta), out=flow.width - 1, hidden=hidden, activation=activation
+        y=problem.y,
+        theta=problem.theta,
+        out=flow.width - 1,
+        hidden=hidden,
+        activation=activation,
     )
     return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=True)

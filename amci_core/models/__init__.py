@@ -8,9 +8,18 @@ from collections.abc import Callable
 from functools import cache
 
 from amci_core.models.base import Preset, Problem, Variable
-from amci_core.models.tail import tail_1d
+from amci_core.models.cancer import cancer
+from amci_core.models.gain_loss import gain_loss
+from amci_core.models.peak import peak
+from amci_core.models.tail import tail_1d, tail_5d
 
-_PROBLEMS: dict[str, Callable[[], Problem]] = {"tail-1d": tail_1d}
+_PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "tail-1d": tail_1d,
+    "tail-5d": tail_5d,
+    "cancer": cancer,
+    "gain-loss": gain_loss,
+    "peak": peak,
+}
 
 
 def problems() -> tuple[str, ...]:

@@ -112,6 +112,10 @@ class Problem(ABC):
     since training needs their values on any device; points x carry one axis more than y and theta,
     (*, n, D) against (*, 1, D).
 
+    Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, and
+    the tensors y have zero columns. Where E2 is known, `log_normalizer` says so, and no q2 is
+    needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
+
     See also:
         `amci_core.models.tail` for a complete example.
     """
@@ -121,7 +125,7 @@ class Problem(ABC):
     description: str
     formula: str
     x: Variable
-    y: Variable
+    y: Variable | None
     theta: Variable | None
     nonnegative: bool
     presets: Sequence[Preset] = ()
@@ -175,7 +179,28 @@ class Problem(ABC):
 
     @abstractmethod
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """log mu(y, theta) in nats, exact; result: (*)."""
+        """log|mu(y, theta)| in nats, exact; result: (*)."""
+
+    def _truth_sign(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        """The sign of mu(y, theta), (*); to be defined where f takes both signs."""
+        return np.ones(y.shape[:-1])
+
+    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64] | None:
+        """log E2 = log p(y) in nats, (*), where it is known exactly; None where it is not."""
+        return None
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        """The theta at which proposals for f - shift are asked; theta itself, unless a subclass
+        knows better."""
+        return theta
+
+    def negated(self) -> Problem:
+        """The problem with -f in the place of f: its f_plus is the f_minus of this one.
+
+        Raises:
+            ValueError: f takes one sign only.
+        """
+        raise ValueError(f"negated: f >= 0 for {self.name}, so that there is no f_minus")
 
     @abstractmethod
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
@@ -192,13 +217,18 @@ class Problem(ABC):
         The result is clipped to the range of theta.
         """
 
-    def check(self, y: Any, theta: Any = None) -> tuple[Tensor, Tensor | None]:
+    def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         """Returns y and theta as float64 tensors, broadcast to (*, D_y) and (*, D_theta).
 
         Raises:
             ValueError: a value is missing, not finite or out of range, or shapes do not broadcast.
         """
-        y = self.y.check(y)
+        if self.y is not None:
+            y = self.y.check(y)
+        elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
+            y = torch.zeros(0, dtype=torch.float64) if y is None else y.double()
+        else:
+            raise ValueError(f"y: {self.name} has none, got {y!r}")
         if self.theta is None:
             if theta is not None:
                 raise ValueError(f"theta: {self.name} has none, got {theta!r}")
@@ -215,23 +245,31 @@ class Problem(ABC):
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
-    def truth(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+    def truth(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
         """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
 
         Raises:
             ValueError: see `check`.
         """
-        return np.exp(self.log_truth(y, theta))
+        return self.truth_sign(y, theta) * np.exp(self.log_truth(y, theta))
 
-    def log_truth(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
-        """log mu(y, theta) in nats, exact, in the batch shape.
+    def truth_sign(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+        """The sign of mu(y, theta), in the batch shape.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return self._truth_sign(*self.check(y, theta))
+
+    def log_truth(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+        """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
 
         Raises:
             ValueError: see `check`.
         """
         return self._log_truth(*self.check(y, theta))
 
-    def expected_deviation(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+    def expected_deviation(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
         """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
 
         Raises:
@@ -239,7 +277,7 @@ class Problem(ABC):
         """
         return self._expected_deviation(*self.check(y, theta))
 
-    def mismatch(self, y: Any, theta: Any = None) -> NDArray[np.float64]:
+    def mismatch(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
         """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.
 
         Raises:
@@ -255,7 +293,10 @@ class Problem(ABC):
         Raises:
             ValueError: y is not a single one within its range, or the level is no number >= 0.
         """
-        checked = self.y.check(y)
+        if self.y is None:
+            checked = torch.zeros(0, dtype=torch.float64)
+        else:
+            checked = self.y.check(y)
         if checked.ndim > 1:
             raise ValueError(f"y: expected a single one, got batch {tuple(checked.shape[:-1])}")
         if not isinstance(level, Real) or not level >= 0:
@@ -277,8 +318,8 @@ class Problem(ABC):
 
     def cases(
         self, n: int, *, seed: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); theta is None without one.
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); None for what there is not.
 
         Raises:
             ValueError: n is not a positive whole number, or the seed is negative.
@@ -286,14 +327,16 @@ class Problem(ABC):
         check_count("n", n, low=1, high=10**7)
         y, theta = self.sample_cases(n, torch.Generator().manual_seed(check_seed(seed)))
         return (
-            y.double().numpy(),
+            None if self.y is None else y.double().numpy(),
             None if theta is None else theta.double().numpy(),
         )
 
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
-        y = self.sample_likelihood(self.sample_prior(n, generator), generator)
-        y = y.clamp(self.y.low, self.y.high)
+        x = self.sample_prior(n, generator)
+        if self.y is None:
+            return x[:, :0], self.sample_theta(n, generator)
+        y = self.sample_likelihood(x, generator).clamp(self.y.low, self.y.high)
         return y, self.sample_theta(n, generator)
 
 

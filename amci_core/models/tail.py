@@ -2,96 +2,122 @@ r"""Tail integrals of Gaussians (section 5.1 of the paper): how much posterior l
 
 from __future__ import annotations
 
-__all__ = ["GaussianTail", "tail_1d"]
+__all__ = ["GaussianTail", "tail", "tail_1d", "tail_5d"]
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import ndtri_exp
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
-from amci_core.models.base import (
-    Preset,
-    Problem,
-    Variable,
-    standard_normal_log_prob,
-    strictly_above,
-)
+from amci_core._checks import check_count
+from amci_core.models.base import Preset, Variable, strictly_above
+from amci_core.models.gaussian import GaussianModel
+from amci_core.models.orthant import log_orthant
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
+# Each step shrinks the distance to the mode to a third or less where Sigma_1 >= I.
+MODE_STEPS = 12
+ROOT_STEPS = 50
 
 
-class GaussianTail(Problem):
-    r"""The posterior mass above a threshold.
+class GaussianTail(GaussianModel):
+    r"""The posterior mass above a threshold, in D dimensions.
 
-    p(x) = N(0, 1), p(y | x) = N(x, 1), f(x; theta) = 1[x > theta], theta uniform on [0, u]. The
-    posterior is N(y / 2, 1 / 2), so mu = 1 - Phi(sqrt(2) (theta - y / 2)); the paper prints
-    1 - Phi(theta). Everything is computed from log survival functions, so that mu keeps its digits
-    where 1 - Phi would round to zero.
+    p(x) = N(0, Sigma_1), p(y | x) = N(x, I), f(x; theta) = 1[x > theta in every coordinate],
+    theta uniform on [0, u]^D. The posterior is N(P y, P), so in one dimension with Sigma_1 = 1 mu
+    is 1 - Phi(sqrt(2) (theta - y / 2)); the paper prints 1 - Phi(theta). Everything is computed
+    from log survival functions, so that mu keeps its digits where 1 - Phi would round to zero.
+    In more dimensions the truth comes from quasi-Monte Carlo, to the precision that `truth_error`
+    tells.
+
+    The problem's path through the thresholds is theta = t (1, ..., 1): `at_mismatch` returns t.
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (gaussian-model).
 
+    See also:
+        `amci_core.models.orthant` for the truth in more than one dimension.
+
     Arguments:
+        covariance: Sigma_1, shape (D, D).
         name: The problem's registered name.
         title: Its name for people.
+        description: What it asks, in a sentence or two.
+        formula: mu(y, theta) in TeX.
         theta_high: u, the largest threshold.
+        y_high: Coordinates of y lie in [-y_high, y_high].
+        y_shown: The part of it that a control covers.
         presets: Points (y, theta) worth looking at.
     """
 
     nonnegative = True
-    posterior_scale = math.sqrt(0.5)
 
     def __init__(
-        self, *, name: str, title: str, theta_high: float, presets: tuple[Preset, ...] = ()
+        self,
+        covariance: NDArray[np.float64],
+        *,
+        name: str,
+        title: str,
+        description: str,
+        formula: str,
+        theta_high: float,
+        y_high: float,
+        y_shown: tuple[float, float],
+        presets: tuple[Preset, ...] = (),
     ) -> None:
+        super().__init__(covariance)
         self.name = name
         self.title = title
-        self.description = (
-            "How much of the posterior lies above a threshold? One observation y of a standard "
-            "normal x; the further θ lies in the tail, the rarer the event."
-        )
-        self.formula = (
-            r"\mu(y,\theta)=\Pr(x>\theta\mid y)=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)"
-        )
-        self.x = Variable("x", 1, -math.inf, math.inf, "the unknown quantity")
+        self.description = description
+        self.formula = formula
+        self.x = Variable("x", self.dim, -math.inf, math.inf, "the unknown quantity")
         self.y = Variable(
-            "y", 1, -8.0, 8.0, "the observation, x plus standard normal noise", shown=(-4.0, 8.0)
+            "y",
+            self.dim,
+            -y_high,
+            y_high,
+            "the observation, x plus standard normal noise",
+            shown=y_shown,
         )
         self.theta = Variable(
             "theta",
-            1,
+            self.dim,
             0.0,
             theta_high,
             "the threshold above which f is 1",
             shown=(0.0, theta_high),
         )
         self.presets = presets
+        precision = np.linalg.inv(self.posterior_covariance)
+        eigenvalues = np.linalg.eigvalsh(precision)
+        step = 2 / (eigenvalues[0] + eigenvalues[-1])
+        self._masters["mode_step"] = np.eye(self.dim) - step * precision
+        self._masters["posterior_variance"] = np.diag(self.posterior_covariance).copy()
 
-    def log_prior(self, x: Tensor) -> Tensor:
-        return standard_normal_log_prob(x)
+    def truth_error(self, y: Any, theta: Any) -> NDArray[np.float64]:
+        """Relative standard error of `truth`, in the batch shape; 0 in one dimension.
 
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        return standard_normal_log_prob(y - x)
+        Raises:
+            ValueError: see `check`.
+        """
+        checked_y, checked_theta = self.check(y, theta)
+        assert checked_theta is not None  # `check` has refused a missing theta
+        return self._orthant(checked_y, checked_theta)[1]
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None  # narrows the type; `check` has refused a missing theta
+        assert theta is not None
         return (x > theta).all(-1).to(x.dtype)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, 1, dtype=torch.float32, generator=generator, device=generator.device)
-
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        noise = torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
-        return x + noise
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
         assert self.theta is not None
         return self.theta.high * torch.rand(
-            n, 1, dtype=torch.float32, generator=generator, device=generator.device
+            n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
         )
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
@@ -102,9 +128,9 @@ class GaussianTail(Problem):
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         # q'(theta, x) = p(theta) HalfNormal(x; theta, 1); p(theta) cancels and f is 1.
         theta = self.sample_theta(n, generator)
-        excess = self.sample_prior(n, generator).abs()
+        excess = self._standard_normal(n, generator).abs()
         x = strictly_above(theta + excess, theta)
-        log_half_normal = HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square().sum(-1)
+        log_half_normal = (HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square()).sum(-1)
         return x, theta, self.log_prior(x) - log_half_normal
 
     def sample_reference(
@@ -112,7 +138,7 @@ class GaussianTail(Problem):
     ) -> tuple[Tensor, Tensor]:
         assert theta is not None
         exponential = torch.empty(
-            *y.shape[:-1], n, 1, dtype=y.dtype, device=generator.device
+            *y.shape[:-1], n, self.dim, dtype=y.dtype, device=generator.device
         ).exponential_(generator=generator)
         bound = theta[..., None, :]
         x = strictly_above(bound + exponential * self._reference_scale(y, theta), bound)
@@ -126,38 +152,90 @@ class GaussianTail(Problem):
         return torch.where((excess > 0).all(-1), log_density, -torch.inf)
 
     def _reference_scale(self, y: Tensor, theta: Tensor) -> Tensor:
-        # The mean excess over theta grows like the posterior mean's distance above theta.
-        return (0.5 + (y / 2 - theta).clamp(min=0))[..., None, :]
+        # The mean excess over theta grows like the distance of g's mode above theta.
+        excess = self._mode(self.posterior_mean(y), theta) - theta
+        return (self._constant("posterior_variance", y) + excess)[..., None, :]
 
-    def _standardized(self, y: Tensor, theta: Tensor) -> NDArray[np.float64]:
-        return ((theta - y / 2) / self.posterior_scale).squeeze(-1).cpu().numpy()
+    def _mode(self, mean: Tensor, theta: Tensor) -> Tensor:
+        # The point of x >= theta where the posterior is densest, by projected gradient steps. In
+        # one dimension the first step is exact: the larger of mean and theta.
+        contraction = self._constant("mode_step", mean).T
+        mode = torch.maximum(mean, theta)
+        for _ in range(MODE_STEPS if self.dim > 1 else 0):
+            mode = torch.maximum(mean + (mode - mean) @ contraction, theta)
+        return mode
+
+    def _orthant(
+        self, y: Tensor, theta: Tensor
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        mean = self.posterior_mean(y).cpu().numpy()
+        return log_orthant(mean, self.posterior_covariance, theta.cpu().numpy())
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         assert theta is not None
-        return np.asarray(log_ndtr(-self._standardized(y, theta)))
+        return self._orthant(y, theta)[0]
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        # E|f - mu| = 2 mu (1 - mu) for an indicator.
+        # E|f - mu| = 2 mu (1 - mu) for an indicator; in 1-D, 1 - mu keeps its digits near mu = 1.
         assert theta is not None
-        a = self._standardized(y, theta)
-        return 2 * np.exp(log_ndtr(-a) + log_ndtr(a))
+        log_mu = self._log_truth(y, theta)
+        if self.dim > 1:
+            return -2 * np.exp(log_mu) * np.expm1(log_mu)
+        log_below = log_orthant(
+            -self.posterior_mean(y).cpu().numpy(),
+            self.posterior_covariance,
+            -theta.cpu().numpy(),
+        )[0]
+        return 2 * np.exp(log_mu + log_below)
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         return -self._log_truth(y, theta)
 
     def _at_mismatch(self, y: Tensor, level: float) -> float:
-        # mu = exp(-level), so theta = y / 2 + s * (upper quantile of exp(-level)).
         assert self.theta is not None
-        theta = y.item() / 2 - self.posterior_scale * float(ndtri_exp(-level))
-        return float(np.clip(theta, self.theta.low, self.theta.high))
+        low, high = self.theta.low, self.theta.high
+        if self.dim == 1:
+            # mu = exp(-level), so theta = E[x | y] + s * (upper quantile of exp(-level)).
+            scale = float(self.posterior_cholesky[0, 0])
+            theta = self.posterior_mean(y).item() - scale * float(ndtri_exp(-level))
+            return float(np.clip(theta, low, high))
+
+        def excess(t: float) -> float:
+            return float(self._mismatch(y, torch.full_like(y, t))) - level
+
+        return _increasing_root(excess, low, high)
+
+
+def _increasing_root(function: Callable[[float], float], low: float, high: float) -> float:
+    # Where it crosses zero, to 1e-6, clipped to [low, high]: false position, Illinois rule.
+    at_low, at_high = function(low), function(high)
+    if at_low >= 0 or at_high <= 0:
+        return low if at_low >= 0 else high
+    for _ in range(ROOT_STEPS):
+        middle = high - at_high * (high - low) / (at_high - at_low)
+        value = function(middle)
+        if value * at_high < 0:
+            low, at_low = high, at_high
+        else:
+            at_low /= 2
+        step, high, at_high = abs(middle - high), middle, value
+        if value == 0 or step < 1e-6:
+            break
+    return high
 
 
 def tail_1d() -> GaussianTail:
-    """The paper's one-dimensional tail integral: theta uniform on [0, 5]."""
+    """The paper's one-dimensional tail integral: Sigma_1 = 1, theta uniform on [0, 5]."""
     return GaussianTail(
+        np.eye(1),
         name="tail-1d",
         title="Tail integral, one dimension",
+        description="How much of the posterior lies above a threshold? One observation y of a "
+        "standard normal x; the further θ lies in the tail, the rarer the event.",
+        formula=r"\mu(y,\theta)=\Pr(x>\theta\mid y)=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)",
         theta_high=5.0,
+        y_high=8.0,
+        y_shown=(-4.0, 8.0),
         presets=(
             Preset(
                 name="Large mismatch",
@@ -199,4 +277,67 @@ def tail_1d() -> GaussianTail:
                 "posterior: E₂ comes out at half its size and the estimate at twice the truth.",
             ),
         ),
+    )
+
+
+PRESETS_5D = (
+    Preset(
+        name="Large mismatch",
+        y=(0.5,) * 5,
+        theta=(1.0,) * 5,
+        watch="One posterior draw in 3,200 lands above θ in all five coordinates: SNIS with q₂ "
+        "stays near error 1 for thousands of draws, while AMCI draws where f is.",
+    ),
+    Preset(
+        name="Small mismatch",
+        y=(3.0,) * 5,
+        theta=(0.1,) * 5,
+        watch="96 % of the posterior lies above θ, so q₁ and q₂ look alike and plain SNIS is "
+        "good: there is little left for a proposal of its own to gain.",
+    ),
+    Preset(
+        name="Failure: q₂ never arrives",
+        y=(0.0,) * 5,
+        theta=(2.0,) * 5,
+        watch="Above θ lies one part in 170 billion of the posterior: SNIS with q₂ answers "
+        "exactly 0, run after run, with nothing in its draws to warn you.",
+    ),
+)
+
+
+def tail_5d() -> GaussianTail:
+    """The paper's five-dimensional tail integral: theta uniform on [0, 3]^5."""
+    return _correlated(5, title="Tail integral, five dimensions", presets=PRESETS_5D)
+
+
+def tail(dim: int) -> GaussianTail:
+    """The tail integral in D dimensions, for comparisons over D: the paper's where D is 1 or 5.
+
+    Sigma_1 = A A^T + I with A^T the lower triangle of the D x D matrix whose entries, row by
+    row, grow from 0.20 to 0.25: the paper's Sigma_1 where D = 5.
+
+    Raises:
+        ValueError: dim is not a whole number from 1 to 100.
+    """
+    check_count("dim", dim, low=1, high=100)
+    if dim == 1:
+        return tail_1d()
+    return tail_5d() if dim == 5 else _correlated(dim, title=f"Tail integral, {dim} dimensions")
+
+
+def _correlated(dim: int, *, title: str, presets: tuple[Preset, ...] = ()) -> GaussianTail:
+    A = np.tril(np.linspace(0.20, 0.25, dim * dim).reshape(dim, dim)).T
+    return GaussianTail(
+        A @ A.T + np.eye(dim),
+        name=f"tail-{dim}d",
+        title=title,
+        description=f"How much of the posterior lies above a threshold in every one of {dim} "
+        "coordinates at once? The coordinates of x are correlated, each is observed with noise, "
+        "and f is 1 only where all of them exceed their own θ.",
+        formula=rf"\mu(y,\theta)=\Pr(x_1>\theta_1,\dots,x_{{{dim}}}>\theta_{{{dim}}}\mid y)",
+        theta_high=3.0,
+        y_high=12.0,
+        # Four standard deviations of a coordinate of y, which is 1.5 at most in five dimensions.
+        y_shown=(-6.0, 6.0),
+        presets=presets,
     )

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from amci_core.estimators import PROPOSALS
-from amci_core.flows import FAMILIES, FlowProposal
+from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
 from amci_core.training.held_out import HeldOut, Quality
 from amci_core.training.objectives import Objective, PaperObjective, RefineObjective
@@ -65,7 +65,7 @@ class Progress:
         return self.seconds / self.step * (self.steps - self.step) if self.step else math.nan
 
 
-def build(problem: Problem, term: TermRecipe | dict[str, Any]) -> FlowProposal:
+def build(problem: Problem, term: TermRecipe | dict[str, Any]) -> Trainable:
     """An untrained proposal of the recipe's family.
 
     Raises:
@@ -105,9 +105,9 @@ class Fit:
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
         target = TARGETS[name](problem)
-        self.proposal = build(problem, term)
+        self.proposal = build(target.problem, term)
         for_weights, for_draws = _seeds(seed, name)
-        self.proposal.conditioner.initialize(torch.Generator().manual_seed(for_weights))
+        self.proposal.initialize(torch.Generator().manual_seed(for_weights))
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
         self.objective = OBJECTIVES[term.objective](target, self.generator, **term.settings)
@@ -197,7 +197,7 @@ class Fit:
             seconds=self.seconds,
         )
 
-    def best_proposal(self) -> FlowProposal:
+    def best_proposal(self) -> Trainable:
         """A copy of the proposal with the best weights so far, on the CPU."""
         best = copy.deepcopy(self.proposal)
         best.load_state_dict(self.best)

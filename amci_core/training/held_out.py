@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from amci_core.flows import FlowProposal
+from amci_core.flows import Trainable
 from amci_core.training.targets import Target
 
 CASES_SEED = 2_019_06_09
@@ -60,7 +60,7 @@ class HeldOut:
         self.draws = draws
 
     @torch.inference_mode()
-    def quality(self, proposal: FlowProposal) -> Quality:
+    def quality(self, proposal: Trainable) -> Quality:
         """Evaluates a copy of the proposal, in float64 on the CPU.
 
         A proposal's own draws cannot show what they miss. So half of the points come from the

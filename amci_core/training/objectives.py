@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from amci_core.flows import FlowProposal
+from amci_core.flows import Trainable
 from amci_core.training.targets import Sample, Target
 
 State = dict[str, Tensor]
@@ -30,7 +30,7 @@ class Objective(ABC):
         self.generator = generator
 
     @abstractmethod
-    def loss(self, q: FlowProposal) -> Tensor:
+    def loss(self, q: Trainable) -> Tensor:
         """The loss of the next step, a scalar."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class PaperObjective(Objective):
         self.epochs, self.missteps = epochs, missteps
         self._refresh()
 
-    def loss(self, q: FlowProposal) -> Tensor:
+    def loss(self, q: Trainable) -> Tensor:
         if self._position + self.batch > self.size:
             self._end_epoch(q)
         chosen = self._order[self._position : self._position + self.batch]
@@ -106,7 +106,7 @@ class PaperObjective(Objective):
         self._order = torch.randperm(self.size, generator=self.generator, device=device)
         self._position = 0
 
-    def _end_epoch(self, q: FlowProposal) -> None:
+    def _end_epoch(self, q: Trainable) -> None:
         with torch.inference_mode():
             validation = _weighted_loss(q, self._validation).item()
         self._epoch += 1
@@ -183,7 +183,7 @@ class RefineObjective(Objective):
         self.cases, self.uniform_cases = cases, uniform_cases
         self.from_proposal, self.from_reference = from_proposal, from_reference
 
-    def loss(self, q: FlowProposal) -> Tensor:
+    def loss(self, q: Trainable) -> Tensor:
         y, theta = self.target.cases(
             self.cases, uniform=self.uniform_cases, generator=self.generator
         )
@@ -220,7 +220,7 @@ class RefineObjective(Objective):
         pass  # every step draws anew
 
 
-def _weighted_loss(q: FlowProposal, sample: Sample) -> Tensor:
+def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
     log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
     return -(sample.log_r.exp() * log_q).mean()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["Recipe", "TermRecipe", "recipe", "variants"]
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -156,6 +156,92 @@ _TAIL_1D_PAPER = Recipe(
     ),
 )
 
+_GAUSSIAN_Q2 = _TAIL_1D_SPLINE.terms["q2"]
+
+_TAIL_5D_SPLINE = Recipe(
+    terms={
+        "q1_plus": TermRecipe(
+            family="autoregressive-spline",
+            arguments={
+                "coordinates": [{"kind": "half-line", "scale": 0.5}] * 5,
+                "bins": 16,
+                "hidden": [64, 64],
+                "activation": "silu",
+            },
+            objective="refine",
+            settings=_REFINE_SETTINGS,
+            learning_rate=3e-3,
+            annealed=True,
+            steps_per_minute=1_100,
+            share=0.97,
+        ),
+        "q2": replace(_GAUSSIAN_Q2, share=0.03),
+    },
+    budget_minutes=25,
+    note="Splines above the threshold, coordinate by coordinate; the posterior is Gaussian.",
+)
+
+_HALF_LINE_Q1 = _TAIL_1D_SPLINE.terms["q1_plus"]
+
+_GAIN_LOSS_SPLINE = Recipe(
+    terms={
+        "q1_plus": replace(_HALF_LINE_Q1, share=0.48),
+        "q1_minus": replace(_HALF_LINE_Q1, share=0.48),
+        "q2": replace(_GAUSSIAN_Q2, share=0.04),
+    },
+    budget_minutes=12,
+    note="Splines above the price for gains and below it for losses; the posterior is Gaussian.",
+)
+
+_PEAK_SPLINE = Recipe(
+    terms={
+        "q1_plus": TermRecipe(
+            family="autoregressive-spline",
+            arguments={
+                "coordinates": [{"kind": "unit", "centre": 0.5, "scale": 0.3}] * 2,
+                "bins": 32,
+                "hidden": [64, 64, 64],
+                "activation": "silu",
+            },
+            objective="refine",
+            settings=_REFINE_SETTINGS,
+            learning_rate=3e-3,
+            annealed=True,
+            steps_per_minute=1_800,
+            share=1.0,
+        ),
+    },
+    budget_minutes=8,
+    note="Splines on the unit square; the normaliser is known, so that there is no q2.",
+)
+
+_LOG_SIZE = {"kind": "positive", "centre": 6.2, "scale": 0.2}
+_CANCER_Q = TermRecipe(
+    family="autoregressive-spline",
+    arguments={
+        "coordinates": [_LOG_SIZE, {"kind": "probability", "centre": -0.7, "scale": 0.6}],
+        "bins": 16,
+        "hidden": [64, 64],
+        "activation": "silu",
+    },
+    objective="refine",
+    settings=_REFINE_SETTINGS,
+    learning_rate=3e-3,
+    annealed=True,
+    steps_per_minute=700,
+    share=0.5,
+)
+
+_CANCER_SPLINE = Recipe(
+    terms={"q1_plus": _CANCER_Q, "q2": _CANCER_Q},
+    budget_minutes=25,
+    note="Splines on the logarithm of the size and the log-odds of the response.",
+)
+
 _RECIPES: Mapping[str, Mapping[str, Recipe]] = {
     "tail-1d": {"spline": _TAIL_1D_SPLINE, "paper": _TAIL_1D_PAPER},
+    "tail-5d": {"spline": _TAIL_5D_SPLINE},
+    "gain-loss": {"spline": _GAIN_LOSS_SPLINE},
+    "peak": {"spline": _PEAK_SPLINE},
+    "cancer": {"spline": _CANCER_SPLINE},
 }

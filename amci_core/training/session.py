@@ -18,7 +18,9 @@ from typing import Any
 import torch
 
 from amci_core._checks import check_seed
+from amci_core._json import plain
 from amci_core.evaluation.cases import evaluate
+from amci_core.evaluation.runs import default_estimators
 from amci_core.models import problem as problem_named
 from amci_core.pretrained import load_proposals, save_proposals
 from amci_core.storage import read_json, read_tensors, write_json, write_tensors
@@ -264,10 +266,13 @@ def _log_entry(progress: Progress) -> dict[str, Any]:
 
 
 def _evaluate(name: str, out: Path, *, seed: int) -> None:
+    proposals = load_proposals(name, folder=out)
+    *named, bound = default_estimators(proposals)
+    mixtures = ("snis-qm-stratified",) if "snis-qm" in named else ()
     result = evaluate(
         problem_named(name),
-        load_proposals(name, folder=out),
-        estimators=("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "bound"),
+        proposals,
+        estimators=(*named, *mixtures, bound),
         seed=seed,
     )
-    write_json(out / "evaluation.json", result.as_dict())
+    write_json(out / "evaluation.json", plain(result.as_dict()))

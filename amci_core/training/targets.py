@@ -2,7 +2,7 @@ r"""What each proposal is trained towards: f_plus p(x, y), f_minus p(x, y) or p(
 
 from __future__ import annotations
 
-__all__ = ["TARGETS", "JointTarget", "PlusTarget", "Target"]
+__all__ = ["TARGETS", "JointTarget", "MinusTarget", "PlusTarget", "Target"]
 
 import math
 from abc import ABC, abstractmethod
@@ -45,7 +45,9 @@ class Target(ABC):
         return y, torch.cat([theta, self._spread(self.problem.theta, uniform, generator)])
 
     @staticmethod
-    def _spread(variable: Variable, n: int, generator: torch.Generator) -> Tensor:
+    def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
+        if variable is None:
+            return torch.empty(n, 0, device=generator.device)
         low, high = variable.shown or (variable.low, variable.high)
         shape = (n, variable.dim)
         uniform = torch.rand(
@@ -92,6 +94,13 @@ class PlusTarget(Target):
         return self.problem.log_reference(x, y, theta)
 
 
+class MinusTarget(PlusTarget):
+    """f_minus(x; theta) p(x, y), for q1_minus: the f_plus of -f."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.negated())
+
+
 class JointTarget(Target):
     """p(x, y), for q2; its reference is the prior."""
 
@@ -113,4 +122,8 @@ class JointTarget(Target):
         return self.problem.log_prior(x)
 
 
-TARGETS: dict[str, type[Target]] = {"q1_plus": PlusTarget, "q2": JointTarget}
+TARGETS: dict[str, type[Target]] = {
+    "q1_plus": PlusTarget,
+    "q1_minus": MinusTarget,
+    "q2": JointTarget,
+}

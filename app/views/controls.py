@@ -89,6 +89,7 @@ class Controls:
 
     def _make_handles(self) -> dict[str, Slider]:
         problem = self._state.problem
+        assert problem.y is not None
         assert problem.theta is not None
         y_range = problem.y.shown or (problem.y.low, problem.y.high)
         theta_range = problem.theta.shown or (problem.theta.low, problem.theta.high)

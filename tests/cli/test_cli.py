@@ -166,7 +166,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         ("nothing", "nothing"),
         ("--nothing", "--nothing"),
         ("estimate", "PROBLEM"),
-        ("estimate tail-1d --theta 1", "--y"),
+        ("estimate tail-1d --theta 1", "y: expected .* got None"),
         ("estimate tail-9d --y 1 --theta 1", "problem: expected one of .* got 'tail-9d'"),
         ("estimate tail-1d --variant none --y 1 --theta 1", "variant: .* got 'none'"),
         (f"{ESTIMATE} --y 1", "theta: expected .* got None"),

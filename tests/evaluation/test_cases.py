@@ -100,7 +100,7 @@ def test_adding_an_estimator_keeps_the_cases():
         ({"runs": 0}, r"runs: expected a whole number"),
         ({"seed": -1}, r"seed: expected a whole number .* got -1"),
         ({"budgets": [5, 2]}, r"budgets: expected increasing"),
-        ({"budgets": [1, 2]}, r"budgets: expected at least 2 draws"),
+        ({"budgets": [1]}, r"budgets: expected at least 2 draws"),
         ({"estimators": ["amci", ""]}, r"estimators: expected some of amci"),
         ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d"),
     ],

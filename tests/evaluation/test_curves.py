@@ -147,6 +147,14 @@ def test_the_same_seed_gives_the_same_curves():
     assert (first.remse != other.remse).all()
 
 
+def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
+    curves = amci.error_curves(
+        PROBLEM, IMPERFECT, 1.0, 3.0, budgets=[1, 2], runs=8, estimators=["amci", "snis-q2"]
+    )
+    assert np.isnan(curves["amci"].remse).tolist() == [True, False]
+    assert np.isfinite(curves["snis-q2"].remse).all()
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -159,7 +167,7 @@ def test_the_same_seed_gives_the_same_curves():
         ({"budgets": [2, 10**12]}, r"budgets: expected a whole number .* got 1000000000000"),
         ({"budgets": 100}, r"budgets: expected increasing numbers of draws, got 100"),
         ({"budgets": "100"}, r"budgets: expected increasing numbers of draws, got '100'"),
-        ({"budgets": [1, 10]}, r"budgets: expected at least 2 draws, .* got 1"),
+        ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, .* together: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
         ({"runs": 10**12}, r"runs: expected a whole number"),

@@ -1,4 +1,4 @@
-"""The exact optimal proposals of the tail problem."""
+"""The exact optimal proposals of the tail problems."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from scipy import stats
 
 import amci_core as amci
 from amci_core.flows.exact import PosteriorNormal, TruncatedPosterior
+from amci_core.models.tail import tail_5d
 
 PROBLEM = amci.problem("tail-1d")
 CASES = [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0), (8.0, 0.0)]
@@ -45,3 +46,30 @@ def test_the_truncated_posterior_lives_above_theta():
     assert (x > bound).all()
     assert torch.isfinite(log_q).all()
     assert (q1.log_prob(bound) == -torch.inf).all()
+
+
+def test_the_posterior_in_five_dimensions_is_exact():
+    problem = tail_5d()
+    y, theta = problem.cases(3, seed=0)
+    n = 20_000
+    x, log_q = PosteriorNormal(problem)(*problem.check(y, theta)).draw(
+        n, torch.Generator().manual_seed(0)
+    )
+    assert x.shape == (3, n, 5)
+    covariance = torch.tensor(problem.posterior_covariance)
+    mean = problem.posterior_mean(torch.tensor(y))
+    expected = torch.distributions.MultivariateNormal(mean[:, None], covariance).log_prob(x)
+    torch.testing.assert_close(log_q, expected, rtol=1e-12, atol=1e-12)
+    density = PosteriorNormal(problem)(*problem.check(y, theta))
+    torch.testing.assert_close(density.log_prob(x), expected, rtol=1e-12, atol=1e-12)
+    # Var(s_ij) = (c_ii c_jj + c_ij^2) / n for a normal's sample covariance.
+    variance = covariance.diag()
+    error = ((torch.outer(variance, variance) + covariance.square()) / n).sqrt()
+    for i in range(3):
+        assert ((x[i].T.cov() - covariance).abs() < 4 * error).all()
+        assert ((x[i].mean(0) - mean[i]).abs() < 4 * (variance / n).sqrt()).all()
+
+
+def test_the_truncated_posterior_has_no_closed_form_in_five_dimensions():
+    with pytest.raises(ValueError, match=r"^problem: expected one in one dimension, got tail-5d"):
+        TruncatedPosterior(tail_5d())

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.flows import FAMILIES, FlowProposal
+from amci_core.flows import FAMILIES
+from amci_core.flows.base import FlowProposal
 
 PROBLEM = amci.problem("tail-1d")
 NETWORK = {"hidden": (16, 16), "activation": "silu"}

@@ -1,4 +1,4 @@
-"""The one-dimensional tail problem: its truth, its densities and the arguments that it refuses."""
+"""The tail problems: their truth, their densities and the arguments that they refuse."""
 
 import mpmath
 import numpy as np
@@ -7,6 +7,7 @@ import torch
 from scipy import integrate, stats
 
 import amci_core as amci
+from amci_core.models.tail import GaussianTail, tail, tail_5d
 
 PROBLEM = amci.problem("tail-1d")
 CORNERS = [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0), (8.0, 0.0), (0.0, 0.0)]
@@ -205,3 +206,153 @@ def test_an_unknown_problem_is_named():
         amci.problem("tail-2d")
     with pytest.raises(ValueError, match=r"^problem: expected one of .* got \['tail-1d'\]"):
         amci.problem(["tail-1d"])  # type: ignore[arg-type]
+
+
+FIVE = tail_5d()
+CASES_5D = [
+    ((0.5,) * 5, (1.0,) * 5),
+    ((3.0,) * 5, (0.1,) * 5),
+    ((-3.0, 3.0, 0.0, 1.0, -1.0), (0.5, 2.0, 1.0, 0.0, 3.0)),
+]
+
+
+def rows(*values):
+    return [torch.tensor(value, dtype=torch.float64) for value in values]
+
+
+def test_five_dimensions_have_the_papers_prior():
+    printed = [
+        [1.2449, 0.2068, 0.1635, 0.1148, 0.0604],
+        [0.2068, 1.2087, 0.1650, 0.1158, 0.0609],
+        [0.1635, 0.1650, 1.1665, 0.1169, 0.0615],
+        [0.1148, 0.1158, 0.1169, 1.1179, 0.0620],
+        [0.0604, 0.0609, 0.0615, 0.0620, 1.0625],
+    ]
+    np.testing.assert_allclose(FIVE.prior_covariance, printed, atol=5.1e-5)
+    assert FIVE.name == "tail-5d"
+
+
+def test_the_posterior_in_five_dimensions_is_prior_times_likelihood():
+    y, x = torch.randn(2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    precision = np.linalg.inv(FIVE.prior_covariance) + np.eye(5)
+    np.testing.assert_allclose(FIVE.posterior_covariance, np.linalg.inv(precision), atol=1e-14)
+    mean = FIVE.posterior_mean(y)
+    np.testing.assert_allclose(mean, np.linalg.solve(precision, y), rtol=1e-12)
+    expected = stats.multivariate_normal(mean, FIVE.posterior_covariance).logpdf(x)
+    evidence = stats.multivariate_normal(np.zeros(5), FIVE.prior_covariance + np.eye(5))
+    log_posterior = FIVE.log_prior(x) + FIVE.log_likelihood(x, y) - evidence.logpdf(y)
+    assert float(log_posterior) == pytest.approx(expected, rel=1e-12)
+
+
+def test_cases_in_five_dimensions_come_from_the_model():
+    n = 20_000
+    y, theta = FIVE.cases(n, seed=0)
+    assert theta is not None
+    assert y.shape == theta.shape == (n, 5)
+    covariance = FIVE.prior_covariance + np.eye(5)
+    # Var(s_ij) = (c_ii c_jj + c_ij^2) / n for a normal's sample covariance.
+    error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n)
+    assert (np.abs(np.cov(y.T) - covariance) < 4 * error).all()
+    assert stats.kstest(theta.ravel(), stats.uniform(0, 3).cdf).statistic < 2 / np.sqrt(5 * n)
+
+
+@pytest.mark.parametrize(("y", "theta"), CASES_5D)
+def test_reference_draws_in_five_dimensions_reach_f(y, theta):
+    n = 100_000
+    ty, ttheta = rows(y, theta)
+    x, log_q = FIVE.sample_reference(ty, ttheta, n, torch.Generator().manual_seed(1))
+    assert x.shape == (n, 5)
+    assert (x > ttheta).all()
+    np.testing.assert_array_equal(log_q, FIVE.log_reference(x, ty, ttheta))
+    evidence = stats.multivariate_normal(np.zeros(5), FIVE.prior_covariance + np.eye(5))
+    log_E1 = evidence.logpdf(y) + FIVE.log_truth(y, theta)
+    w = (FIVE.log_joint(x, ty) - log_q - log_E1).exp().numpy()
+    assert abs(w.mean() - 1) < 4 * w.std() / np.sqrt(n)
+
+
+def test_reference_weights_are_bounded_over_the_cases():
+    y, theta = FIVE.cases(200, seed=0)
+    ty, ttheta = torch.tensor(y), torch.tensor(theta)
+    x, log_q = FIVE.sample_reference(ty, ttheta, 5000, torch.Generator().manual_seed(0))
+    evidence = stats.multivariate_normal(np.zeros(5), FIVE.prior_covariance + np.eye(5))
+    log_E1 = torch.as_tensor(evidence.logpdf(y) + FIVE.log_truth(y, theta))
+    w = (FIVE.log_joint(x, ty) - log_q - log_E1[:, None]).exp()
+    # g / h is below 1.5 to 10 a coordinate; ten effective draws in a thousand are enough to train.
+    assert w.max() < 1000
+    assert (1 / w.square().mean(-1)).min() > 0.01
+
+
+def test_training_draws_in_five_dimensions_carry_the_weight_of_f_times_the_prior():
+    x, theta, log_r = FIVE.sample_training(200_000, torch.Generator().manual_seed(0))
+    assert theta is not None
+    assert (x > theta).all()
+    r = log_r.double().exp().numpy()
+    # int p(theta) p(x) 1[x > theta] = E[prod_i min(max(x_i, 0), 3) / 3].
+    draws = FIVE.sample_prior(400_000, torch.Generator().manual_seed(1)).double().numpy()
+    inside = (draws.clip(0, 3) / 3).prod(-1)
+    error = np.hypot(r.std() / np.sqrt(len(r)), inside.std() / np.sqrt(len(inside)))
+    assert abs(r.mean() - inside.mean()) < 4 * error
+
+
+def test_the_presets_of_five_dimensions_say_true_numbers():
+    large, small, failure = (float(FIVE.truth(p.y, p.theta)) for p in FIVE.presets)
+    assert 1 / large == pytest.approx(3200, rel=0.01)
+    assert small == pytest.approx(0.96, abs=0.005)
+    assert 1 / failure == pytest.approx(170e9, rel=0.02)
+
+
+def test_the_error_of_the_truth_is_small_and_zero_in_one_dimension():
+    y, theta = FIVE.cases(20, seed=0)
+    assert FIVE.truth_error(y, theta).shape == (20,)
+    assert (FIVE.truth_error(y, theta) < 1e-4).all()
+    assert tail(1).truth_error(1.0, 3.0) == 0
+
+
+@pytest.mark.parametrize("y", [(1.0,) * 5, (-2.0,) * 5, (3.0, 1.0, -1.0, 2.0, 0.0)])
+@pytest.mark.parametrize("t", [0.3, 1.5, 2.9])
+def test_the_mismatch_control_follows_the_diagonal_of_thetas(y, t):
+    level = float(FIVE.mismatch(y, (t,) * 5))
+    assert FIVE.at_mismatch(y, level) == pytest.approx(t, abs=2e-6)
+    assert FIVE.at_mismatch(y, 0.0) == 0.0
+    assert FIVE.at_mismatch(y, 1e4) == 3.0
+
+
+@pytest.mark.parametrize(("y", "theta"), CASES_5D)
+def test_expected_deviation_in_five_dimensions_is_that_of_an_indicator(y, theta):
+    mu = float(FIVE.truth(y, theta))
+    assert float(FIVE.expected_deviation(y, theta)) == pytest.approx(2 * mu * (1 - mu), rel=1e-9)
+
+
+def test_vectors_of_another_length_are_named():
+    with pytest.raises(ValueError, match=r"^y: expected .* got shape \(4,\)"):
+        FIVE.truth((0.0,) * 4, (1.0,) * 5)
+    with pytest.raises(ValueError, match=r"^theta: expected .* got shape \(6,\)"):
+        FIVE.truth((0.0,) * 5, (1.0,) * 6)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        (np.ones((2, 3)), "a square matrix, got shape"),
+        ([[1.0, 0.5], [0.0, 1.0]], "a symmetric, positive definite matrix"),
+        ([[1.0, 2.0], [2.0, 1.0]], "a symmetric, positive definite matrix"),
+    ],
+)
+def test_a_bad_covariance_is_named(covariance, message):
+    with pytest.raises(ValueError, match=f"^covariance: expected {message}"):
+        GaussianTail(
+            covariance,
+            name="bad",
+            title="",
+            description="",
+            formula="",
+            theta_high=3.0,
+            y_high=12.0,
+            y_shown=(-6.0, 6.0),
+        )
+
+
+def test_dimensions_are_chosen_by_number():
+    assert [tail(dim).dim for dim in (1, 2, 10)] == [1, 2, 10]
+    with pytest.raises(ValueError, match=r"^dim: expected a whole number"):
+        tail(0)

@@ -1,0 +1,231 @@
+r"""A signed target: the profit above a price and the loss below it."""
+
+from __future__ import annotations
+
+__all__ = ["GainLoss", "gain_loss"]
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr
+from torch import Tensor
+from torch.distributions.constraints import Constraint, greater_than, less_than
+
+from amci_core.models.base import Preset, Variable, strictly_above
+from amci_core.models.gaussian import GaussianModel
+
+HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
+# Standard deviations on either side of the posterior's mean that integrals of the mismatch cover.
+REACH = 12.0
+
+
+class GainLoss(GaussianModel):
+    r"""What a position is worth whose value x is known only through an observation.
+
+    p(x) = N(0, 1), p(y | x) = N(x, 1), f(x; theta) = x - theta, theta uniform on [-3, 3]: a gain
+    above the price theta, a loss below it. With the posterior's mean m = y / 2, its standard
+    deviation s and a = (theta - m) / s, Bachelier's formula gives
+
+        E1_plus / E2 = s (phi(a) - a (1 - Phi(a))),   E1_minus / E2 = s (phi(a) + a Phi(a)),
+
+    and mu = m - theta. It is the problem in which all three proposals are at work.
+
+    References:
+        Bachelier, Theorie de la speculation, 1900.
+
+    Arguments:
+        sign: 1 for f, -1 for the problem with -f in its place.
+    """
+
+    nonnegative = False
+
+    def __init__(self, *, sign: int = 1) -> None:
+        super().__init__([[1.0]])
+        self.sign = sign
+        self.scale = float(self.posterior_cholesky[0, 0])
+        self.name = "gain-loss"
+        self.title = "Gain and loss"
+        self.description = (
+            "What is a position worth, bought at the price θ, when one noisy look y is all "
+            "that is known of its value x? Gains and losses need a proposal each."
+        )
+        self.formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
+        self.x = Variable("x", 1, -math.inf, math.inf, "the value")
+        self.y = Variable(
+            "y", 1, -8.0, 8.0, "the observation, x plus standard normal noise", shown=(-6.0, 6.0)
+        )
+        self.theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
+        self.presets = (
+            Preset(
+                name="Gains and losses cancel",
+                y=(1.0,),
+                theta=(0.4,),
+                watch="Gains and losses are nearly equal, and their difference is a sixth of "
+                "their sum: E₁⁺ and E₁⁻ must both be right.",
+            ),
+            Preset(
+                name="A rare gain",
+                y=(-1.0,),
+                theta=(2.0,),
+                watch="Nearly all of the posterior lies below the price: the gain matters little "
+                "for μ, but q₁⁺ draws it as exactly as q₁⁻ draws the loss.",
+            ),
+            Preset(
+                name="A sure gain",
+                y=(4.0,),
+                theta=(-2.0,),
+                watch="The loss is one part in four billion of the gain: q₁⁻ hardly matters, and "
+                "q₂ is a good proposal for everything.",
+            ),
+        )
+
+    def negated(self) -> GainLoss:
+        return GainLoss(sign=-self.sign)
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        assert theta is not None  # narrows the type; `check` has refused a missing theta
+        return self.sign * (x - theta).squeeze(-1)
+
+    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
+        assert self.theta is not None
+        uniform = torch.rand(
+            n, 1, dtype=torch.float32, generator=generator, device=generator.device
+        )
+        return self.theta.low + (self.theta.high - self.theta.low) * uniform
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return greater_than(theta) if self.sign > 0 else less_than(theta)
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        assert theta is not None
+        assert self.theta is not None
+        # f - c is the gain above the price theta + c.
+        price = theta + shift
+        if (price < self.theta.low).any() or (price > self.theta.high).any():
+            raise ValueError(
+                f"shift: theta + shift must stay within [{self.theta.low:g}, "
+                f"{self.theta.high:g}], where there are proposals; got shift {shift:g}"
+            )
+        return price
+
+    def sample_training(
+        self, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        # q'(theta, x) = p(theta) HalfNormal(excess; 1) on the side where f is positive.
+        theta = self.sample_theta(n, generator)
+        excess = self._standard_normal(n, generator).abs()
+        x = self._beyond(theta, excess)
+        log_half_normal = HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square().sum(-1)
+        log_f = self.f(x, theta).log()
+        return x, theta, self.log_prior(x) + log_f - log_half_normal
+
+    def sample_reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        assert theta is not None
+        # Gamma(2) excesses, like f near its zero: sums of two exponentials.
+        exponentials = torch.empty(
+            *y.shape[:-1], n, 2, dtype=y.dtype, device=generator.device
+        ).exponential_(generator=generator)
+        excess = exponentials.sum(-1, keepdim=True) * self._reference_scale(y, theta)
+        x = self._beyond(theta[..., None, :], excess)
+        return x, self.log_reference(x, y, theta)
+
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        assert theta is not None
+        scale = self._reference_scale(y, theta)
+        excess = self.sign * (x - theta[..., None, :]) / scale
+        inside = excess > 0
+        log_density = excess.where(inside, 1.0).log() - excess - scale.log()
+        return log_density.where(inside, -math.inf).squeeze(-1)
+
+    def _beyond(self, bound: Tensor, excess: Tensor) -> Tensor:
+        bound = self.sign * bound
+        return self.sign * strictly_above(bound + excess, bound)
+
+    def _reference_scale(self, y: Tensor, theta: Tensor) -> Tensor:
+        ahead = self.sign * (self.posterior_mean(y) - theta)
+        return (0.4 + 0.5 * ahead.clamp(min=0))[..., None, :]
+
+    def _mean_and_edge(
+        self, y: Tensor, theta: Tensor | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """m - theta, and a, the price in standard deviations from the mean on the side of -f."""
+        assert theta is not None
+        distance = (self.posterior_mean(y) - theta).squeeze(-1).cpu().numpy()
+        return self.sign * distance, -self.sign * distance / self.scale
+
+    def log_parts(
+        self, y: Tensor, theta: Tensor
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """log(E1_plus / E2) and log(E1_minus / E2) in nats, (*), by Bachelier's formula."""
+        _, edge = self._mean_and_edge(y, theta)
+        log_scale = math.log(self.scale)
+        return log_mean_excess(edge) + log_scale, log_mean_excess(-edge) + log_scale
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(self._mean_and_edge(y, theta)[0]))
+
+    def _truth_sign(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        return np.sign(self._mean_and_edge(y, theta)[0])
+
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        # f - mu = x - m: the mean absolute deviation of a normal.
+        return np.full(y.shape[:-1], self.scale * math.sqrt(2 / math.pi))
+
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        # E_g[log|f|] - log E|f|, by quadrature on either side of the price; s cancels.
+        _, edge = self._mean_and_edge(y, theta)
+        nodes, weights = np.polynomial.legendre.leggauss(96)
+        low, high = -REACH, REACH
+        kink = np.clip(edge, low, high)[..., None]
+        pieces = []
+        for start, stop in ((low, kink), (kink, high)):
+            # Squared, so that nodes crowd at the kink, where the logarithm is singular.
+            share = (nodes + 1) / 2
+            from_kink = (stop - start) * share**2
+            z = kink + from_kink if stop is high else kink - from_kink
+            width = (stop - start) * share * weights
+            pieces.append((z, width))
+        z = np.concatenate([p[0] for p in pieces], -1)
+        width = np.concatenate([p[1] for p in pieces], -1)
+        size = np.abs(z - edge[..., None])
+        density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * width * size
+        total = density.sum(-1)
+        return np.maximum((density * np.log(size)).sum(-1) / total - np.log(total), 0.0)
+
+    def _at_mismatch(self, y: Tensor, level: float) -> float:
+        # The mismatch is largest where the price is the mean, and falls on either side; the path
+        # goes up from there.
+        assert self.theta is not None
+        low = min(max(float(self.posterior_mean(y)), self.theta.low), self.theta.high)
+        high = self.theta.high
+        for _ in range(60):
+            middle = (low + high) / 2
+            found = float(self._mismatch(y, torch.full_like(y, middle)))
+            low, high = (middle, high) if found > level else (low, middle)
+        return (low + high) / 2
+
+
+def log_mean_excess(edge: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log E[(z - a)_+] of a standard normal z, in nats: log(phi(a) - a (1 - Phi(a))).
+
+    Through Mills' ratio where a > 0: the difference would lose its digits.
+    """
+    edge = np.asarray(edge)
+    log_phi = -0.5 * edge**2 - 0.5 * math.log(2 * math.pi)
+    far = np.maximum(edge, 0.0)
+    near = np.minimum(edge, 0.0)
+    mills = math.sqrt(math.pi / 2) * erfcx(far / math.sqrt(2))
+    above = log_phi + np.log1p(-far * mills)
+    with np.errstate(divide="ignore"):
+        below = np.logaddexp(log_phi, np.log(-near) + log_ndtr(-near))
+    return np.where(edge > 0, above, below)
+
+
+def gain_loss() -> GainLoss:
+    """The signed problem: theta uniform on [-3, 3]."""
+    return GainLoss()

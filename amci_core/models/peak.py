@@ -1,0 +1,195 @@
+r"""Any integral is an expectation: Genz's product peak on the unit square, under a uniform x."""
+
+from __future__ import annotations
+
+__all__ = ["ProductPeak", "peak", "split_theta"]
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributions.constraints import Constraint, unit_interval
+
+from amci_core.models.base import Preset, Problem, Variable
+
+DIM = 2
+# Sharpness runs from 10^0, a mild hill, to 10^2, a needle.
+DECADES = 2.0
+NODES = 400
+
+
+class ProductPeak(Problem):
+    r"""A peak of height one on the unit square: the paper's remark on general integrals.
+
+    x is uniform on [0, 1]^2 and nothing is observed, so that E2 = 1 is known and no q2 is needed:
+    mu(theta) is the integral of
+
+        f(x; theta) = prod_d 1 / (1 + a^2 (x_d - u_d)^2),    theta = (u_1, u_2, s),  a = 100^s,
+
+    with the centres u and the sharpness s uniform on [0, 1]. In closed form
+    mu = prod_d (arctan(a (1 - u_d)) + arctan(a u_d)) / a.
+
+    References:
+        Genz, Testing multidimensional integration routines, 1984: family 2, scaled to height one.
+    """
+
+    nonnegative = True
+
+    def __init__(self) -> None:
+        self.name = "peak"
+        self.title = "Product peak"
+        self.description = (
+            "How large is the integral of a peak, from a mild hill to a needle? Nothing is "
+            "observed and E₂ = 1 is known: a proposal for f is all that is needed."
+        )
+        self.formula = (
+            r"\mu(\theta)=\int_{[0,1]^2}\prod_d\frac{1}{1+a^2(x_d-u_d)^2}\,dx,\quad a=100^s"
+        )
+        self.x = Variable("x", DIM, 0.0, 1.0, "a point of the unit square")
+        self.y = None
+        self.theta = Variable(
+            "theta", DIM + 1, 0.0, 1.0, "both centres of the peak, and its sharpness s"
+        )
+        self.presets = (
+            Preset(
+                name="A hill",
+                y=(),
+                theta=(0.5, 0.5, 0.1),
+                watch="The peak covers the square: uniform draws do nearly as well as q₁.",
+            ),
+            Preset(
+                name="A needle",
+                y=(),
+                theta=(0.3, 0.7, 1.0),
+                watch="The peak has the width of a hundredth: of a hundred uniform draws none "
+                "may hit it, and those of q₁ all do.",
+            ),
+            Preset(
+                name="A needle in the corner",
+                y=(),
+                theta=(0.0, 1.0, 1.0),
+                watch="Only a quarter of the peak lies inside; q₁ lives on the square alone.",
+            ),
+        )
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        inside = ((x >= 0) & (x <= 1)).all(-1)
+        return torch.zeros_like(x[..., 0]).masked_fill(~inside, -math.inf)
+
+    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.zeros_like(x[..., 0])
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        assert theta is not None  # narrows the type; `check` has refused a missing theta
+        centre, sharpness = split_theta(theta)
+        return (1 / (1 + (sharpness * (x - centre)).square())).prod(-1)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return _uniform(n, DIM, generator)
+
+    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x[..., :0]
+
+    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
+        return _uniform(n, DIM + 1, generator)
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return unit_interval
+
+    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        return np.zeros(y.shape[:-1])
+
+    def sample_training(
+        self, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        theta = self.sample_theta(n, generator)
+        x, log_q = self.sample_reference(theta[:, :0], theta, 1, generator)
+        x = x[:, 0]
+        return x, theta, self.f(x, theta).log() - log_q[:, 0]
+
+    def sample_reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        # A peak of the same kind and half the sharpness, which covers the whole square.
+        assert theta is not None
+        uniform = torch.rand(
+            *theta.shape[:-1], n, DIM, dtype=theta.dtype, generator=generator, device=theta.device
+        )
+        centre, sharpness = split_theta(theta[..., None, :])
+        broad = sharpness / 2
+        low = torch.atan(-broad * centre)
+        angle = low + uniform * (torch.atan(broad * (1 - centre)) - low)
+        x = (centre + torch.tan(angle) / broad).clamp(0, 1)
+        return x, self.log_reference(x, y, theta)
+
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        assert theta is not None
+        centre, sharpness = split_theta(theta[..., None, :])
+        broad = sharpness / 2
+        width = torch.atan(broad * (1 - centre)) + torch.atan(broad * centre)
+        log_density = (broad / width).log() - (broad * (x - centre)).square().log1p()
+        return log_density.sum(-1) + self.log_prior(x)
+
+    def _angles(
+        self, theta: Tensor | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""
+        assert theta is not None
+        centre, sharpness = (part.cpu().numpy() for part in split_theta(theta))
+        return sharpness, np.arctan(-sharpness * centre), np.arctan(sharpness * (1 - centre))
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        sharpness, low, high = self._angles(theta)
+        return (np.log(high - low) - np.log(sharpness)).sum(-1)
+
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        # E|f - mu| = 2 E(f - mu)_+. At a given x_1 with height h, f > mu where
+        # |x_2 - u_2| < sqrt(h / mu - 1) / a: the inner integral is in closed form, the outer one
+        # is a quadrature in the angle of x_1.
+        sharpness, low, high = self._angles(theta)
+        mu = np.exp(self._log_truth(y, theta))[..., None]
+        widest = np.arctan(np.sqrt(np.maximum(1 / mu - 1, 0)))
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        start = np.maximum(low[..., :1], -widest)
+        stop = np.minimum(high[..., :1], widest)
+        angle = (start + stop) / 2 + (stop - start) / 2 * nodes
+        height = np.cos(angle) ** 2
+        reach = np.arctan(np.sqrt(np.maximum(height / mu - 1, 0)))
+        left, right = np.maximum(low[..., 1:], -reach), np.minimum(high[..., 1:], reach)
+        above = height * (right - left) - mu * (np.tan(right) - np.tan(left))
+        measure = (stop - start) / 2 * weights / height
+        return 2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2
+
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+        # E_g[log f] - log mu; in the angle, g is uniform and log f is 2 log cos.
+        _, low, high = self._angles(theta)
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        angle = ((low + high)[..., None] + (high - low)[..., None] * nodes) / 2
+        mean = (2 * np.log(np.cos(angle)) * weights / 2).sum((-1, -2))
+        return np.maximum(mean - self._log_truth(y, theta), 0.0)
+
+    def _at_mismatch(self, y: Tensor, level: float) -> float:
+        """The sharpness s at which a peak in the middle has this level."""
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            theta = torch.tensor([0.5, 0.5, middle], dtype=torch.float64)
+            found = float(self._mismatch(y, theta))
+            low, high = (middle, high) if found < level else (low, middle)
+        return (low + high) / 2
+
+
+def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Centres (*, 2) and the sharpness a (*, 1)."""
+    return theta[..., :DIM], 10 ** (DECADES * theta[..., DIM:])
+
+
+def _uniform(n: int, dim: int, generator: torch.Generator) -> Tensor:
+    return torch.rand(n, dim, dtype=torch.float32, generator=generator, device=generator.device)
+
+
+def peak() -> ProductPeak:
+    """The product peak on the unit square."""
+    return ProductPeak()

@@ -1,0 +1,252 @@
+"""The cancer problem: its equations, its densities, its truth and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from amci_core.models import cancer as module
+from amci_core.models.cancer import cancer
+from amci_core.models.tumour import sizes, trajectory
+
+PROBLEM = cancer()
+CASES = [(500.0, 400.0), (500.0, 900.0)]
+
+
+def solve(c0, epsilon):
+    """log c5 and log c100 by scipy's most accurate explicit method."""
+
+    def slope(_, state):
+        u, v = state
+        dK = 5.85 * math.exp(u - v) - 0.00873 * math.exp(2 * u / 3)
+        return [-0.1923 * (u - v) - epsilon, dK]
+
+    start = [math.log(c0), math.log(700)]
+    t = [5, 100]
+    return integrate.solve_ivp(slope, (0, 100), start, "DOP853", t, rtol=1e-12, atol=1e-12).y[0]
+
+
+def prior(n, dtype=torch.float64, seed=0):
+    return PROBLEM.sample_prior(n, torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("c0", [50.0, 500.0, 1000.0, 1500.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.33, 0.7, 0.99])
+def test_sizes_agree_with_an_accurate_solver(c0, epsilon):
+    single = sizes(torch.tensor([c0]).double(), torch.tensor([epsilon]).double())
+    np.testing.assert_allclose(torch.cat(single), solve(c0, epsilon), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("c0", [1e-3, 1e4, 1e6])
+def test_sizes_far_out_are_right(c0):
+    log_c5, log_c100 = sizes(torch.tensor(c0).double(), torch.tensor(0.3).double())
+    np.testing.assert_allclose([log_c5, log_c100], solve(c0, 0.3), rtol=0, atol=1e-6)
+
+
+def test_a_size_does_not_depend_on_its_batch():
+    c0, epsilon = prior(3000).unbind(-1)
+    together = torch.stack(sizes(c0, epsilon))
+    alone = torch.stack(sizes(c0[7:9], epsilon[7:9]))
+    np.testing.assert_allclose(together[:, 7:9], alone, rtol=0, atol=1e-12)
+    single = torch.stack(sizes(c0.float(), epsilon.float()))
+    # Fewer than 1,500 stages of float32, whose roundings mostly decay.
+    np.testing.assert_allclose(single, together, rtol=0, atol=1e-4)
+
+
+def test_the_trajectory_passes_through_the_sizes():
+    c0 = np.array([[300.0], [800.0]])
+    epsilon = np.array([0.1, 0.5, 0.9])
+    log_c5, log_c100 = sizes(torch.tensor(c0), torch.tensor(epsilon))
+    c = trajectory(c0, epsilon, [0.0, 5.0, 100.0])
+    assert c.shape == (2, 3, 3)
+    np.testing.assert_allclose(c[..., 0], c0 + 0 * epsilon)
+    np.testing.assert_allclose(np.log(c[..., 1]), log_c5, atol=1e-6)
+    np.testing.assert_allclose(np.log(c[..., 2]), log_c100, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("c0", "epsilon", "name"),
+    [
+        (0.0, 0.3, "c0"),
+        (math.nan, 0.3, "c0"),
+        (2e6, 0.3, "c0"),
+        (500.0, -0.1, "epsilon"),
+        (500.0, 1.1, "epsilon"),
+        (500.0, math.nan, "epsilon"),
+    ],
+)
+def test_the_equations_refuse_what_they_cannot_solve(c0, epsilon, name):
+    with pytest.raises(ValueError, match=f"^{name}: expected .* got"):
+        sizes(torch.tensor([c0]), torch.tensor([epsilon]))
+    with pytest.raises(ValueError, match=f"^{name}: expected .* got"):
+        trajectory(c0, epsilon, [1.0])
+
+
+@pytest.mark.parametrize("days", [[], [-1.0], [2.0, 1.0], [math.nan], [math.inf], 3.0])
+def test_the_trajectory_refuses_unordered_days(days):
+    with pytest.raises(ValueError, match=r"^days: expected increasing"):
+        trajectory(500.0, 0.3, days)
+
+
+def test_densities_are_those_of_torch():
+    x = prior(200)
+    shapes = torch.tensor([25.0, 5.0, 10.0]).double()
+    gamma = torch.distributions.Gamma(shapes[0], 1 / 20)
+    beta = torch.distributions.Beta(shapes[1], shapes[2])
+    expected = gamma.log_prob(x[:, 0]) + beta.log_prob(x[:, 1])
+    np.testing.assert_allclose(PROBLEM.log_prior(x), expected, rtol=1e-12)
+
+    c = torch.stack([x[:, 0], sizes(*x.unbind(-1))[0].exp()], -1)
+    y = torch.tensor([[400.0, 300.0], [20.0, 1400.0], [900.0, 60.0]]).double()
+    measurement = torch.distributions.Gamma(c**2 / 1e4, c / 1e4)
+    expected = measurement.log_prob(y[:, None, :]).sum(-1)
+    np.testing.assert_allclose(PROBLEM.log_likelihood(x, y[:, None, :]), expected, rtol=1e-10)
+
+
+def test_f_is_the_papers_success_and_keeps_its_digits():
+    x = prior(1000)
+    f = PROBLEM.f(x, None)
+    assert ((f > 0) & (f <= 1)).all()
+    c100 = sizes(*x.unbind(-1))[1].exp()
+    expected = (1 - 2e-8) / 2 * (torch.tanh(-(c100 - 300) / 150) + 1) + 1e-8
+    np.testing.assert_allclose(f, expected, rtol=1e-7)
+    assert (PROBLEM.f(x.float(), None) >= 1e-8 * (1 - 1e-6)).all()
+
+
+def test_points_outside_the_support_have_no_density():
+    outside = torch.tensor(
+        [[0.0, 0.3], [-5.0, 0.3], [math.inf, 0.3], [500.0, 0.0], [500.0, 1.0], [500.0, 2.0]]
+    )
+    y = torch.tensor([500.0, 400.0])
+    assert (PROBLEM.log_joint(outside, y) == -torch.inf).all()
+    assert torch.isfinite(PROBLEM.f(outside, None)).all()
+    support = PROBLEM.support_plus(None)
+    assert not support.check(torch.tensor([[-5.0, 0.3], [500.0, 2.0]])).all(-1).any()
+    with pytest.raises(ValueError, match=r"c0: expected .* got nan"):
+        PROBLEM.log_joint(torch.tensor([[math.nan, 0.3]]), y)
+
+
+def test_draws_have_the_moments_of_the_model():
+    n = 100_000
+    x = prior(n)
+    beta = stats.beta(5, 10)
+    for value, mean, sd in ((x[:, 0], 500, 100), (x[:, 1], 1 / 3, beta.std())):
+        assert abs(value.mean() - mean) < 4 * sd / math.sqrt(n)
+        # A standard deviation has a standard error of about sd / sqrt(2 n); 1.1 covers the tails.
+        assert abs(value.std() - sd) < 4 * 1.1 * sd / math.sqrt(2 * n)
+
+    point = torch.tensor([600.0, 0.3])
+    y = PROBLEM.sample_likelihood(point.expand(n, 2), torch.Generator().manual_seed(1)).double()
+    c = np.array([600.0, math.exp(solve(600.0, 0.3)[0])])
+    assert (abs(y.mean(0).numpy() - c) < 4 * 100 / math.sqrt(n)).all()
+    assert (abs(y.std(0).numpy() - 100) < 4 * 1.1 * 100 / math.sqrt(2 * n)).all()
+
+
+def test_training_and_reference_draws_carry_their_weights():
+    x, theta, log_r = PROBLEM.sample_training(200, torch.Generator().manual_seed(2))
+    assert theta is None
+    np.testing.assert_allclose(log_r.exp(), PROBLEM.f(x, None), rtol=1e-5)
+    y = torch.tensor(CASES).double()
+    x, log_q = PROBLEM.sample_reference(y, None, 50, torch.Generator().manual_seed(3))
+    assert x.shape == (2, 50, 2)
+    assert x.dtype == torch.float64
+    np.testing.assert_array_equal(log_q, PROBLEM.log_reference(x, y, None))
+    np.testing.assert_array_equal(log_q, PROBLEM.log_prior(x))
+
+
+@pytest.mark.parametrize("y", CASES)
+def test_truth_agrees_with_an_independent_quadrature(y):
+    # The trapezoidal rule, which converges fast here: everything vanishes at the ends.
+    c0, epsilon = np.linspace(10, 1800, 300), np.linspace(0.001, 0.999, 300)
+    grid = torch.cartesian_prod(torch.tensor(c0), torch.tensor(epsilon))
+    log_c5, log_c100 = (u.numpy() for u in sizes(*grid.unbind(-1)))
+    a, b = grid.numpy().T
+    c5, c100 = np.exp(log_c5), np.exp(log_c100)
+    w = stats.gamma(25, scale=20).pdf(a) * stats.beta(5, 10).pdf(b)
+    for c, value in ((a, y[0]), (c5, y[1])):
+        w *= stats.gamma.pdf(value, c**2 / 1e4, scale=1e4 / c)
+    f = (1 - 2e-8) / (1 + np.exp((c100 - 300) / 75)) + 1e-8
+    w /= w.sum()
+    mu = (w * f).sum()
+    assert float(PROBLEM.truth(y)) == pytest.approx(mu, rel=1e-5)
+    deviation = (w * abs(f - mu)).sum()
+    assert float(PROBLEM.expected_deviation(y)) == pytest.approx(deviation, rel=1e-2)
+    mismatch = (w * f * np.log(f / mu)).sum() / mu
+    assert float(PROBLEM.mismatch(y)) == pytest.approx(mismatch, rel=1e-5)
+
+
+def test_truth_and_mismatch_agree_with_draws_from_the_prior():
+    y = torch.tensor(CASES[0]).double()
+    x = prior(100_000, seed=4)
+    w = PROBLEM.log_likelihood(x, y).exp().numpy()
+    f = PROBLEM.f(x, None).numpy()
+    w /= w.sum()
+    mu = (w * f).sum()
+    error = math.sqrt((w**2 * (f - mu) ** 2).sum())
+    assert abs(float(PROBLEM.truth(y)) - mu) < 4 * error
+    # Of log(f / mu) under g, plus that of log mu.
+    g = w * f / mu
+    mismatch = (g * np.log(f / mu)).sum()
+    spread = math.sqrt((g**2 * (np.log(f / mu) - mismatch) ** 2).sum())
+    assert abs(float(PROBLEM.mismatch(y)) - mismatch) < 4 * (spread + error / mu)
+
+
+def test_the_quadrature_has_converged_where_the_control_reaches():
+    axis = torch.tensor([1.0, 50.0, 500.0, 1500.0, 3000.0, 5000.0]).double()
+    y = torch.cartesian_prod(axis, axis)[::5]
+    fine = module._grid(2)
+    expected = torch.cat([fine.moments(part) for part in y.split(2)], -1)
+    np.testing.assert_allclose(PROBLEM.log_truth(y), expected[0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(PROBLEM.expected_deviation(y), expected[1], rtol=1e-2)
+    np.testing.assert_allclose(PROBLEM.mismatch(y), expected[2], rtol=0, atol=2e-5)
+
+
+def test_batches_broadcast():
+    y = np.full((3, 4, 2), 500.0)
+    assert PROBLEM.truth(y).shape == (3, 4)
+    assert PROBLEM.mismatch([500.0, 400.0]).shape == ()
+    assert (PROBLEM.mismatch(y) >= 0).all()
+    y, theta = PROBLEM.cases(100, seed=5)
+    assert theta is None
+    assert y.shape == (100, 2)
+    assert PROBLEM.truth(y).shape == (100,)
+
+
+def test_the_joint_and_f_share_one_solution(monkeypatch):
+    calls = []
+
+    def counted(*x):
+        calls.append(x[0].shape)
+        return sizes(*x)
+
+    monkeypatch.setattr(module, "sizes", counted)
+    x = prior(20, seed=6).reshape(1, 20, 2)
+    y = torch.tensor(CASES).double()
+    assert PROBLEM.log_joint(x, y).shape == (2, 20)
+    f_plus, f_minus = PROBLEM.f_parts(x, None)
+    assert f_minus is None
+    assert calls == [(1, 20)]
+    x[0, 0, 1] = 0.9
+    assert PROBLEM.f_parts(x, None)[0][0, 0] != f_plus[0, 0]
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("y", [(0.0, 400.0), (500.0, 6000.0), (math.nan, 1.0), (500.0,), "a"])
+def test_invalid_observations_are_refused(y):
+    with pytest.raises(ValueError, match=r"^y: expected"):
+        PROBLEM.truth(y)
+
+
+def test_there_is_no_theta():
+    with pytest.raises(ValueError, match=r"^theta: cancer has none"):
+        PROBLEM.truth(CASES[0], 1.0)
+    with pytest.raises(ValueError, match=r"^at_mismatch: cancer has no theta"):
+        PROBLEM.at_mismatch(CASES[0], 1.0)
+
+
+def test_presets_say_what_is_true():
+    expected = {"Good response": 0.93, "Open question": 0.43, "Rare success": 4.9e-5}
+    for preset in PROBLEM.presets:
+        assert float(PROBLEM.truth(preset.y)) == pytest.approx(expected[preset.name], rel=0.02)

@@ -1,0 +1,110 @@
+"""The signed problem: closed forms against quadrature, and the estimator with three proposals."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+import amci_core as amci
+
+PROBLEM = amci.problem("gain-loss")
+ORACLE = amci.load_proposals("gain-loss", variant="oracle")
+SCALE = math.sqrt(0.5)
+CASES = [(1.0, 0.4), (-1.0, 2.0), (4.0, -2.0), (0.0, 0.0), (8.0, -3.0)]
+
+every_case = pytest.mark.parametrize(("y", "theta"), CASES)
+
+
+def expected(function, y, theta):
+    """E[function(x)] under the posterior, by quadrature split at the price."""
+    m = y / 2
+    return sum(
+        integrate.quad(lambda x: function(x) * stats.norm.pdf(x, m, SCALE), *ends, epsabs=0)[0]
+        for ends in ((min(m, theta) - 9, theta), (theta, max(m, theta) + 9))
+    )
+
+
+@every_case
+def test_terms_are_bacheliers_formula(y, theta):
+    plus, minus = PROBLEM.log_parts(*PROBLEM.check(y, theta))
+    assert np.exp(plus) == pytest.approx(expected(lambda x: max(x - theta, 0), y, theta), rel=1e-9)
+    assert np.exp(minus) == pytest.approx(
+        expected(lambda x: max(theta - x, 0), y, theta), rel=1e-9
+    )
+    assert np.exp(plus) - np.exp(minus) == pytest.approx(float(PROBLEM.truth(y, theta)), abs=1e-12)
+
+
+@every_case
+def test_mismatch_is_the_divergence(y, theta):
+    mass = expected(lambda x: abs(x - theta), y, theta)
+    entropy = expected(lambda x: abs(x - theta) * math.log(abs(x - theta) or 1.0), y, theta)
+    found = float(PROBLEM.mismatch(y, theta))
+    assert found == pytest.approx(entropy / mass - math.log(mass), abs=1e-8)
+
+
+def test_the_path_reaches_the_level_asked_for():
+    theta = PROBLEM.at_mismatch(1.0, 0.1)
+    assert float(PROBLEM.mismatch(1.0, theta)) == pytest.approx(0.1, abs=1e-9)
+
+
+def test_the_deviation_does_not_depend_on_the_price():
+    found = PROBLEM.expected_deviation([[0.0], [3.0]], 1.0)
+    assert found == pytest.approx(expected(lambda x: abs(x), 0.0, 0.0), rel=1e-9)
+
+
+def test_the_sign_of_the_truth():
+    assert PROBLEM.truth(0.0, [[-1.0], [0.0], [1.0]]).tolist() == [1.0, 0.0, -1.0]
+
+
+def test_amci_is_exact_with_three_optimal_proposals():
+    y, theta = PROBLEM.cases(300, seed=1)
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=1)
+    truth = PROBLEM.truth(y, theta)
+    size = sum(np.exp(part) for part in PROBLEM.log_parts(*PROBLEM.check(y, theta)))
+    assert set(found.terms) == {"E1_plus", "E1_minus", "E2"}
+    # E1_plus and E1_minus are each right to rounding; their difference is to that of their sum.
+    assert abs(found.value - truth).max() < 1e-13 * size.max()
+
+
+def test_a_shift_changes_the_terms_and_not_the_estimate():
+    plain = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=1)
+    shifted = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=1, shift=0.5)
+    assert shifted.value == pytest.approx(float(plain.value), abs=1e-13)
+    assert shifted.terms["E1_plus"].value < 0.9 * plain.terms["E1_plus"].value
+
+
+@pytest.mark.parametrize("shift", [math.nan, math.inf, "much"])
+def test_a_shift_that_is_no_number_is_refused(shift):
+    with pytest.raises(ValueError, match=r"^shift: expected a finite number"):
+        amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, shift=shift)
+
+
+def test_a_shift_out_of_what_the_proposals_know_is_refused():
+    with pytest.raises(ValueError, match=r"^shift: "):
+        amci.estimate(PROBLEM, ORACLE, 1.0, 2.5, shift=1.0)
+
+
+@pytest.mark.parametrize("problem", [PROBLEM, PROBLEM.negated()], ids=["plus", "minus"])
+def test_the_reference_is_a_density_that_covers_its_part(problem):
+    y, theta = problem.check(*problem.cases(50, seed=0))
+    x, log_h = problem.sample_reference(y, theta, 4000, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(problem.log_reference(x, y, theta), log_h)
+    f_plus, _ = problem.f_parts(x, theta)
+    assert (f_plus > 0).all()
+    weights = (f_plus.log() + problem.log_joint(x, y) - log_h).exp()
+    log_E2 = stats.norm.logpdf(y.numpy(), scale=math.sqrt(2))[:, 0]
+    exact = np.exp(problem.log_parts(y, theta)[0] + log_E2)
+    error = weights.std(-1).numpy() / math.sqrt(4000)
+    assert (abs(weights.mean(-1).numpy() - exact) < 5 * error).all()
+
+
+def test_training_draws_are_weighted_by_the_target():
+    x, theta, log_r = PROBLEM.sample_training(50_000, torch.Generator().manual_seed(0))
+    weights = log_r.exp()
+    assert (PROBLEM.f(x, theta) > 0).all()
+    # E over theta of E[(x - theta)_+], by quadrature over theta.
+    exact = integrate.quad(lambda t: stats.norm.pdf(t) - t * stats.norm.sf(t), -3, 3)[0] / 6
+    error = weights.std() / 50_000**0.5
+    assert abs(weights.mean() - exact) < 4 * error

@@ -1,0 +1,103 @@
+"""Probabilities of Gaussian orthants, against formulas and against a quadrature."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_ndtr
+
+from amci_core.models.orthant import log_orthant
+from amci_core.models.tail import tail
+
+
+def correlated(dim, seed):
+    factor = np.random.default_rng(seed).normal(size=(dim, dim + 2))
+    return factor @ factor.T / dim
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_moderate_probabilities_are_those_of_scipys_cdf(dim, seed):
+    rng = np.random.default_rng(seed)
+    mean, lower = rng.normal(size=dim), rng.normal(size=dim) - 0.5
+    covariance = correlated(dim, seed)
+    log_probability, error = log_orthant(mean, covariance, lower)
+    tolerance = 1e-8
+    # Pr(x > lower) = Pr(-x < -lower).
+    expected = stats.multivariate_normal.cdf(
+        -lower,
+        -mean,
+        covariance,
+        maxpts=2_000_000,
+        abseps=tolerance,
+        releps=1e-6,
+        rng=np.random.default_rng(0),
+    )
+    difference = abs(np.exp(log_probability) / expected - 1)
+    assert error < 2e-3
+    assert difference < 5 * error + 10 * (tolerance / expected + 1e-6)
+
+
+def test_a_quarter_plane_is_sheppards_formula():
+    for rho in (-0.9, -0.3, 0.0, 0.5, 0.95):
+        log_probability, error = log_orthant([0, 0], [[1, rho], [rho, 1]], [0, 0])
+        expected = 0.25 + np.arcsin(rho) / (2 * np.pi)
+        assert np.exp(log_probability) == pytest.approx(expected, rel=5 * error + 1e-9)
+
+
+@pytest.mark.parametrize("distance", [0.0, 3.0, 5.0, 30.0, 34.9, 36.0, 200.0])
+def test_independent_coordinates_multiply_even_far_in_the_tail(distance):
+    variance = np.array([0.5, 1.0, 2.0, 0.1])
+    mean = np.array([0.3, -0.2, 0.0, 1.0])
+    lower = mean + distance * np.sqrt(variance) * np.array([1.0, 0.9, 1.1, 0.5])
+    log_probability, error = log_orthant(mean, np.diag(variance), lower)
+    expected = log_ndtr((mean - lower) / np.sqrt(variance)).sum()
+    # The logarithm's rounding, relative to its size.
+    assert log_probability == pytest.approx(expected, rel=1e-13, abs=1e-12)
+    assert error < 1e-12
+
+
+def test_the_two_ways_through_the_tail_meet():
+    covariance = correlated(3, 0)
+    scale = np.sqrt(np.diag(covariance))
+    # Beyond 35 standard deviations the logarithms take over.
+    below, above = (log_orthant(np.zeros(3), covariance, d * scale) for d in (34.999, 35.001))
+    middle, error = log_orthant(np.zeros(3), covariance, 35 * scale)
+    assert (below[0] + above[0]) / 2 == pytest.approx(middle, abs=10 * error + 1e-3)
+
+
+def test_one_dimension_is_exact():
+    lower = np.linspace(-40, 40, 9)[:, None]
+    log_probability, error = log_orthant(np.zeros((9, 1)), [[4.0]], lower)
+    np.testing.assert_array_equal(log_probability, log_ndtr(-lower[:, 0] / 2))
+    assert (error == 0).all()
+
+
+@pytest.mark.parametrize("dim", [2, 5, 10])
+def test_the_tail_problems_truth_is_right_to_a_ten_thousandth_and_its_error_honest(dim):
+    problem = tail(dim)
+    y, theta = problem.cases(20, seed=1)
+    mean = y @ problem.posterior_covariance
+    covariance = problem.posterior_covariance
+    log_probability, error = log_orthant(mean, covariance, theta)
+    better, better_error = log_orthant(mean, covariance, theta, points=2**17, seed=7)
+    difference = np.abs(np.expm1(log_probability - better))
+    assert (difference < 1e-4).all()
+    assert (difference < 5 * np.hypot(error, better_error)).all()
+
+
+def test_batches_are_their_single_cases():
+    problem = tail(3)
+    mean = np.random.default_rng(0).normal(size=(4, 1, 3))
+    lower = np.random.default_rng(1).uniform(0, 3, size=(5, 3))
+    values, errors = log_orthant(mean, problem.posterior_covariance, lower)
+    assert values.shape == errors.shape == (4, 5)
+    single, error = log_orthant(mean[2, 0], problem.posterior_covariance, lower[3])
+    assert single.shape == ()
+    np.testing.assert_allclose([values[2, 3], errors[2, 3]], [single, error], rtol=1e-10)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match=r"points: expected a power of two .* got 1000"):
+        log_orthant([0, 0], np.eye(2), [0, 0], points=1000)
+    with pytest.raises(ValueError, match=r"covariance, lower: expected shapes .* got \(2,\)"):
+        log_orthant([0, 0], np.eye(3), [0, 0])

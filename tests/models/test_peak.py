@@ -1,0 +1,108 @@
+"""The product peak: closed forms against quadrature, and estimates whose normaliser is known."""
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+
+PROBLEM = amci.problem("peak")
+ORACLE = amci.load_proposals("peak", variant="oracle")
+POINTS = [(0.5, 0.5, 0.1), (0.3, 0.7, 1.0), (0.0, 1.0, 1.0), (0.2, 0.9, 0.5)]
+
+every_point = pytest.mark.parametrize("theta", POINTS)
+
+
+def on_a_grid(theta):
+    """f at the nodes of a product quadrature, and the weights of these."""
+    nodes, weights = np.polynomial.legendre.leggauss(1500)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    first, second = np.meshgrid(nodes, nodes, indexing="ij")
+    x = torch.as_tensor(np.stack([first, second], -1))
+    f = PROBLEM.f(x, torch.tensor(theta, dtype=torch.float64)).numpy()
+    return f, weights[:, None] * weights
+
+
+@every_point
+def test_truth_deviation_and_mismatch_against_quadrature(theta):
+    f, weights = on_a_grid(theta)
+    mu = (f * weights).sum()
+    assert float(PROBLEM.truth(theta=theta)) == pytest.approx(mu, rel=1e-9)
+    deviation = (abs(f - mu) * weights).sum()
+    assert float(PROBLEM.expected_deviation(theta=theta)) == pytest.approx(deviation, rel=1e-6)
+    mismatch = (f * np.log(f) * weights).sum() / mu - np.log(mu)
+    assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(mismatch, rel=1e-8)
+
+
+def test_the_path_reaches_the_level_asked_for():
+    sharpness = PROBLEM.at_mismatch(None, 2.0)
+    assert float(PROBLEM.mismatch(theta=[0.5, 0.5, sharpness])) == pytest.approx(2.0)
+
+
+def test_cases_have_no_y():
+    y, theta = PROBLEM.cases(5, seed=0)
+    assert y is None
+    assert theta.shape == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y": 1.0, "theta": POINTS[0]}, "y: peak has none"),
+        ({"theta": (0.5, 0.5)}, r"theta: expected an array of shape \(..., 3\)"),
+        ({"theta": (0.5, 0.5, 2.0)}, "theta: expected .* got 2"),
+        ({}, "theta: expected"),
+    ],
+)
+def test_bad_points_are_refused(given, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        PROBLEM.truth(**given)
+
+
+def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normaliser():
+    _, theta = PROBLEM.cases(300, seed=1)
+    found = amci.estimate(PROBLEM, ORACLE, theta=theta, draws=1)
+    np.testing.assert_allclose(found.value, PROBLEM.truth(theta=theta), rtol=1e-13)
+    assert found.draws == 1
+    assert (found.terms["E2"].value == 1).all()
+    assert set(found.diagnostics) == {"E1_plus"}
+
+
+def test_the_standard_error_takes_the_normaliser_for_known():
+    # AMCI with a broad proposal: its error is that of a plain mean.
+    proposals = amci.flows.Proposals("peak", "reference", _Reference(), None, None)
+    theta = (0.3, 0.6, 0.6)
+    runs = [amci.estimate(PROBLEM, proposals, theta=theta, draws=400, seed=k) for k in range(200)]
+    errors = np.array([float(run.value) for run in runs]) - float(PROBLEM.truth(theta=theta))
+    claimed = np.mean([float(run.standard_error) for run in runs])
+    assert errors.std() == pytest.approx(claimed, rel=4 / np.sqrt(400))
+    assert abs(errors.mean()) < 4 * claimed / np.sqrt(200)
+
+
+def test_estimators_that_need_a_q2_say_so():
+    with pytest.raises(ValueError, match=r"^estimator: .* not there: q2"):
+        amci.estimate(PROBLEM, ORACLE, theta=POINTS[0], estimator="snis-q2")
+
+
+def test_curves_default_to_what_the_proposals_can_serve():
+    curves = amci.error_curves(PROBLEM, ORACLE, theta=POINTS[1], budgets=[10, 100], runs=20)
+    assert list(curves.by_name) == ["amci", "snis-q1", "bound"]
+    assert curves["amci"].remse.max() < 1e-25
+    assert curves["snis-q1"].remse.min() > 1e-3
+
+
+class _Reference(amci.flows.Proposal):
+    def __call__(self, y, theta):
+        return _ReferenceDensity(y, theta)
+
+
+class _ReferenceDensity(amci.flows.ConditionalDensity):
+    def __init__(self, y, theta):
+        super().__init__(theta.shape[:-1])
+        self.y, self.theta = y, theta
+
+    def draw(self, n, generator=None):
+        return PROBLEM.sample_reference(self.y, self.theta, n, generator)
+
+    def log_prob(self, x):
+        return PROBLEM.log_reference(x, self.y, self.theta)
