@@ -7,7 +7,7 @@ than the target's, so importance weights stay bounded.
 
 from __future__ import annotations
 
-__all__ = ["HalfLine", "RationalQuadratic", "half_line_spline"]
+__all__ = ["HalfLine", "RationalQuadratic", "VanishingHalfLine", "half_line_spline"]
 
 import math
 from typing import NamedTuple
@@ -154,24 +154,58 @@ class HalfLine(ConditionalLayer):
         free, bound = parameters[:, None, :1], parameters[:, None, 1:]
         return LOG_SCALE_CENTRE + LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD), bound
 
+    def _excess(self, exponential: Tensor) -> tuple[Tensor, Tensor]:
+        """The excess over the bound for an exponential E, and the logarithm of its derivative."""
+        return exponential, torch.zeros_like(exponential)
+
+    def _exponential(self, excess: Tensor) -> tuple[Tensor, Tensor]:
+        """The exponential E for an excess, and the logarithm of its derivative."""
+        return excess, torch.zeros_like(excess)
+
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
         log_z = z.log()
+        excess, log_slope = self._excess(-log_z)
         bound = self.sign * bound
-        x = self.sign * strictly_above(bound - log_scale.exp() * log_z, bound)
-        return x, (log_scale - log_z).squeeze(-1)
+        x = self.sign * strictly_above(bound + log_scale.exp() * excess, bound)
+        return x, (log_scale + log_slope - log_z).squeeze(-1)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
         inside = self.sign * x > self.sign * bound
         # Outside the support any point of the unit interval will do: the log density is -inf.
         excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
-        log_det = (-log_scale - excess).where(inside, -math.inf)
-        return torch.exp(-excess), log_det.squeeze(-1)
+        exponential, log_slope = self._exponential(excess)
+        log_det = (log_slope - log_scale - exponential).where(inside, -math.inf)
+        return torch.exp(-exponential), log_det.squeeze(-1)
+
+
+class VanishingHalfLine(HalfLine):
+    """As `HalfLine`, for a density that falls to zero linearly at the bound.
+
+    The excess t has E = sqrt(1 + t^2) - 1: about t^2 / 2 at the bound, so that the density is
+    linear there, and about t in the tail. A spline on top of `HalfLine` would need an infinite
+    slope at the bound.
+    """
+
+    def _excess(self, exponential: Tensor) -> tuple[Tensor, Tensor]:
+        # z = 1 gives E = 0, where the slope is infinite: half a rounding error beside it.
+        exponential = exponential.clamp(min=torch.finfo(exponential.dtype).eps / 2)
+        excess = (exponential * (exponential + 2)).sqrt()
+        return excess, exponential.log1p() - excess.log()
+
+    def _exponential(self, excess: Tensor) -> tuple[Tensor, Tensor]:
+        root = (1 + excess.square()).sqrt()
+        return excess.square() / (1 + root), excess.log() - root.log()
 
 
 def half_line_spline(
-    problem: Problem, *, bins: int, hidden: tuple[int, ...], activation: str
+    problem: Problem,
+    *,
+    bins: int,
+    hidden: tuple[int, ...],
+    activation: str,
+    vanishing: bool = False,
 ) -> FlowProposal:
     """The default family for q1 on a half-line: a spline carried onto x > theta or x < theta.
 
@@ -180,10 +214,12 @@ def half_line_spline(
         bins: Number of bins of the spline.
         hidden: Widths of the conditioner's hidden layers.
         activation: The conditioner's activation.
+        vanishing: Whether f_plus falls to zero linearly at the bound, instead of jumping there.
     """
     assert problem.theta is not None
     support = half_line(problem, torch.zeros(1, problem.theta.dim))
-    flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), HalfLine(support.sign)])
+    kind = VanishingHalfLine if vanishing else HalfLine
+    flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), kind(support.sign)])
     conditioner = Conditioner(
         y=problem.y,
         theta=problem.theta,

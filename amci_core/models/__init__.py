@@ -7,18 +7,15 @@ __all__ = ["Preset", "Problem", "Variable", "problem", "problems"]
 from collections.abc import Callable
 from functools import cache
 
+from amci_core.models import cancer, gain_loss, peak, tail
 from amci_core.models.base import Preset, Problem, Variable
-from amci_core.models.cancer import cancer
-from amci_core.models.gain_loss import gain_loss
-from amci_core.models.peak import peak
-from amci_core.models.tail import tail_1d, tail_5d
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "tail-1d": tail_1d,
-    "tail-5d": tail_5d,
-    "cancer": cancer,
-    "gain-loss": gain_loss,
-    "peak": peak,
+    "tail-1d": tail.tail_1d,
+    "tail-5d": tail.tail_5d,
+    "cancer": cancer.cancer,
+    "gain-loss": gain_loss.gain_loss,
+    "peak": peak.peak,
 }
 
 

@@ -181,12 +181,16 @@ _TAIL_5D_SPLINE = Recipe(
     note="Splines above the threshold, coordinate by coordinate; the posterior is Gaussian.",
 )
 
-_HALF_LINE_Q1 = _TAIL_1D_SPLINE.terms["q1_plus"]
+_VANISHING_Q1 = replace(
+    _TAIL_1D_SPLINE.terms["q1_plus"],
+    arguments={**_TAIL_1D_SPLINE.terms["q1_plus"].arguments, "vanishing": True},
+    share=0.48,
+)
 
 _GAIN_LOSS_SPLINE = Recipe(
     terms={
-        "q1_plus": replace(_HALF_LINE_Q1, share=0.48),
-        "q1_minus": replace(_HALF_LINE_Q1, share=0.48),
+        "q1_plus": _VANISHING_Q1,
+        "q1_minus": _VANISHING_Q1,
         "q2": replace(_GAUSSIAN_Q2, share=0.04),
     },
     budget_minutes=12,

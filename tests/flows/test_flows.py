@@ -19,6 +19,9 @@ FLOWS: dict[str, Callable[[], FlowProposal]] = {
         FAMILIES["gaussian"], PROBLEM, reads_theta=False, hidden=(), activation="relu"
     ),
     "half-line-spline": partial(FAMILIES["half-line-spline"], PROBLEM, bins=8, **NETWORK),
+    "half-line-spline, vanishing": partial(
+        FAMILIES["half-line-spline"], PROBLEM, bins=8, vanishing=True, **NETWORK
+    ),
     "radial, as q1": partial(
         FAMILIES["radial"], PROBLEM, reads_theta=True, layers=10, shift=True, **NETWORK
     ),
