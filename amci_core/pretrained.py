@@ -141,13 +141,17 @@ def _shipped_folder(name: str, variant: str) -> Path:
     folder = pretrained_root() / name
     shipped = sorted(p.parent.name for p in folder.glob("*/config.json"))
     if variant not in shipped:
-        allowed = ", ".join([*shipped, ORACLE])
+        known = [ORACLE] if _exact(problem(name)) is not None else []
+        allowed = ", ".join([*shipped, *known]) or "none"
         raise ValueError(f"variant: expected one of {allowed} for {name}, got {variant!r}")
     return folder / variant
 
 
 def _oracle(chosen: Problem) -> Proposals:
-    q1_plus, q1_minus, q2 = _exact(chosen)
+    exact = _exact(chosen)
+    if exact is None:
+        raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
+    q1_plus, q1_minus, q2 = exact
     return Proposals(
         problem=chosen.name,
         variant=ORACLE,
@@ -158,8 +162,8 @@ def _oracle(chosen: Problem) -> Proposals:
     )
 
 
-def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None]:
-    """The optimal proposals for E1_plus, E1_minus and E2."""
+def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None] | None:
+    """The optimal proposals for E1_plus, E1_minus and E2, where they are known."""
     if isinstance(chosen, GaussianTail) and chosen.dim == 1:
         return TruncatedPosterior(chosen), None, PosteriorNormal(chosen)
     if isinstance(chosen, GainLoss):
@@ -167,7 +171,7 @@ def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None]
         return WeightedPosterior(chosen), minus, PosteriorNormal(chosen)
     if isinstance(chosen, ProductPeak):
         return TruncatedCauchy(chosen), None, None
-    raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
+    return None
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:

@@ -85,7 +85,7 @@ class State(param.Parameterized):
         """
         y = self.y if y is None else self._shown("y", y)
         if level is not None:
-            theta = self.problem.at_mismatch(y, level)
+            theta = float(self.problem.at_mismatch(level, y, self.theta)[1][0])
         theta = self.theta if theta is None else self._shown("theta", theta)
         reached = float(self.problem.mismatch(y, theta))
         # The level asked for stays as it is, to the digit: the handle under the user's finger

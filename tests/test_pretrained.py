@@ -5,12 +5,23 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
-from amci_core import estimate, evaluate, load_proposals, load_snapshots, problem
+from amci_core import estimate, evaluate, load_proposals, load_snapshots, problem, problems
 from amci_core._files import pretrained_root
 from amci_core.storage import StoredFileError
+from amci_core.training.held_out import HeldOut
+from amci_core.training.targets import TARGETS
 
 MEGABYTE = 2**20
+# Problem, the least ratio of the bound to AMCI's error at 1000 draws, and the least share of cases
+# in which AMCI lies below the bound.
+FLOORS = [
+    ("tail-1d", 1e5, 1.0),
+    ("tail-5d", 100, 1.0),
+    ("gain-loss", 1e3, 0.99),
+    ("peak", 1e3, 1.0),
+]
 
 
 @pytest.fixture
@@ -62,6 +73,49 @@ def test_the_recorded_evaluation_is_what_evaluating_gives():
     )
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in problems() if name not in {"tail-1d", "cancer"}]
+)
+def test_the_weights_have_the_quality_that_is_recorded(name):
+    proposals = load_proposals(name)
+    recorded = proposals.card["configuration"]["quality"]
+    present = {t for t in TARGETS if getattr(proposals, t) is not None}
+    assert set(recorded) == present
+    for term, quality in recorded.items():
+        fresh = HeldOut(TARGETS[term](problem(name))).quality(getattr(proposals, term))
+        # The same cases and draws; an exact proposal's variance is rounding.
+        for field, value in quality.items():
+            assert getattr(fresh, field) == pytest.approx(value, rel=0.02, abs=1e-9), (term, field)
+
+
+@pytest.mark.parametrize("name", [name for name in problems() if name != "cancer"])
+def test_what_is_shipped_integrates_to_one_and_stays_inside(name):
+    chosen, proposals = problem(name), load_proposals(name)
+    n = 4000
+    y, theta = chosen.check(*chosen.cases(8, seed=2))
+    for term in proposals.card["configuration"]["quality"]:
+        target = TARGETS[term](chosen)
+        density = getattr(proposals, term)(y, theta)
+        own, _ = density.draw(n, torch.Generator().manual_seed(0))
+        assert (target.log_density(own, y, theta) > -np.inf).all(), term
+        other = target.reference(y, theta, n, torch.Generator().manual_seed(1))
+        x = torch.cat([own, other.to(own.dtype)], -2)
+        # The mean of q over its mixture with a known density.
+        ratio = 2 * torch.sigmoid(density.log_prob(x) - target.log_reference(x, y, theta))
+        error = torch.sqrt((ratio[:, :n].var(-1) + ratio[:, n:].var(-1)) / (4 * n))
+        assert (abs(ratio.mean(-1) - 1) < 4.5 * error + 1e-9).all(), term
+
+
+@pytest.mark.parametrize(("name", "ratio", "share"), FLOORS)
+def test_amci_beats_the_bound_as_asked(name, ratio, share):
+    evaluation = load_proposals(name).card["evaluation"]
+    measure = "mse_median" if name == "gain-loss" else "remse_median"
+    found = {k: v[measure][-1] for k, v in evaluation["estimators"].items()}
+    assert evaluation["budgets"][-1] == 1000
+    assert found["bound"] / found["amci"] >= ratio
+    assert evaluation["below_bound"]["amci"][-1] >= share
+
+
 def test_the_film_shows_q1_getting_better():
     film = load_snapshots("tail-1d")
     assert 5 <= len(film) <= 8
@@ -81,8 +135,8 @@ def test_the_film_shows_q1_getting_better():
 def test_files_are_small_and_none_is_a_pickle():
     files = [p for p in pretrained_root().rglob("*") if p.is_file()]
     assert sum(p.stat().st_size for p in files) < 20 * MEGABYTE
-    default = pretrained_root() / "tail-1d" / "spline"
-    assert sum(p.stat().st_size for p in default.glob("*.safetensors")) < MEGABYTE
+    for default in pretrained_root().glob("*/spline"):
+        assert sum(p.stat().st_size for p in default.glob("*.safetensors")) < MEGABYTE
     assert {p.suffix for p in files} <= {".safetensors", ".json", ".md"}
 
 
@@ -170,6 +224,14 @@ def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
     edit(copied, change)
     with pytest.raises(StoredFileError, match=message):
         load_proposals("tail-1d", folder=copied)
+
+
+@pytest.mark.parametrize("name", ["tail-5d"])
+def test_an_oracle_that_is_not_known_is_refused(name):
+    with pytest.raises(ValueError, match=r"^variant: the optimal proposals of .* are not known"):
+        load_proposals(name, variant="oracle")
+    with pytest.raises(ValueError, match=r"^variant: expected one of spline for"):
+        load_proposals(name, variant="best")
 
 
 def test_unknown_names_are_refused():

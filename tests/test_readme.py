@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from amci_core import problems
 from amci_core._files import pretrained_root
 from amci_core.cli import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 COMMANDS = re.findall(r"^    amci (.*)$", README, re.MULTILINE)
+PROBLEM_ROWS = re.findall(
+    r"^\| ([a-z]\S+)" + r" \| (\S+)" * 5 + r" \| (\d+) % \|$", README, re.MULTILINE
+)
 ROWS = re.findall(r"^\| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
 
 
@@ -20,6 +24,25 @@ def test_the_python_example_runs(capsys):
     exec(compile(example, "README.md", "exec"), {})
     value, error, *_, truth = map(float, re.findall(r"[\d.]+e-\d+", capsys.readouterr().out)[:5])
     assert abs(value - truth) < 4 * error
+
+
+@pytest.mark.parametrize("row", PROBLEM_ROWS, ids=lambda row: row[0])
+def test_the_table_of_problems_holds_the_recorded_numbers(row):
+    name, median, q95, largest, bound, ratio, below = row
+    path = pretrained_root() / name / "spline" / "evaluation.json"
+    evaluation = json.loads(path.read_text())
+    amci, of_bound = (evaluation["estimators"][k] for k in ("amci", "bound"))
+    for shown, field in [(median, "remse_median"), (q95, "remse_q95"), (largest, "remse_max")]:
+        assert float(shown) == pytest.approx(amci[field][-1], rel=0.05)
+    assert float(bound) == pytest.approx(of_bound["remse_median"][-1], rel=0.05)
+    measure = "mse_median" if name == "gain-loss" else "remse_median"
+    exact = of_bound[measure][-1] / amci[measure][-1]
+    assert float(ratio.replace(",", "")) == pytest.approx(exact, rel=0.05)
+    assert float(below) == pytest.approx(100 * evaluation["below_bound"]["amci"][-1], abs=0.5)
+
+
+def test_every_problem_is_in_the_table():
+    assert [row[0] for row in PROBLEM_ROWS] == [name for name in problems() if name != "cancer"]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.split()[0])

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from amci_core.flows.affine import gaussian
 from amci_core.flows.autoregressive import autoregressive_spline
 from amci_core.flows.base import ConditionalDensity, Proposal, Trainable
+from amci_core.flows.gamma_beta import gamma_beta
 from amci_core.flows.proposals import Proposals
 from amci_core.flows.radial import radial
 from amci_core.flows.spline import half_line_spline
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,
+    "gamma-beta": gamma_beta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,
     "radial": radial,

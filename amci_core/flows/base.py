@@ -86,11 +86,7 @@ class TrainableDensity(ConditionalDensity):
 
 
 class Trainable(nn.Module, Proposal):
-    """A proposal with weights."""
-
-    @abstractmethod
-    def __call__(self, y: Tensor, theta: Tensor | None) -> TrainableDensity:
-        """The density at y (*, D_y) and theta (*, D_theta)."""
+    """A proposal with weights; refined ones give a `TrainableDensity`."""
 
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:

@@ -7,14 +7,14 @@ than the target's, so importance weights stay bounded.
 
 from __future__ import annotations
 
-__all__ = ["HalfLine", "RationalQuadratic", "VanishingHalfLine", "half_line_spline"]
+__all__ = ["HalfLine", "RationalQuadratic", "SoftHalfLine", "half_line_spline"]
 
 import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad, softmax, softplus
+from torch.nn.functional import logsigmoid, pad, softmax, softplus
 
 from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, half_line
 from amci_core.flows.bases import UnitUniform
@@ -154,49 +154,58 @@ class HalfLine(ConditionalLayer):
         free, bound = parameters[:, None, :1], parameters[:, None, 1:]
         return LOG_SCALE_CENTRE + LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD), bound
 
-    def _excess(self, exponential: Tensor) -> tuple[Tensor, Tensor]:
-        """The excess over the bound for an exponential E, and the logarithm of its derivative."""
-        return exponential, torch.zeros_like(exponential)
-
-    def _exponential(self, excess: Tensor) -> tuple[Tensor, Tensor]:
-        """The exponential E for an excess, and the logarithm of its derivative."""
-        return excess, torch.zeros_like(excess)
-
     def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
         log_z = z.log()
-        excess, log_slope = self._excess(-log_z)
         bound = self.sign * bound
-        x = self.sign * strictly_above(bound + log_scale.exp() * excess, bound)
-        return x, (log_scale + log_slope - log_z).squeeze(-1)
+        x = self.sign * strictly_above(bound - log_scale.exp() * log_z, bound)
+        return x, (log_scale - log_z).squeeze(-1)
 
     def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         log_scale, bound = self._split(parameters)
         inside = self.sign * x > self.sign * bound
         # Outside the support any point of the unit interval will do: the log density is -inf.
         excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
-        exponential, log_slope = self._exponential(excess)
-        log_det = (log_slope - log_scale - exponential).where(inside, -math.inf)
-        return torch.exp(-exponential), log_det.squeeze(-1)
+        log_det = (-log_scale - excess).where(inside, -math.inf)
+        return torch.exp(-excess), log_det.squeeze(-1)
 
 
-class VanishingHalfLine(HalfLine):
-    """As `HalfLine`, for a density that falls to zero linearly at the bound.
+class SoftHalfLine(HalfLine):
+    """Carries (0, 1] onto x > bound, or x < bound, for a density that falls to zero at the bound.
 
-    The excess t has E = sqrt(1 + t^2) - 1: about t^2 / 2 at the bound, so that the density is
-    linear there, and about t in the tail. A spline on top of `HalfLine` would need an infinite
-    slope at the bound.
+    The excess is softplus of a shifted logistic of scale 1 / 2: its density is linear at the
+    bound, that of a logistic where the shift lies far from it, and exponential in the tail.
+    Columns of context: the shift, the logarithm of the scale, softly limited, and the bound.
     """
 
-    def _excess(self, exponential: Tensor) -> tuple[Tensor, Tensor]:
-        # z = 1 gives E = 0, where the slope is infinite: half a rounding error beside it.
-        exponential = exponential.clamp(min=torch.finfo(exponential.dtype).eps / 2)
-        excess = (exponential * (exponential + 2)).sqrt()
-        return excess, exponential.log1p() - excess.log()
+    width = 3
+    LOGISTIC_SCALE = 0.5
 
-    def _exponential(self, excess: Tensor) -> tuple[Tensor, Tensor]:
-        root = (1 + excess.square()).sqrt()
-        return excess.square() / (1 + root), excess.log() - root.log()
+    def _parts(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_scale, bound = self._split(parameters[:, 1:])
+        return parameters[:, None, :1], log_scale, bound
+
+    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, log_scale, bound = self._parts(parameters)
+        # At z = 1 lies the bound itself, where the density is zero: half a rounding error beside.
+        z = z.clamp(max=1 - torch.finfo(z.dtype).eps / 2)
+        log_z, log_rest = z.log(), torch.log1p(-z)
+        inner = shift + self.LOGISTIC_SCALE * (log_rest - log_z)
+        bound = self.sign * bound
+        x = self.sign * strictly_above(bound + log_scale.exp() * softplus(inner), bound)
+        log_det = log_scale + math.log(self.LOGISTIC_SCALE) + logsigmoid(inner)
+        return x, (log_det - log_z - log_rest).squeeze(-1)
+
+    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, log_scale, bound = self._parts(parameters)
+        inside = self.sign * x > self.sign * bound
+        excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
+        inner = excess + torch.log(-torch.expm1(-excess))
+        standardized = (inner - shift) / self.LOGISTIC_SCALE
+        size = standardized.abs()
+        log_det = -size - 2 * torch.log1p((-size).exp()) - math.log(self.LOGISTIC_SCALE)
+        log_det = (log_det - log_scale - logsigmoid(inner)).where(inside, -math.inf)
+        return torch.sigmoid(-standardized), log_det.squeeze(-1)
 
 
 def half_line_spline(
@@ -218,7 +227,7 @@ def half_line_spline(
     """
     assert problem.theta is not None
     support = half_line(problem, torch.zeros(1, problem.theta.dim))
-    kind = VanishingHalfLine if vanishing else HalfLine
+    kind = SoftHalfLine if vanishing else HalfLine
     flow = Flow(UnitUniform(problem.x.dim), [RationalQuadratic(bins), kind(support.sign)])
     conditioner = Conditioner(
         y=problem.y,

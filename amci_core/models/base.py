@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from torch import Tensor
 from torch.distributions.constraints import Constraint
 
@@ -32,6 +33,8 @@ class Variable:
         meaning: What it stands for, in one line.
         unit: Its unit, empty where it has none.
         shown: The part of the range that a control of the dashboard covers.
+        labels: What a control for it is called: one name where coordinates are alike, else one
+            for each; empty for its name.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Variable:
     meaning: str
     unit: str = ""
     shown: tuple[float, float] | None = None
+    labels: tuple[str, ...] = ()
 
     def check(self, value: Any) -> Tensor:
         """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
@@ -211,11 +215,25 @@ class Problem(ABC):
         """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
 
     @abstractmethod
-    def _at_mismatch(self, y: Tensor, level: float) -> float:
-        """The theta on the problem's path at which the mismatch at y (D_y) has this level (nats).
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
 
-        The result is clipped to the range of theta.
+        The mismatch grows along the path. It may start from the point given.
         """
+
+    def _at_mismatch(
+        self, y: Tensor, theta: Tensor | None, level: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """The point of the path where the mismatch has this level, or the nearer end."""
+
+        def excess(t: float) -> float:
+            return float(self._mismatch(*self._path(y, theta, t))) - level
+
+        if excess(0.0) >= 0:
+            return self._path(y, theta, 0.0)
+        if excess(1.0) <= 0:
+            return self._path(y, theta, 1.0)
+        return self._path(y, theta, float(brentq(excess, 0.0, 1.0, xtol=1e-12)))
 
     def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         """Returns y and theta as float64 tensors, broadcast to (*, D_y) and (*, D_theta).
@@ -285,23 +303,47 @@ class Problem(ABC):
         """
         return self._mismatch(*self.check(y, theta))
 
-    def at_mismatch(self, y: Any, level: float) -> float:
-        """The theta on the problem's path at which the mismatch at one y has this level (nats).
+    def at_mismatch(
+        self, level: float, y: Any = None, theta: Any = None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """The point on the problem's path from one y, theta where the mismatch has this level.
 
-        The result is clipped to the range of theta.
+        The path moves theta, or y where there is no theta; `mismatch_range` says what it reaches.
+
+        Arguments:
+            level: Mismatch in nats; beyond the path's ends, the nearer end is given.
+            y: Where the path starts, as for `truth`.
+            theta: Likewise.
+
+        Returns:
+            y (D_y,) and theta (D_theta,), each None where the problem has none.
 
         Raises:
-            ValueError: y is not a single one within its range, or the level is no number >= 0.
+            ValueError: y, theta is not a single pair in range, or the level is no number >= 0.
         """
-        if self.y is None:
-            checked = torch.zeros(0, dtype=torch.float64)
-        else:
-            checked = self.y.check(y)
-        if checked.ndim > 1:
-            raise ValueError(f"y: expected a single one, got batch {tuple(checked.shape[:-1])}")
         if not isinstance(level, Real) or not level >= 0:
             raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")
-        return self._at_mismatch(checked, float(level))
+        y_there, theta_there = self._at_mismatch(*self._single(y, theta), float(level))
+        return (
+            None if self.y is None else y_there.numpy(),
+            None if theta_there is None else theta_there.numpy(),
+        )
+
+    def mismatch_range(self, y: Any = None, theta: Any = None) -> tuple[float, float]:
+        """The mismatch in nats at both ends of the path from one y, theta.
+
+        Raises:
+            ValueError: see `at_mismatch`.
+        """
+        pair = self._single(y, theta)
+        low, high = (float(self._mismatch(*self._path(*pair, end))) for end in (0.0, 1.0))
+        return low, high
+
+    def _single(self, y: Any, theta: Any) -> tuple[Tensor, Tensor | None]:
+        y, theta = self.check(y, theta)
+        if y.ndim > 1:
+            raise ValueError(f"y: expected a single one, got batch {tuple(y.shape[:-1])}")
+        return y, theta
 
     def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(x, y) in nats; x: (*, n, D), y: (*, D), result: (*, n)."""

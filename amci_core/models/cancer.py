@@ -7,7 +7,7 @@ __all__ = ["TumourTreatment", "cancer"]
 import math
 import threading
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 
 from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.quadrature import gauss_legendre
 from amci_core.models.tumour import LARGEST, sizes
 
 # c0 ~ Gamma(25, scale 20), epsilon ~ Beta(5, 10); a measurement has standard deviation 100.
@@ -34,6 +35,10 @@ LEAST = 1e-8
 PANEL_EDGES = np.array([0.0, 50, 100, 200, 400, 700, 1000, 1500, 2000, 3000, 4000])
 PANEL_NODES = 20
 EPSILON_NODES = 192
+# Second measurements among which the mismatch control's path looks for its end.
+PATH_ENDS = (200.0, 1500.0)
+PATH_NODES = 27
+
 # Cases done together: more of them leave the cache.
 TRUTH_CHUNK = 4
 
@@ -84,6 +89,7 @@ class TumourTreatment(Problem):
             5000.0,
             "the sizes c0' and c5' measured at admission and after 5 days",
             shown=(50.0, 1500.0),
+            labels=("Size c₀′ at admission", "Size c₅′ after 5 days"),
         )
         self.theta = None
         self.presets = presets
@@ -180,8 +186,14 @@ class TumourTreatment(Problem):
         parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)
         return torch.cat([grid.moments(part) for part in parts], -1).view(3, *y.shape[:-1]).numpy()
 
-    def _at_mismatch(self, y: Tensor, level: float) -> float:
-        raise ValueError(f"at_mismatch: {self.name} has no theta; its mismatch depends on y alone")
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        # The second measurement, up to the one at which the mismatch is largest: beyond, success
+        # is so unlikely that what is left of f hardly varies.
+        assert self.y is not None
+        assert self.y.shown is not None
+        low, _ = self.y.shown
+        c0 = float(y[0])
+        return torch.stack([y[0], y.new_tensor(low + t * (_turning_point(c0) - low))]), None
 
 
 LOG_PRIOR_CONSTANT = (
@@ -233,13 +245,21 @@ class _Grid:
         return torch.stack([mu.log(), deviation, mismatch.clamp(min=0)])
 
 
+@lru_cache(maxsize=4096)
+def _turning_point(c0: float) -> float:
+    """Of a row of second measurements, the one with the largest mismatch."""
+    rows = torch.linspace(*PATH_ENDS, PATH_NODES, dtype=torch.float64)
+    y = torch.stack([torch.full_like(rows, c0), rows], -1)
+    return float(rows[int(cancer().mismatch(y).argmax())])
+
+
 @cache
 def _grid(refinement: int = 1) -> _Grid:
-    panel, panel_weight = np.polynomial.legendre.leggauss(PANEL_NODES * refinement)
+    panel, panel_weight = gauss_legendre(PANEL_NODES * refinement)
     half = np.diff(PANEL_EDGES)[:, None] / 2
     c0 = torch.from_numpy((PANEL_EDGES[:-1, None] + half * (panel + 1)).ravel())
     c0_weight = torch.from_numpy((half * panel_weight).ravel())
-    unit, unit_weight = np.polynomial.legendre.leggauss(EPSILON_NODES * refinement)
+    unit, unit_weight = gauss_legendre(EPSILON_NODES * refinement)
     epsilon, epsilon_weight = torch.from_numpy((unit + 1) / 2), torch.from_numpy(unit_weight / 2)
     x = torch.cartesian_prod(c0, epsilon)
     weight = torch.outer(c0_weight, epsilon_weight).reshape(-1)

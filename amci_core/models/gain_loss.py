@@ -15,6 +15,7 @@ from torch.distributions.constraints import Constraint, greater_than, less_than
 
 from amci_core.models.base import Preset, Variable, strictly_above
 from amci_core.models.gaussian import GaussianModel
+from amci_core.models.quadrature import gauss_legendre
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
 # Standard deviations on either side of the posterior's mean that integrals of the mismatch cover.
@@ -54,9 +55,17 @@ class GainLoss(GaussianModel):
         self.formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
         self.x = Variable("x", 1, -math.inf, math.inf, "the value")
         self.y = Variable(
-            "y", 1, -8.0, 8.0, "the observation, x plus standard normal noise", shown=(-6.0, 6.0)
+            "y",
+            1,
+            -8.0,
+            8.0,
+            "the observation, x plus standard normal noise",
+            shown=(-6.0, 6.0),
+            labels=("Observation y",),
         )
-        self.theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
+        self.theta = Variable(
+            "theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0), labels=("Price θ",)
+        )
         self.presets = (
             Preset(
                 name="Gains and losses cancel",
@@ -179,7 +188,7 @@ class GainLoss(GaussianModel):
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         # E_g[log|f|] - log E|f|, by quadrature on either side of the price; s cancels.
         _, edge = self._mean_and_edge(y, theta)
-        nodes, weights = np.polynomial.legendre.leggauss(96)
+        nodes, weights = gauss_legendre(96)
         low, high = -REACH, REACH
         kink = np.clip(edge, low, high)[..., None]
         pieces = []
@@ -197,17 +206,16 @@ class GainLoss(GaussianModel):
         total = density.sum(-1)
         return np.maximum((density * np.log(size)).sum(-1) / total - np.log(total), 0.0)
 
-    def _at_mismatch(self, y: Tensor, level: float) -> float:
-        # The mismatch is largest where the price is the mean, and falls on either side; the path
-        # goes up from there.
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        # The mismatch is largest where the price is the mean, and falls on either side: from the
+        # end of the prices on this side of the mean to the mean.
         assert self.theta is not None
-        low = min(max(float(self.posterior_mean(y)), self.theta.low), self.theta.high)
-        high = self.theta.high
-        for _ in range(60):
-            middle = (low + high) / 2
-            found = float(self._mismatch(y, torch.full_like(y, middle)))
-            low, high = (middle, high) if found > level else (low, middle)
-        return (low + high) / 2
+        assert theta is not None
+        top = self.posterior_mean(y).clamp(self.theta.low, self.theta.high)
+        # Where the mean is at the end, or beyond, there is one side only.
+        below = (theta < top) | (top >= self.theta.high)
+        start = torch.where(below & (top > self.theta.low), self.theta.low, self.theta.high)
+        return y, start + t * (top - start)
 
 
 def log_mean_excess(edge: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint, unit_interval
 
 from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.quadrature import gauss_legendre
 
 DIM = 2
 # Sharpness runs from 10^0, a mild hill, to 10^2, a needle.
@@ -50,7 +51,12 @@ class ProductPeak(Problem):
         self.x = Variable("x", DIM, 0.0, 1.0, "a point of the unit square")
         self.y = None
         self.theta = Variable(
-            "theta", DIM + 1, 0.0, 1.0, "both centres of the peak, and its sharpness s"
+            "theta",
+            DIM + 1,
+            0.0,
+            1.0,
+            "both centres of the peak, and its sharpness s",
+            labels=("Centre u₁", "Centre u₂", "Sharpness s"),
         )
         self.presets = (
             Preset(
@@ -151,7 +157,7 @@ class ProductPeak(Problem):
         sharpness, low, high = self._angles(theta)
         mu = np.exp(self._log_truth(y, theta))[..., None]
         widest = np.arctan(np.sqrt(np.maximum(1 / mu - 1, 0)))
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        nodes, weights = gauss_legendre(NODES)
         start = np.maximum(low[..., :1], -widest)
         stop = np.minimum(high[..., :1], widest)
         angle = (start + stop) / 2 + (stop - start) / 2 * nodes
@@ -165,20 +171,14 @@ class ProductPeak(Problem):
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         # E_g[log f] - log mu; in the angle, g is uniform and log f is 2 log cos.
         _, low, high = self._angles(theta)
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        nodes, weights = gauss_legendre(NODES)
         angle = ((low + high)[..., None] + (high - low)[..., None] * nodes) / 2
         mean = (2 * np.log(np.cos(angle)) * weights / 2).sum((-1, -2))
         return np.maximum(mean - self._log_truth(y, theta), 0.0)
 
-    def _at_mismatch(self, y: Tensor, level: float) -> float:
-        """The sharpness s at which a peak in the middle has this level."""
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            theta = torch.tensor([0.5, 0.5, middle], dtype=torch.float64)
-            found = float(self._mismatch(y, theta))
-            low, high = (middle, high) if found < level else (low, middle)
-        return (low + high) / 2
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        assert theta is not None
+        return y, torch.cat([theta[:DIM], torch.full_like(theta[DIM:], t)])
 
 
 def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:

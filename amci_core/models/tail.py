@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["GaussianTail", "tail", "tail_1d", "tail_5d"]
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from amci_core.models.orthant import log_orthant
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
 # Each step shrinks the distance to the mode to a third or less where Sigma_1 >= I.
 MODE_STEPS = 12
-ROOT_STEPS = 50
 
 
 class GaussianTail(GaussianModel):
@@ -36,7 +34,7 @@ class GaussianTail(GaussianModel):
     In more dimensions the truth comes from quasi-Monte Carlo, to the precision that `truth_error`
     tells.
 
-    The problem's path through the thresholds is theta = t (1, ..., 1): `at_mismatch` returns t.
+    The mismatch control's path goes through the thresholds theta = t (1, ..., 1).
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (gaussian-model).
@@ -84,6 +82,7 @@ class GaussianTail(GaussianModel):
             y_high,
             "the observation, x plus standard normal noise",
             shown=y_shown,
+            labels=("Observation y",),
         )
         self.theta = Variable(
             "theta",
@@ -92,6 +91,7 @@ class GaussianTail(GaussianModel):
             theta_high,
             "the threshold above which f is 1",
             shown=(0.0, theta_high),
+            labels=("Threshold θ",),
         )
         self.presets = presets
         precision = np.linalg.inv(self.posterior_covariance)
@@ -191,37 +191,20 @@ class GaussianTail(GaussianModel):
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         return -self._log_truth(y, theta)
 
-    def _at_mismatch(self, y: Tensor, level: float) -> float:
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert self.theta is not None
-        low, high = self.theta.low, self.theta.high
-        if self.dim == 1:
-            # mu = exp(-level), so theta = E[x | y] + s * (upper quantile of exp(-level)).
-            scale = float(self.posterior_cholesky[0, 0])
-            theta = self.posterior_mean(y).item() - scale * float(ndtri_exp(-level))
-            return float(np.clip(theta, low, high))
+        return y, torch.full_like(y, self.theta.low + t * (self.theta.high - self.theta.low))
 
-        def excess(t: float) -> float:
-            return float(self._mismatch(y, torch.full_like(y, t))) - level
-
-        return _increasing_root(excess, low, high)
-
-
-def _increasing_root(function: Callable[[float], float], low: float, high: float) -> float:
-    # Where it crosses zero, to 1e-6, clipped to [low, high]: false position, Illinois rule.
-    at_low, at_high = function(low), function(high)
-    if at_low >= 0 or at_high <= 0:
-        return low if at_low >= 0 else high
-    for _ in range(ROOT_STEPS):
-        middle = high - at_high * (high - low) / (at_high - at_low)
-        value = function(middle)
-        if value * at_high < 0:
-            low, at_low = high, at_high
-        else:
-            at_low /= 2
-        step, high, at_high = abs(middle - high), middle, value
-        if value == 0 or step < 1e-6:
-            break
-    return high
+    def _at_mismatch(
+        self, y: Tensor, theta: Tensor | None, level: float
+    ) -> tuple[Tensor, Tensor | None]:
+        if self.dim > 1:
+            return super()._at_mismatch(y, theta, level)
+        # mu = exp(-level), so theta = E[x | y] + s * (upper quantile of exp(-level)).
+        assert self.theta is not None
+        scale = float(self.posterior_cholesky[0, 0])
+        there = self.posterior_mean(y) - scale * float(ndtri_exp(-level))
+        return y, there.clamp(self.theta.low, self.theta.high)
 
 
 def tail_1d() -> GaussianTail:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
+from amci_core.flows.base import TrainableDensity
 from amci_core.training.targets import Sample, Target
 
 State = dict[str, Tensor]
@@ -188,6 +189,8 @@ class RefineObjective(Objective):
             self.cases, uniform=self.uniform_cases, generator=self.generator
         )
         density = q(y, theta)
+        if not isinstance(density, TrainableDensity):
+            raise ValueError("objective: refine needs a family that carries base points to points")
         share = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():
             own, _ = density.transport(

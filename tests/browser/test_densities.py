@@ -49,7 +49,7 @@ def test_each_slider_moves_the_densities_and_the_others_follow(visit, problem):
         opened.move(label, value)
         opened.wait_for_other("densities", "target", before)
         if label == LEVEL:
-            theta = problem.at_mismatch(y, value)
+            theta = float(problem.at_mismatch(value, y, theta)[1][0])
         y, theta = (value, theta) if label == Y else (y, value if label == THETA else theta)
         assert_densities(opened, y, theta, q1)
         opened.wait_for_text(f"{number(float(problem.mismatch(y, theta)))} nats")

@@ -242,8 +242,17 @@ def test_invalid_observations_are_refused(y):
 def test_there_is_no_theta():
     with pytest.raises(ValueError, match=r"^theta: cancer has none"):
         PROBLEM.truth(CASES[0], 1.0)
-    with pytest.raises(ValueError, match=r"^at_mismatch: cancer has no theta"):
-        PROBLEM.at_mismatch(CASES[0], 1.0)
+
+
+@pytest.mark.parametrize("c0", [100.0, 500.0, 1500.0])
+def test_the_path_moves_the_second_measurement_to_the_level_asked_for(c0):
+    low, high = PROBLEM.mismatch_range((c0, 300.0))
+    for level in (low + 0.2 * (high - low), low + 0.9 * (high - low)):
+        y, theta = PROBLEM.at_mismatch(level, (c0, 300.0))
+        assert theta is None
+        assert y[0] == c0
+        assert float(PROBLEM.mismatch(y)) == pytest.approx(level, abs=1e-6)
+    assert float(PROBLEM.mismatch(PROBLEM.at_mismatch(100.0, (c0, 300.0))[0])) == high
 
 
 def test_presets_say_what_is_true():

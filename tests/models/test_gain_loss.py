@@ -44,9 +44,20 @@ def test_mismatch_is_the_divergence(y, theta):
     assert found == pytest.approx(entropy / mass - math.log(mass), abs=1e-8)
 
 
-def test_the_path_reaches_the_level_asked_for():
-    theta = PROBLEM.at_mismatch(1.0, 0.1)
-    assert float(PROBLEM.mismatch(1.0, theta)) == pytest.approx(0.1, abs=1e-9)
+@pytest.mark.parametrize(("start", "side"), [(2.0, 1), (-2.0, -1), (0.5, 1)])
+def test_the_path_reaches_the_level_asked_for_on_its_side_of_the_mean(start, side):
+    y, theta = PROBLEM.at_mismatch(0.1, 1.0, start)
+    assert y == 1.0
+    assert (theta - 0.5) * side > 0
+    assert float(PROBLEM.mismatch(y, theta)) == pytest.approx(0.1, abs=1e-9)
+
+
+@pytest.mark.parametrize("y", [-8.0, -6.0, 6.0, 8.0])
+def test_the_path_has_one_side_where_the_mean_is_at_the_end_of_the_prices(y):
+    low, high = PROBLEM.mismatch_range(y, 0.0)
+    assert low < 0.1 < high
+    _, theta = PROBLEM.at_mismatch(0.1, y, 0.0)
+    assert float(PROBLEM.mismatch(y, theta)) == pytest.approx(0.1, abs=1e-9)
 
 
 def test_the_deviation_does_not_depend_on_the_price():

@@ -35,8 +35,10 @@ def test_truth_deviation_and_mismatch_against_quadrature(theta):
 
 
 def test_the_path_reaches_the_level_asked_for():
-    sharpness = PROBLEM.at_mismatch(None, 2.0)
-    assert float(PROBLEM.mismatch(theta=[0.5, 0.5, sharpness])) == pytest.approx(2.0)
+    y, theta = PROBLEM.at_mismatch(2.0, theta=(0.3, 0.5, 0.1))
+    assert y is None
+    assert theta[:2].tolist() == [0.3, 0.5]
+    assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(2.0)
 
 
 def test_cases_have_no_y():

@@ -83,19 +83,19 @@ def test_mismatch_is_the_divergence_between_the_optimal_proposals(y, theta):
 @pytest.mark.parametrize("theta", [2.5, 3.0, 5.0])
 def test_the_mismatch_control_comes_back_to_theta(y, theta):
     level = float(PROBLEM.mismatch(y, theta))
-    assert PROBLEM.at_mismatch(y, level) == pytest.approx(theta, abs=1e-10)
+    assert PROBLEM.at_mismatch(level, y, 1.0)[1] == pytest.approx(theta, abs=1e-10)
 
 
 def test_the_mismatch_control_stays_within_the_range_of_theta():
-    assert PROBLEM.at_mismatch(0.0, 0.0) == 0.0
-    assert PROBLEM.at_mismatch(0.0, 1e4) == 5.0
+    assert PROBLEM.at_mismatch(0.0, 0.0, 1.0)[1] == 0.0
+    assert PROBLEM.at_mismatch(1e4, 0.0, 1.0)[1] == 5.0
     for level in (-1.0, float("nan"), "a", None, 1j):
         with pytest.raises(ValueError, match=r"level: expected .* got"):
-            PROBLEM.at_mismatch(0.0, level)  # type: ignore[arg-type]
+            PROBLEM.at_mismatch(level, 0.0, 1.0)  # type: ignore[arg-type]
     for y in (9.0, "a", [[1.0], [2.0]]):
         with pytest.raises(ValueError, match=r"^y: expected"):
-            PROBLEM.at_mismatch(y, 1.0)
-    assert PROBLEM.at_mismatch(np.float32(1), np.float64(8)) == PROBLEM.at_mismatch([1.0], 8)
+            PROBLEM.at_mismatch(1.0, y, 1.0)
+    assert PROBLEM.at_mismatch(np.float64(8), np.float32(1), 0) == PROBLEM.at_mismatch(8, [1.0], 0)
 
 
 def test_cases_come_from_the_model():
@@ -312,9 +312,10 @@ def test_the_error_of_the_truth_is_small_and_zero_in_one_dimension():
 @pytest.mark.parametrize("t", [0.3, 1.5, 2.9])
 def test_the_mismatch_control_follows_the_diagonal_of_thetas(y, t):
     level = float(FIVE.mismatch(y, (t,) * 5))
-    assert FIVE.at_mismatch(y, level) == pytest.approx(t, abs=2e-6)
-    assert FIVE.at_mismatch(y, 0.0) == 0.0
-    assert FIVE.at_mismatch(y, 1e4) == 3.0
+    start = (1.0, 2.0, 0.0, 3.0, 0.5)
+    assert FIVE.at_mismatch(level, y, start)[1] == pytest.approx([t] * 5, abs=2e-6)
+    assert FIVE.at_mismatch(0.0, y, start)[1] == pytest.approx([0.0] * 5)
+    assert FIVE.at_mismatch(1e4, y, start)[1] == pytest.approx([3.0] * 5)
 
 
 @pytest.mark.parametrize(("y", "theta"), CASES_5D)

@@ -1,0 +1,125 @@
+r"""The paper's proposals for the tumour: a gamma distribution, then a beta given its value."""
+
+from __future__ import annotations
+
+__all__ = ["GammaBeta", "gamma_beta"]
+
+import torch
+from torch import Tensor
+from torch.distributions import Beta, Gamma
+from torch.nn.functional import softplus
+
+from amci_core.flows.base import ConditionalDensity, Trainable, flat_cases
+from amci_core.flows.network import Conditioner
+from amci_core.models.base import Problem
+
+# Means and standard deviations are softplus(free + ONE), so that they start at their unit.
+ONE = 0.5413
+# No standard deviation falls below this share of its unit.
+SMALLEST = 1e-3
+
+
+class GammaBeta(Trainable):
+    """q(x_1, x_2) = Gamma(x_1; y) Beta(x_2; y, x_1).
+
+    Mean and standard deviation of the gamma, and both concentrations of the beta, are softplus of
+    what two networks predict; the second reads x_1 beside y.
+
+    Arguments:
+        problem: A problem whose x is a positive number and a probability.
+        size: The unit of x_1, about its mean.
+        spread: The unit of its standard deviation.
+        hidden: Widths of the hidden layers of each network.
+        activation: The networks' activation.
+
+    References:
+        Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, appendix "Cancer
+        example", paragraph "Amortization".
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        size: float,
+        spread: float,
+        hidden: tuple[int, ...],
+        activation: str,
+    ) -> None:
+        super().__init__()
+        self.problem = problem
+        self.size, self.spread = size, spread
+        self.gamma = Conditioner(
+            y=problem.y, theta=problem.theta, out=2, hidden=hidden, activation=activation
+        )
+        self.beta = Conditioner(
+            y=problem.y,
+            theta=problem.theta,
+            preceding=1,
+            out=2,
+            hidden=hidden,
+            activation=activation,
+        )
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.gamma.initialize(generator)
+        self.beta.initialize(generator)
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> GammaBetaDensity:
+        return GammaBetaDensity(self, y, theta)
+
+    def first(self, y: Tensor, theta: Tensor | None) -> Gamma:
+        """The gamma distribution of x_1 for y (cases, D_y): batch shape (cases, 1)."""
+        raw = self.gamma(y, theta)
+        mean = self.size * softplus(raw[:, :1] + ONE)
+        deviation = self.spread * (SMALLEST + softplus(raw[:, 1:] + ONE))
+        shape = (mean / deviation).square()
+        return Gamma(shape, shape / mean, validate_args=False)
+
+    def second(self, y: Tensor, theta: Tensor | None, first: Tensor) -> Beta:
+        """The beta distribution of x_2 given x_1 (cases, n): batch shape (cases, n)."""
+        preceding = (first[..., None] - self.size) / self.spread
+        raw = softplus(self.beta(y, theta, preceding) + ONE).reshape(*first.shape, 2) + SMALLEST
+        return Beta(raw[..., 0], raw[..., 1], validate_args=False)
+
+
+class GammaBetaDensity(ConditionalDensity):
+    """The two distributions at given y and theta."""
+
+    def __init__(self, proposal: GammaBeta, y: Tensor, theta: Tensor | None) -> None:
+        super().__init__(y.shape[:-1])
+        self._proposal = proposal
+        self._y, self._theta = flat_cases(y, theta)
+        self._gamma = proposal.first(self._y, self._theta)
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        shape = self._gamma.concentration.expand(-1, n)
+        tiny = torch.finfo(shape.dtype).tiny
+        first = torch._standard_gamma(shape, generator=generator) / self._gamma.rate
+        first = first.clamp(min=tiny)
+        beta = self._proposal.second(self._y, self._theta, first)
+        parts = (
+            torch._standard_gamma(c, generator=generator).clamp(min=tiny)
+            for c in (beta.concentration1, beta.concentration0)
+        )
+        success, failure = parts
+        eps = torch.finfo(shape.dtype).eps
+        second = (success / (success + failure)).clamp(eps, 1 - eps)
+        x = torch.stack([first, second], -1).reshape(*self.batch_shape, n, 2)
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
+        first, second = x.reshape(len(self._y), *x.shape[-2:]).unbind(-1)
+        inside = (first > 0) & (second > 0) & (second < 1)
+        size, share = first.where(inside, self._proposal.size), second.where(inside, 0.5)
+        log_q = self._gamma.log_prob(size)
+        log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
+        return log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
+
+
+def gamma_beta(
+    problem: Problem, *, size: float, spread: float, hidden: tuple[int, ...], activation: str
+) -> GammaBeta:
+    """The paper's family for the tumour; see `GammaBeta`."""
+    return GammaBeta(problem, size=size, spread=spread, hidden=hidden, activation=activation)

@@ -1,0 +1,85 @@
+"""The paper's proposals for the tumour: draws that follow a density that integrates to one."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from amci_core.flows import FAMILIES
+from amci_core.training.objectives import PaperObjective
+from amci_core.training.targets import JointTarget
+
+PROBLEM = amci.problem("cancer")
+Y, _ = PROBLEM.check([[500.0, 300.0], [900.0, 60.0]])
+
+
+def made():
+    q = FAMILIES["gamma-beta"](
+        PROBLEM, size=500.0, spread=100.0, hidden=(16, 16), activation="relu"
+    ).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in q.parameters():
+            fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
+            parameter.normal_(std=0.3 * fan_in**-0.5, generator=generator)
+    return q
+
+
+def test_the_density_integrates_to_one():
+    density = made()(Y[0], None)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    # Nodes crowd at the ends, where a beta density may be singular.
+    angle = np.pi * (nodes + 1) / 2
+    c0, epsilon = 4000 * (nodes + 1), (1 - np.cos(angle)) / 2
+    grid = np.stack(np.meshgrid(c0, epsilon, indexing="ij"), -1).reshape(-1, 2)
+    with torch.inference_mode():
+        q = density.log_prob(torch.as_tensor(grid)).exp().numpy().reshape(400, 400)
+    mass = 4000 * weights @ q @ (weights * np.sin(angle) * np.pi / 4)
+    assert mass == pytest.approx(1, abs=1e-3)
+
+
+def test_draws_follow_the_density():
+    density = made()(Y, None)
+    n = 20_000
+    x, log_q = density.draw(n, torch.Generator().manual_seed(0))
+    assert x.shape == (2, n, 2)
+    torch.testing.assert_close(density.log_prob(x), log_q)
+    # E_q[h / q] = 1 for every density h inside; here the prior, and a mixture keeps it bounded.
+    other = PROBLEM.sample_prior(2 * n, torch.Generator().manual_seed(1)).reshape(2, n, 2)
+    both = torch.cat([x, other.double()], -2)
+    ratio = 2 * torch.sigmoid(density.log_prob(both) - PROBLEM.log_prior(both))
+    error = ratio.std(-1) / math.sqrt(2 * n)
+    assert (abs(ratio.mean(-1) - 1) < 4 * error).all()
+
+
+def test_nothing_lies_outside():
+    outside = torch.tensor([[-1.0, 0.5], [500.0, 0.0], [500.0, 1.0], [500.0, 1.5]]).double()
+    assert (made()(Y, None).log_prob(outside) == -torch.inf).all()
+
+
+def test_every_parameter_gets_a_gradient():
+    q = made()
+    x, _ = q(Y, None).draw(64, torch.Generator().manual_seed(0))
+    q(Y, None).log_prob(x.detach()).mean().backward()
+    for parameter in q.parameters():
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all()
+
+
+def test_the_papers_objective_lowers_its_loss():
+    q = made().float()
+    draws = torch.Generator().manual_seed(0)
+    objective = PaperObjective(
+        JointTarget(PROBLEM), draws, size=4000, validation_size=1000, batch=500
+    )
+    adam = torch.optim.Adam(q.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(60):
+        losses.append(objective.loss(q))
+        adam.zero_grad()
+        losses[-1].backward()
+        adam.step()
+    first, last = (torch.stack(part).mean() for part in (losses[:8], losses[-8:]))
+    assert last < first - 0.3
