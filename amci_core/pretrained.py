@@ -7,7 +7,14 @@ of q1_plus.
 
 from __future__ import annotations
 
-__all__ = ["Snapshot", "load_proposals", "load_snapshots", "save_proposals"]
+__all__ = [
+    "DEFAULT_VARIANT",
+    "Snapshot",
+    "available_variants",
+    "load_proposals",
+    "load_snapshots",
+    "save_proposals",
+]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,6 +103,19 @@ def load_proposals(
     return _load_shipped(name, shipped)
 
 
+def available_variants(name: str) -> tuple[str, ...]:
+    """The variants that `load_proposals` knows for a problem, the default first.
+
+    Raises:
+        ValueError: there is no such problem.
+    """
+    chosen = problem(name)
+    shipped = {path.parent.name for path in (pretrained_root() / name).glob("*/config.json")}
+    first = [DEFAULT_VARIANT] if DEFAULT_VARIANT in shipped else []
+    known = [ORACLE] if _exact(chosen) is not None else []
+    return (*first, *sorted(shipped - {DEFAULT_VARIANT}), *known)
+
+
 def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapshot, ...]:
     """The film of a training: proposals at a few moments along it, the last one trained.
 
@@ -138,13 +158,11 @@ def _load_shipped(name: str, folder: Path) -> Proposals:
 
 
 def _shipped_folder(name: str, variant: str) -> Path:
-    folder = pretrained_root() / name
-    shipped = sorted(p.parent.name for p in folder.glob("*/config.json"))
-    if variant not in shipped:
-        known = [ORACLE] if _exact(problem(name)) is not None else []
-        allowed = ", ".join([*shipped, *known]) or "none"
+    available = available_variants(name)
+    if variant not in available:
+        allowed = ", ".join(available) or "none"
         raise ValueError(f"variant: expected one of {allowed} for {name}, got {variant!r}")
-    return folder / variant
+    return pretrained_root() / name / variant
 
 
 def _oracle(chosen: Problem) -> Proposals:

@@ -45,10 +45,13 @@ SHAPES = {
     "q1": Style(
         "q₁ learnt", ESTIMATORS["snis-q1"].light, ESTIMATORS["snis-q1"].dark, (6, 2, 2, 2)
     ),
+    "q1_minus": Style("q₁⁻ learnt", "#997700", "#e6c84f", (8, 3)),
     "q2": Style("q₂ learnt", ESTIMATORS["snis-q2"].light, ESTIMATORS["snis-q2"].dark, (2, 3)),
     "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),
+    "target_minus": Style("g⁻ ∝ f⁻ p(x | y)", "#7f6a55", "#c2ad94"),
     "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
     "region": Style("99 % of g", "#e0b400", "#e0b400"),
+    "measured": Style("measured", "#0072b2", "#56b4e9"),
     "guide": Style("slope N⁻¹", "#8a8a8a", "#8a8a8a", (1, 5)),
 }

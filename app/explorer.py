@@ -5,39 +5,33 @@ from __future__ import annotations
 __all__ = ["Explorer"]
 
 import logging
-from functools import cache
+import math
 from typing import Any
 
 import panel_material_ui as pmui
-import torch
 from bokeh.models import CustomJS
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
+from amci_core.pretrained import DEFAULT_VARIANT
 from app import export
 from app.session import answer, one_message
 from app.state import Choice, State
-from app.store import Densities, Store
-from app.summary import Summary
+from app.store import Store, store_of
+from app.summary import Summary, about_truth
 from app.views.controls import Controls
 from app.views.densities import DensityView
 from app.views.errors import ErrorView
 from app.views.film import FilmView
+from app.views.layout import column
+from app.views.pictures import density_view
+from app.views.planes import MarginalView
 from app.views.reuse import ReuseView
 from app.views.story import StoryView
 from app.views.strip import StripView
 from app.worker import Jobs
 
 log = logging.getLogger(__name__)
-
-PROBLEM = "tail-1d"
-
-
-@cache
-def _store() -> Store:
-    # One for all visitors; their work is spread over processes, not over PyTorch's own threads.
-    torch.set_num_threads(1)
-    return Store(PROBLEM)
 
 
 class Explorer:
@@ -49,38 +43,61 @@ class Explorer:
     """
 
     def __init__(self, document: Any, query: dict[str, str]) -> None:
-        self.store = _store()
-        self.state = State(self.store.problem)
+        self.state = State()
         self.jobs = Jobs(document)
         self._document = document
         self._computed: Choice | None = None
-        self._densities: Densities | None = None
+        self._densities: Any = None
         self._curves: ErrorCurves | None = None
         self._reuse: ReuseErrors | None = None
         self._summary: Summary | None = None
+        self._dark = False
+        self._density_views: dict[str, Any] = {}
         wrong = self.state.read_query(query)
         self.strip = StripView()
-        self.densities = DensityView()
+        self.density_place = column()
         self.errors = ErrorView()
         self.reuse = ReuseView()
-        self.film = FilmView(self.store.snapshots, take=self._take_frame)
+        self.film = FilmView(take=self._take_frame)
+        self.story = StoryView()
         self.controls = Controls(
             self.state, self.film, downloads=self._downloads(), choose=self._choose
         )
-        self.controls.complain(wrong)
-        self.story = StoryView(self.store.problem)
         self._connect()
-        self._move()
-        self._show_frame()
+        self._open()
+        self.controls.complain(wrong)
 
     @property
-    def views(self) -> list[Any]:
-        """Everything that has colours."""
-        return [self.strip, self.densities, self.errors, self.reuse, self.film]
+    def store(self) -> Store:
+        """What follows for the problem that is looked at."""
+        return store_of(self.state.problem.name)
+
+    @property
+    def densities(self) -> Any:
+        """The density pictures of that problem, made when they are first asked for."""
+        name = self.state.problem.name
+        if name not in self._density_views:
+            self._density_views[name] = created = density_view(
+                self.store, looked=answer(self._move)
+            )
+            created.recolour(self._dark)
+            if isinstance(created, DensityView):
+                self._bind("logarithmic", created.scale)
+                self.state.param.watch(lambda e: created.set_scale(e.new), "logarithmic")
+                created.scale.value = self.state.logarithmic
+                created.set_scale(self.state.logarithmic)
+        return self._density_views[name]
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._dark = dark
+        views = [self.strip, self.errors, self.reuse, self.film, *self._density_views.values()]
+        for view in views:
+            view.recolour(dark)
 
     def start(self) -> None:
         """Starts Monte Carlo for the point shown, unless that is under way or done."""
-        choice = self.state.choice
+        choice, store = self.state.choice, self.store
         if choice == self._computed:
             return
         self._computed = choice
@@ -90,22 +107,25 @@ class Explorer:
         self.errors.begin()
         self.jobs.start(
             "errors",
-            lambda: self.store.error_curves(choice),
+            lambda: store.error_curves(choice),
             show=self._show_curves,
             finish=self._finish_curves,
         )
         self.jobs.start(
             "summary",
-            lambda: self.store.summary(choice),
+            lambda: store.summary(choice),
             show=self._show_summary,
             finish=self._report,
         )
-        self.jobs.start(
-            "reuse",
-            lambda: self.store.reuse(choice),
-            show=self._show_reuse,
-            finish=self._finish_reuse,
-        )
+        if store.shares_samples:
+            self.jobs.start(
+                "reuse",
+                lambda: store.reuse(choice),
+                show=self._show_reuse,
+                finish=self._finish_reuse,
+            )
+        else:
+            self.jobs.cancel("reuse")
 
     def cancel(self) -> None:
         """Calls off what is being computed."""
@@ -123,18 +143,17 @@ class Explorer:
 
     def _connect(self) -> None:
         state = self.state
+        state.param.watch(self._open, "problem")
         state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
         state.param.watch(self._show_frame, ["variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
         state.param.watch(lambda *_: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
         self._bind("alpha", self.reuse.alpha)
         self._bind("beta", self.reuse.beta)
-        self._bind("logarithmic", self.densities.scale)
         self._bind("relative", self.errors.measure)
-        state.param.watch(lambda e: self.densities.set_scale(e.new), "logarithmic")
         state.param.watch(lambda e: self.errors.set_relative(e.new), "relative")
         self.errors.button.on_click(answer(self._press))
-        self.densities.figure.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
+        self.errors.figure.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS))
 
     def _bind(self, name: str, widget: Any) -> None:
         """Ties a widget to one plain parameter of the state, both ways."""
@@ -142,19 +161,36 @@ class Explorer:
         widget.param.watch(take, "value")
         self.state.param.watch(lambda e: widget.param.update(value=e.new), name)
 
+    def _open(self, *_: Any) -> None:
+        """Turns every view to the state's problem; nothing of another one stays."""
+        self.jobs.cancel_all()
+        self._computed = self._curves = self._reuse = self._summary = None
+        store = self.store
+        self.density_place[:] = [self.densities.panel]
+        self.story.open(store.problem)
+        self.controls.open()
+        self.film.open(store.snapshots)
+        self.errors.open(store.estimators)
+        self.reuse.open(usable=store.shares_samples)
+        self.strip.clear()
+        self._move()
+        self._show_frame()
+
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
-        state, choice = self.state, self.state.choice
-        self._densities = self.store.densities(choice)
-        self.densities.show(self._densities)
+        choice, problem, view = self.state.choice, self.state.problem, self.densities
+        look = (view.coordinate, view.pair) if isinstance(view, MarginalView) else None
+        self._densities = self.store.densities(choice, look)
+        view.show(self._densities)
+        log_truth = float(problem.log_truth(*choice.pair))
         self.strip.show_point(
-            log_truth=float(self.store.problem.log_truth(choice.y, choice.theta)),
-            truth=float(self.store.problem.truth(choice.y, choice.theta)),
-            level=state.level,
+            truth=float(problem.truth_sign(*choice.pair)) * math.exp(log_truth),
+            about=about_truth(problem, log_truth),
+            level=self.state.level,
         )
 
     def _show_frame(self, *_: Any) -> None:
-        self.film.show(self.state.snapshot, usable=self.state.variant == "spline")
+        self.film.show(self.state.snapshot, usable=self.state.variant == DEFAULT_VARIANT)
 
     def _take_frame(self, frame: int) -> None:
         last = len(self.store.snapshots) - 1
@@ -204,7 +240,7 @@ class Explorer:
 
     def _write_address(self) -> None:
         address = "&".join(f"{name}={value}" for name, value in self.state.query().items())
-        self.densities.figure.tags = [address]
+        self.errors.figure.tags = [address]
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:
@@ -244,7 +280,7 @@ class Explorer:
 REPLACE_ADDRESS = """
     const address = new URL(window.location.href)
     const asked = new URLSearchParams(cb_obj.tags[0])
-    for (const name of ["y", "theta", "variant", "draws", "runs", "seed"]) {
+    for (const name of ["problem", "y", "theta", "variant", "draws", "runs", "seed"]) {
         address.searchParams.delete(name)
     }
     for (const [name, value] of asked) { address.searchParams.set(name, value) }

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
+from app.planes import MarginalDensities, PlaneDensities
 from app.state import Choice
-from app.store import COLUMNS, Densities
+from app.store import Densities, TumourDensities
 from app.summary import Summary
+
+Shown = Densities | PlaneDensities | MarginalDensities | TumourDensities
 
 
 def curves_csv(found: ErrorCurves) -> StringIO:
@@ -29,17 +32,17 @@ def curves_csv(found: ErrorCurves) -> StringIO:
     return _csv(lines)
 
 
-def densities_csv(found: Densities) -> StringIO:
+def densities_csv(found: Shown) -> StringIO:
     """One line for every x."""
-    columns = [getattr(found, name) for name in COLUMNS]
-    rows = [list(map(_plain, row)) for row in zip(*columns, strict=True)]
-    return _csv([list(COLUMNS), *rows])
+    columns = _columns(found)
+    rows = [list(map(_plain, row)) for row in zip(*columns.values(), strict=True)]
+    return _csv([list(columns), *rows])
 
 
 def everything_json(
     choice: Choice,
     *,
-    densities: Densities | None,
+    densities: Shown | None,
     curves: ErrorCurves | None,
     reuse: ReuseErrors | None,
     summary: Summary | None,
@@ -47,8 +50,7 @@ def everything_json(
     """All that is shown, with the choices that lead to it; null for what is not there yet."""
     content: dict[str, Any] = {"choice": asdict(choice), "densities": None, "error_curves": None}
     if densities is not None:
-        content["densities"] = {name: getattr(densities, name) for name in COLUMNS}
-        content["densities"] |= {"region": densities.region, "threshold": densities.threshold}
+        content["densities"] = asdict(densities)
     if curves is not None:
         content["error_curves"] = {
             "runs": curves.runs,
@@ -73,6 +75,24 @@ def everything_json(
     }
     content["summary"] = summary and asdict(summary)
     return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+
+
+def _columns(found: Shown) -> dict[str, Any]:
+    if isinstance(found, Densities):
+        return found.columns
+    if isinstance(found, TumourDensities):
+        return _columns(found.plane)
+    names = ("target", "posterior", "q1", "q2")
+    values = {name: np.ravel(getattr(found, name)) for name in names if _has(found, name)}
+    if isinstance(found, MarginalDensities):
+        return {"x": found.x, **values}
+    # One line for every point of the plane, row by row.
+    first, second = np.meshgrid(found.x, found.y)
+    return {found.labels[0]: first.ravel(), found.labels[1]: second.ravel(), **values}
+
+
+def _has(found: Shown, name: str) -> bool:
+    return getattr(found, name) is not None
 
 
 def _csv(lines: list[list[Any]]) -> StringIO:

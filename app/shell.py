@@ -65,7 +65,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     """
     main = column(
         explorer.story.panel,
-        side_by_side(explorer.densities.panel, explorer.errors.panel, least=440),
+        side_by_side(explorer.density_place, explorer.errors.panel, least=440),
         explorer.strip.panel,
         explorer.reuse.panel,
         stylesheet=MAIN,
@@ -85,8 +85,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
 
     def recolour(*_: Any) -> None:
-        for view in explorer.views:
-            view.recolour(created.dark_theme)
+        explorer.recolour(created.dark_theme)
 
     created.param.watch(recolour, "dark_theme")
     recolour()

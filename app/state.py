@@ -2,33 +2,54 @@ r"""What the user chose: parameters only, no widgets, nothing derived but the mi
 
 from __future__ import annotations
 
-__all__ = ["LIMITS", "Choice", "State", "whole_number"]
+__all__ = ["LIMITS", "Choice", "Point", "State", "shown_range", "usual_runs", "whole_number"]
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import param
 
-from amci_core.models import Preset, Problem
+import amci_core as amci
+from amci_core.models import Preset, Problem, Variable
+from amci_core.pretrained import available_variants
 
-VARIANTS = ("spline", "paper", "oracle")
 LIMITS = {"draws": (2, 5000), "runs": (4, 10_000), "seed": (0, 2**31 - 1)}
-DEFAULTS: dict[str, Any] = {"y": 1.0, "theta": 3.0, "variant": "spline"}
+OPENING_PROBLEM = "tail-1d"
 REUSE_RANGE = (-0.5, 1.5)
+
+Point = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a Monte Carlo computation depends on; equal choices give equal results."""
+    """What a Monte Carlo computation depends on; equal choices give equal results.
 
-    y: float
-    theta: float
+    Arguments:
+        problem: Name of the problem.
+        y: The observation's coordinates, empty where there is none.
+        theta: Those of theta, likewise.
+        variant: Which proposals.
+        snapshot: Frame of the training film, None for the trained proposals.
+        draws: Draws from each proposal.
+        runs: Independent runs.
+        seed: Seed of every draw.
+    """
+
+    problem: str
+    y: Point
+    theta: Point
     variant: str
     snapshot: int | None
     draws: int
     runs: int
     seed: int
+
+    @property
+    def pair(self) -> tuple[Point | None, Point | None]:
+        """y and theta as the core takes them: None for what the problem does not have."""
+        return self.y or None, self.theta or None
 
 
 class State(param.Parameterized):
@@ -38,13 +59,14 @@ class State(param.Parameterized):
     only, all at once, so that there is nothing that could chase its own tail.
 
     Arguments:
-        problem: The problem that is looked at.
+        problem: Name of the problem that is looked at first.
     """
 
-    y = param.Number(constant=True, doc="The observation.")
-    theta = param.Number(constant=True, doc="The threshold.")
-    level = param.Number(constant=True, doc="Mismatch level of (y, theta), in nats.")
-    variant: Any = param.Selector(default="spline", objects=list(VARIANTS), doc="Which proposals.")
+    problem: Any = param.ClassSelector(class_=Problem, constant=True, doc="What is integrated.")
+    y: Any = param.Parameter(default=(), constant=True, doc="The observation's coordinates.")
+    theta: Any = param.Parameter(default=(), constant=True, doc="The coordinates of theta.")
+    level = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
+    variant: Any = param.String(default="spline", doc="Which proposals.")
     snapshot = param.Integer(
         default=None, allow_None=True, doc="Frame of the training film; None for the trained one."
     )
@@ -57,15 +79,16 @@ class State(param.Parameterized):
     logarithmic = param.Boolean(default=False, doc="Densities on a logarithmic axis.")
     released = param.Event(doc="A control was let go: Monte Carlo may start.")
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: str = OPENING_PROBLEM) -> None:
         super().__init__()
-        self.problem = problem
-        self.move(y=DEFAULTS["y"], theta=DEFAULTS["theta"])
+        self._left: dict[str, tuple[Point, Point]] = {}
+        self.open(problem)
 
     @property
     def choice(self) -> Choice:
         """What Monte Carlo would be run for now."""
         return Choice(
+            problem=self.problem.name,
             y=self.y,
             theta=self.theta,
             variant=self.variant,
@@ -75,40 +98,81 @@ class State(param.Parameterized):
             seed=self.seed,
         )
 
+    def open(self, name: str, *, keep: bool = True) -> None:
+        """Turns to another problem; keeps the counts, and of the rest what it can.
+
+        The point is the one that was left there, or where y and theta are of the same kind the
+        one that was looked at, or the first preset's.
+
+        Arguments:
+            name: Its name.
+            keep: Whether a point is kept; else the first preset's is taken.
+
+        Raises:
+            ValueError: there is no such problem, or there are no proposals for it.
+        """
+        problem = amci.problem(name)
+        available = available_variants(name)
+        if not available:
+            raise ValueError(f"problem: there are no trained proposals for {name}")
+        before = self.problem
+        y, theta = problem.presets[0].y, problem.presets[0].theta or ()
+        runs = self.runs
+        if before is not None and keep:
+            self._left[before.name] = (self.y, self.theta)
+            if _covers(problem.y, self.y) and _covers(problem.theta, self.theta):
+                y, theta = self.y, self.theta
+        if before is None or runs == usual_runs(before):
+            runs = usual_runs(problem)
+        y, theta = self._left.get(name, (y, theta))
+        level = float(problem.mismatch(y or None, theta or None))
+        variant = self.variant if self.variant in available else available[0]
+        with param.parameterized.edit_constant(self):
+            self.param.update(
+                problem=problem,
+                y=y,
+                theta=theta,
+                level=level,
+                variant=variant,
+                snapshot=None,
+                runs=runs,
+            )
+
     def move(
-        self, *, y: float | None = None, theta: float | None = None, level: float | None = None
+        self,
+        *,
+        y: float | Sequence[float] | None = None,
+        theta: float | Sequence[float] | None = None,
+        level: float | None = None,
     ) -> None:
         """Moves the point by one of its handles, or by y together with one of the others.
 
         Raises:
             ValueError: a value is no number or out of range; the point stays where it was.
         """
-        y = self.y if y is None else self._shown("y", y)
+        problem = self.problem
+        new_y = self.y if y is None else _shown(problem.y, "y", y)
+        new_theta = self.theta if theta is None else _shown(problem.theta, "theta", theta)
         if level is not None:
-            theta = float(self.problem.at_mismatch(level, y, self.theta)[1][0])
-        theta = self.theta if theta is None else self._shown("theta", theta)
-        reached = float(self.problem.mismatch(y, theta))
+            at = problem.at_mismatch(level, new_y or None, new_theta or None)
+            new_y, new_theta = (() if v is None else tuple(map(float, v)) for v in at)
+        reached = float(problem.mismatch(new_y or None, new_theta or None))
         # The level asked for stays as it is, to the digit: the handle under the user's finger
         # must not be moved by rounding.
         kept = level is not None and abs(reached - level) < 1e-6
         with param.parameterized.edit_constant(self):
-            self.param.update(y=y, theta=theta, level=level if kept else reached)
+            self.param.update(y=new_y, theta=new_theta, level=level if kept else reached)
 
     def level_range(self) -> tuple[float, float]:
-        """The mismatch levels that theta can reach at this y, in nats."""
-        assert self.problem.theta is not None
-        low, high = self.problem.theta.shown or (self.problem.theta.low, self.problem.theta.high)
-        return (
-            float(self.problem.mismatch(self.y, low)),
-            float(self.problem.mismatch(self.y, high)),
-        )
+        """The mismatch levels that the mismatch's handle can reach, in nats."""
+        low, high = self.problem.mismatch_range(self.y or None, self.theta or None)
+        return min(low, self.level), max(high, self.level)
 
     def apply(self, preset: Preset) -> None:
         """Goes to a preset; what it does not name is set back."""
-        assert preset.theta is not None
         with param.parameterized.batch_call_watchers(self):
             self._set_back()
-            self.move(y=preset.y[0], theta=preset.theta[0])
+            self.move(y=preset.y or None, theta=preset.theta)
             named = {
                 name: getattr(preset, name)
                 for name in ("variant", "draws", "alpha", "beta")
@@ -118,24 +182,33 @@ class State(param.Parameterized):
         self.param.trigger("released")
 
     def reset(self) -> None:
-        """Sets everything back to where the page opens."""
+        """Sets everything but the problem back to where it opens."""
+        opening = self.problem.presets[0]
         with param.parameterized.batch_call_watchers(self):
             self._set_back()
-            self.param.update(relative=True, logarithmic=False, runs=1000, seed=0)
-            self.move(y=DEFAULTS["y"], theta=DEFAULTS["theta"])
+            self.param.update(
+                relative=True, logarithmic=False, runs=usual_runs(self.problem), seed=0
+            )
+            self.move(y=opening.y or None, theta=opening.theta)
         self.param.trigger("released")
 
     def read_query(self, query: Mapping[str, Any]) -> dict[str, str]:
-        """Takes y, theta, variant, draws, runs and seed from a page's address.
+        """Takes problem, y, theta, variant, draws, runs and seed from a page's address.
 
         Returns:
             For each name that could not be used, what is wrong with it.
         """
         wrong: dict[str, str] = {}
+        if "problem" in query:
+            try:
+                self.open(query["problem"], keep=False)
+            except ValueError as error:
+                wrong["problem"] = str(error)
         for name in ("y", "theta"):
             if name in query:
                 try:
-                    self.move(**{name: _number(name, query[name])})
+                    asked: dict[str, Any] = {name: _numbers(name, query[name])}
+                    self.move(**asked)
                 except ValueError as error:
                     wrong[name] = str(error)
         for name in LIMITS:
@@ -145,38 +218,46 @@ class State(param.Parameterized):
                 except ValueError as error:
                     wrong[name] = str(error)
         if "variant" in query:
-            if query["variant"] in VARIANTS:
+            allowed = available_variants(self.problem.name)
+            if query["variant"] in allowed:
                 self.variant = query["variant"]
             else:
                 wrong["variant"] = (
-                    f"expected one of {', '.join(VARIANTS)}, got {query['variant']!r}"
+                    f"expected one of {', '.join(allowed)}, got {query['variant']!r}"
                 )
         return wrong
 
     def query(self) -> dict[str, str]:
         """The address that leads back here, with rounded values."""
-        found = {"y": f"{self.y:.4g}", "theta": f"{self.theta:.4g}"}
+        found = {}
+        if self.problem.name != OPENING_PROBLEM:
+            found["problem"] = self.problem.name
+        for name in ("y", "theta"):
+            if getattr(self, name):
+                found[name] = ",".join(f"{value:.4g}" for value in getattr(self, name))
+        usual = {"runs": usual_runs(self.problem)}
         for name in ("variant", "draws", "runs", "seed"):
             value = getattr(self, name)
-            if value != self.param[name].default:
+            if value != usual.get(name, self.param[name].default):
                 found[name] = str(value)
         return found
 
     def _set_back(self) -> None:
-        names = ("variant", "snapshot", "draws", "alpha", "beta")
-        self.param.update(**{name: self.param[name].default for name in names})
+        names = ("snapshot", "draws", "alpha", "beta")
+        self.param.update(
+            variant=available_variants(self.problem.name)[0],
+            **{name: self.param[name].default for name in names},
+        )
 
-    def _shown(self, name: str, value: float) -> float:
-        variable = self.problem.y if name == "y" else self.problem.theta
-        assert variable is not None
-        low, high = variable.shown or (variable.low, variable.high)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not low <= value <= high
-        ):
-            raise ValueError(f"{name}: expected a number from {low:g} to {high:g}, got {value!r}")
-        return float(value)
+
+def usual_runs(problem: Problem) -> int:
+    """How many runs a problem opens with: a draw costs more in more dimensions."""
+    return 1000 if problem.x.dim == 1 else 200
+
+
+def shown_range(variable: Variable) -> tuple[float, float]:
+    """The range of a variable's controls."""
+    return variable.shown or (variable.low, variable.high)
 
 
 def whole_number(name: str, text: Any) -> int:
@@ -195,8 +276,32 @@ def whole_number(name: str, text: Any) -> int:
     return value
 
 
-def _number(name: str, text: Any) -> float:
+def _shown(variable: Variable | None, name: str, value: float | Sequence[float]) -> Point:
+    if variable is None:
+        raise ValueError(f"{name}: this problem has none, got {value!r}")
+    values = tuple(value) if isinstance(value, Sequence) else (value,)
+    if len(values) != variable.dim:
+        raise ValueError(f"{name}: expected {variable.dim} numbers, got {len(values)}")
+    low, high = shown_range(variable)
+    for each in values:
+        number = isinstance(each, int | float) and not isinstance(each, bool)
+        if not number or not low <= each <= high:
+            raise ValueError(f"{name}: expected a number from {low:g} to {high:g}, got {each!r}")
+    return tuple(map(float, values))
+
+
+def _covers(variable: Variable | None, value: Point) -> bool:
+    if variable is None:
+        return not value
+    low, high = shown_range(variable)
+    return len(value) == variable.dim and all(low <= v <= high for v in value)
+
+
+def _numbers(name: str, text: Any) -> Point:
     try:
-        return float(text)
+        found = tuple(float(part) for part in str(text).split(","))
     except (TypeError, ValueError):
         raise ValueError(f"{name}: expected a number, got {text!r}") from None
+    if not all(math.isfinite(value) for value in found):
+        raise ValueError(f"{name}: expected a number, got {text!r}")
+    return found

@@ -7,14 +7,22 @@ __all__ = [
     "COLUMNS",
     "REUSE_GRID",
     "SMALLEST_DENSITY",
-    "X_RANGE",
     "Densities",
+    "LineStore",
+    "MarginalStore",
+    "PlaneStore",
     "Store",
+    "TumourDensities",
+    "TumourStore",
+    "store_of",
+    "x_range",
 ]
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +30,20 @@ import torch
 import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposal, Proposals
+from amci_core.models import Problem
+from amci_core.models.cancer import TumourTreatment
 from amci_core.pretrained import Snapshot
-from app.state import Choice
+from app.planes import (
+    Course,
+    MarginalDensities,
+    PlaneDensities,
+    course,
+    marginal_densities,
+    plane_densities,
+)
+from app.state import Choice, shown_range
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -35,6 +54,7 @@ SMALLEST_DENSITY = 1e-30
 EDGE = 1e-7
 REGION_MASS = 0.99
 COLUMNS = ("x", "target", "posterior", "q1", "q2", "log_ratio")
+COLUMNS_MINUS = ("target_minus", "q1_minus", "log_ratio_minus")
 
 
 @dataclass(frozen=True)
@@ -42,14 +62,17 @@ class Densities:
     """Densities over x at one (y, theta), all normalised, on n points.
 
     Arguments:
-        x: Points, increasing, closer above the threshold; (n,).
-        target: g, proportional to f p(x | y); (n,).
+        x: Points, increasing, closer to the threshold; (n,).
+        target: g, proportional to f_plus p(x | y); (n,).
         posterior: p(x | y), (n,).
-        q1: The learnt proposal for E1, (n,).
+        q1: The learnt proposal for E1_plus, (n,).
         q2: The learnt proposal for E2, (n,).
         log_ratio: log q1 - log g in nats, NaN where g is zero; (n,).
         region: The shortest interval that carries 99 % of g.
         threshold: theta.
+        target_minus: Where f takes both signs, as `target` for f_minus; (n,).
+        q1_minus: Likewise, the learnt proposal for E1_minus, (n,).
+        log_ratio_minus: Likewise, (n,).
     """
 
     x: Array
@@ -60,6 +83,15 @@ class Densities:
     log_ratio: Array
     region: tuple[float, float]
     threshold: float
+    target_minus: Array | None = None
+    q1_minus: Array | None = None
+    log_ratio_minus: Array | None = None
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """What there is, by name, each (n,)."""
+        names = COLUMNS if self.q1_minus is None else COLUMNS + COLUMNS_MINUS
+        return {name: getattr(self, name) for name in names}
 
     @property
     def divergence(self) -> float:
@@ -68,21 +100,30 @@ class Densities:
         return float(-np.trapezoid(g * np.nan_to_num(self.log_ratio), self.x))
 
 
-class Store:
-    """Derived data for one problem with one-dimensional x, and its exact proposals as reference.
+class Store(ABC):
+    """Derived data for one problem.
 
     Arguments:
-        problem: Name of the problem.
+        problem: The problem.
     """
 
-    def __init__(self, problem: str) -> None:
-        self.problem = amci.problem(problem)
-        self._exact = amci.load_proposals(problem, variant="oracle")
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
         """The training film, read when it is first asked for."""
         return amci.load_snapshots(self.problem.name)
+
+    @cached_property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators whose errors are shown."""
+        return default_estimators(amci.load_proposals(self.problem.name))
+
+    @property
+    def shares_samples(self) -> bool:
+        """Whether E1 and E2 have one proposal each, so that draws can serve both."""
+        return self.problem.nonnegative and "snis-q2" in self.estimators
 
     def proposals(self, choice: Choice) -> Proposals:
         """The proposals chosen, or those of a frame of the film."""
@@ -90,36 +131,23 @@ class Store:
             return self.snapshots[min(choice.snapshot, len(self.snapshots) - 1)].proposals
         return amci.load_proposals(self.problem.name, variant=choice.variant)
 
-    def densities(self, choice: Choice) -> Densities:
-        """What the proposals look like beside what they should be."""
-        proposals = self.proposals(choice)
-        assert self._exact.q2 is not None
-        assert proposals.q2 is not None
-        x = _points(choice.theta)
-        log_g = self._log_density(self._exact.q1_plus, choice, x)
-        log_q1 = self._log_density(proposals.q1_plus, choice, x)
-        inside = np.isfinite(log_g)
-        log_ratio = np.full_like(x, np.nan)
-        log_ratio[inside] = log_q1[inside] - log_g[inside]
-        target = _density(log_g)
-        return Densities(
-            x=x,
-            target=target,
-            posterior=_density(self._log_density(self._exact.q2, choice, x)),
-            q1=_density(log_q1),
-            q2=_density(self._log_density(proposals.q2, choice, x)),
-            log_ratio=np.where(np.isfinite(log_ratio), log_ratio, np.nan),
-            region=_region(x, target),
-            threshold=choice.theta,
-        )
+    @abstractmethod
+    def densities(self, choice: Choice, look: Any = None) -> Any:
+        """What the proposals look like beside what they should be.
+
+        Arguments:
+            choice: The point and the proposals.
+            look: What the picture is to show, where there is a choice of that.
+        """
 
     def summary(self, choice: Choice) -> Iterator[Summary]:
         """The figures of the strip, once."""
+        y, theta = choice.pair
         yield summarize(
             self.problem,
             self.proposals(choice),
-            y=choice.y,
-            theta=choice.theta,
+            y=y,
+            theta=theta,
             draws=choice.draws,
             seed=choice.seed,
         )
@@ -129,8 +157,7 @@ class Store:
         return amci.stream_error_curves(
             self.problem,
             self.proposals(choice),
-            choice.y,
-            choice.theta,
+            *choice.pair,
             budgets=BUDGETS,
             runs=choice.runs,
             seed=choice.seed,
@@ -141,8 +168,7 @@ class Store:
         return amci.stream_reuse_errors(
             self.problem,
             self.proposals(choice),
-            choice.y,
-            choice.theta,
+            *choice.pair,
             alphas=REUSE_GRID.tolist(),
             betas=REUSE_GRID.tolist(),
             draws=choice.draws,
@@ -150,24 +176,138 @@ class Store:
             seed=choice.seed,
         )
 
+
+class LineStore(Store):
+    """For x on a line, where the exact proposals are known."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._exact = amci.load_proposals(problem.name, variant="oracle")
+        low, high = x_range(problem)
+        self._uniform = np.linspace(low, high, 251)
+        self._near = np.geomspace(1e-3, high, 100)
+
+    def densities(self, choice: Choice, look: None = None) -> Densities:
+        proposals = self.proposals(choice)
+        assert self._exact.q2 is not None
+        assert proposals.q2 is not None
+        threshold = choice.theta[0]
+        x = self._points(threshold)
+        plus = self._compared(self._exact.q1_plus, proposals.q1_plus, choice, x)
+        minus: tuple[Array | None, ...] = (None, None, None)
+        if self._exact.q1_minus is not None and proposals.q1_minus is not None:
+            minus = self._compared(self._exact.q1_minus, proposals.q1_minus, choice, x)
+        return Densities(
+            x=x,
+            target=plus[0],
+            posterior=_density(self._log_density(self._exact.q2, choice, x)),
+            q1=plus[1],
+            q2=_density(self._log_density(proposals.q2, choice, x)),
+            log_ratio=plus[2],
+            region=_region(x, plus[0]),
+            threshold=threshold,
+            target_minus=minus[0],
+            q1_minus=minus[1],
+            log_ratio_minus=minus[2],
+        )
+
+    def _compared(
+        self, exact: Proposal, learnt: Proposal, choice: Choice, x: Array
+    ) -> tuple[Array, Array, Array]:
+        """The target, the proposal and their log-ratio at x, (n,) each."""
+        log_g = self._log_density(exact, choice, x)
+        log_q1 = self._log_density(learnt, choice, x)
+        inside = np.isfinite(log_g)
+        log_ratio = np.full_like(x, np.nan)
+        log_ratio[inside] = log_q1[inside] - log_g[inside]
+        log_ratio[~np.isfinite(log_ratio)] = np.nan
+        return _density(log_g), _density(log_q1), log_ratio
+
     @torch.inference_mode()
     def _log_density(self, proposal: Proposal, choice: Choice, x: Array) -> Array:
-        y, theta = self.problem.check(choice.y, choice.theta)
+        y, theta = self.problem.check(*choice.pair)
         return proposal(y, theta).log_prob(torch.as_tensor(x)[:, None]).numpy()
 
+    def _points(self, theta: float) -> Array:
+        # g can be as narrow as 0.07 and starts with a jump: dense points where it is, and one on
+        # either side of the threshold.
+        low, high = self._uniform[[0, -1]]
+        above = theta + self._near
+        parts = [self._uniform, np.array([theta, theta + EDGE]), above[above < high]]
+        if not self.problem.nonnegative:
+            below = theta - self._near
+            parts += [np.array([theta - EDGE]), below[below > low]]
+        return np.unique(np.concatenate(parts))
 
-# Wide enough for every posterior and every g that the sliders reach.
-X_RANGE = (-5.0, 7.5)
-_UNIFORM = np.linspace(*X_RANGE, 251)
-_ABOVE = np.geomspace(1e-3, X_RANGE[1], 100)
+
+class PlaneStore(Store):
+    """For x in the plane."""
+
+    def densities(self, choice: Choice, look: None = None) -> PlaneDensities:
+        y, theta = self.problem.check(*choice.pair)
+        return plane_densities(self.problem, self.proposals(choice), y, theta)
 
 
-def _points(theta: float) -> Array:
-    # g can be as narrow as 0.07 and starts with a jump: dense points where it is, and one on
-    # either side of the threshold.
-    above = theta + _ABOVE
-    edge = [theta, theta + EDGE]
-    return np.unique(np.concatenate([_UNIFORM, edge, above[above < X_RANGE[1]]]))
+@dataclass(frozen=True)
+class TumourDensities:
+    """What is known of a tumour.
+
+    Arguments:
+        plane: Densities over its size and response.
+        course: Its size over the days.
+    """
+
+    plane: PlaneDensities
+    course: Course
+
+
+class TumourStore(Store):
+    """For the tumour: its size and response in the plane, and its course over the days."""
+
+    def densities(self, choice: Choice, look: None = None) -> TumourDensities:
+        y, theta = self.problem.check(*choice.pair)
+        return TumourDensities(
+            plane=plane_densities(self.problem, self.proposals(choice), y, theta),
+            course=course(self.problem, y),
+        )
+
+
+class MarginalStore(Store):
+    """For x in more dimensions: one coordinate, and a pair of them."""
+
+    def densities(
+        self, choice: Choice, look: tuple[int, tuple[int, int]] | None = None
+    ) -> MarginalDensities:
+        y, theta = self.problem.check(*choice.pair)
+        coordinate, pair = look or (0, (0, 1))
+        return marginal_densities(
+            self.problem, self.proposals(choice), y, theta, coordinate=coordinate, pair=pair
+        )
+
+
+@cache
+def store_of(name: str) -> Store:
+    """The store of a problem, one for all visitors.
+
+    Raises:
+        ValueError: there is no such problem.
+    """
+    # Work is spread over processes, not over PyTorch's own threads.
+    torch.set_num_threads(1)
+    problem = amci.problem(name)
+    if isinstance(problem, TumourTreatment):
+        return TumourStore(problem)
+    kinds: dict[int, type[Store]] = {1: LineStore, 2: PlaneStore}
+    return kinds.get(problem.x.dim, MarginalStore)(problem)
+
+
+def x_range(problem: Problem) -> tuple[float, float]:
+    """Wide enough for every posterior and every g that the sliders of y and theta reach."""
+    assert problem.y is not None
+    assert problem.theta is not None
+    (y_low, y_high), (theta_low, theta_high) = map(shown_range, (problem.y, problem.theta))
+    # The posterior has mean y / 2 and standard deviation 0.7.
+    return min(y_low / 2, theta_low) - 3.0, max(y_high / 2, theta_high) + 2.5
 
 
 def _density(log_density: Array) -> Array:

@@ -2,19 +2,22 @@ r"""The figures of the strip, and what to say about them to someone who meets th
 
 from __future__ import annotations
 
-__all__ = ["Row", "Summary", "number", "odds", "summarize"]
+__all__ = ["PROPOSAL_OF", "Row", "Summary", "about_truth", "number", "odds", "summarize"]
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS
+from amci_core.evaluation import Estimate
+from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.models.tail import GaussianTail
 
-SHOWN = ("amci", "snis-q2", "snis-qm", "snis-q1")
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
 
@@ -42,33 +45,38 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    """The strip's figures at one (y, theta), with N = M draws.
+    """The strip's figures at one (y, theta), with as many draws from each proposal.
 
     Arguments:
         rows: One for every estimator.
         draws: Draws from each proposal.
+        total: Draws of each estimator in all.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
-            infinite where q2 is exact, NaN where both are.
-        effective_q1: Effective draws of f w under q1.
-        effective_q2: Effective draws of w under q2.
-        above: How many of the draws of SNIS q2 lie above the threshold.
-        above_of: How many draws that is of.
+            infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
+        effective: Effective draws of each term under its proposal: f_plus w on q1_plus and so on,
+            for the terms that have one.
+        hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
+        hits_of: How many draws that is of.
+        where: Where f is not zero, in words.
     """
 
     rows: tuple[Row, ...]
     draws: int
+    total: int
     kappa: float
-    effective_q1: float
-    effective_q2: float
-    above: int
-    above_of: int
+    effective: dict[str, float]
+    hits: int | None
+    hits_of: int
+    where: str
 
     @property
     def about_kappa(self) -> str:
         """What kappa says, in words."""
         if math.isnan(self.kappa):
-            return "q₁ and q₂ are both exact: AMCI has no error at all."
+            return "All proposals are exact: AMCI has no error at all."
         if math.isinf(self.kappa):
+            if "E2" not in self.effective:
+                return "E₂ is known: whatever error AMCI has comes from q₁."
             return "q₂ is exact: whatever error AMCI has comes from q₁."
         if self.kappa > 1.25:
             return "The error comes mostly from E₁: more draws from q₁ would help most."
@@ -76,64 +84,97 @@ class Summary:
             return "The error comes mostly from E₂: more draws from q₂ would help most."
         return "E₁ and E₂ are about equally uncertain."
 
-    @property
-    def about_q1(self) -> str:
-        """What the effective draws of q1 say, in words."""
-        return _worth("q₁", self.effective_q1, self.draws)
+    def about(self, term: str) -> str:
+        """What the effective draws of a term say, in words."""
+        if term == "E2" and self.hits == 0:
+            return (
+                f"q₂ has put no draw of {self.hits_of:,} {self.where}: alone it sees nothing of f."
+            )
+        if term == "E2" and self.hits is not None:
+            some = "1 draw" if self.hits == 1 else f"{self.hits:,} draws"
+            return f"q₂ has put {some} of {self.hits_of:,} {self.where}."
+        return _worth(PROPOSAL_OF[term], self.effective[term], self.draws)
 
-    @property
-    def about_q2(self) -> str:
-        """What the draws of q2 reach, in words."""
-        if self.above == 0:
-            return f"q₂ has put no draw of {self.above_of:,} above θ: alone it sees nothing of f."
-        some = "1 draw" if self.above == 1 else f"{self.above:,} draws"
-        return f"q₂ has put {some} of {self.above_of:,} above θ."
+
+# For f >= 0 the sign is left out.
+PROPOSAL_OF = {"E1_plus": "q₁", "E1_minus": "q₁⁻", "E2": "q₂"}
 
 
 def summarize(
-    problem: Problem, proposals: Proposals, *, y: float, theta: float, draws: int, seed: int
+    problem: Problem,
+    proposals: Proposals,
+    *,
+    y: float | Sequence[float] | None,
+    theta: float | Sequence[float] | None,
+    draws: int,
+    seed: int,
 ) -> Summary:
-    """Runs every estimator once, each with 2 * draws draws in all.
+    """Runs every estimator once, each with as many draws in all as AMCI with `draws` of each.
 
     Raises:
         ValueError: see `amci_core.estimate`.
     """
     truth = float(problem.truth(y, theta))
-    estimates = {}
-    for name in SHOWN:
-        used = len(ESTIMATORS[name].used(proposals.present))
-        estimates[name] = amci.estimate(
+    where = "above θ" if isinstance(problem, GaussianTail) else "where f is not zero"
+    total = draws * len(proposals.present)
+    estimates = {
+        name: amci.estimate(
             problem,
             proposals,
             y,
             theta,
-            draws=2 * draws // used,
+            draws=total // len(ESTIMATORS[name].used(proposals.present)),
             estimator=name,
             seed=seed,
         )
-    own = estimates["amci"].diagnostics
-    effective_q1 = float(own["E1_plus"].effective_draws)
-    effective_q2 = float(own["E2"].effective_draws)
-    with_q2 = estimates["snis-q2"].diagnostics["E1_plus"]
+        for name in default_estimators(proposals)
+        if name != "bound"
+    }
+    own = estimates["amci"]
+    effective = {
+        term: float(found.effective_draws)
+        for term, found in own.diagnostics.items()
+        if term != "E2" or proposals.q2 is not None
+    }
+    hits, hits_of = None, 0
+    if problem.nonnegative and "snis-q2" in estimates:
+        with_q2 = estimates["snis-q2"].diagnostics["E1_plus"]
+        hits_of = with_q2.draws
+        share = float(with_q2.nonzero_share)
+        hits = round(share * hits_of) if share < 1 or where == "above θ" else None
+    spread = _spread(effective["E2"], draws) if "E2" in effective else 0.0
     return Summary(
         rows=tuple(
             Row(
                 name=name,
                 value=float(e.value),
                 standard_error=float(e.standard_error),
-                relative_error=float(e.value) / truth - 1,
+                relative_error=float(e.value) / truth - 1 if truth else math.nan,
                 draws=e.draws,
-                remark=_remark(float(e.value), float(e.standard_error), truth),
+                remark=_remark(float(e.value), float(e.standard_error), truth, where),
             )
             for name, e in estimates.items()
         ),
         draws=draws,
-        kappa=_ratio(_spread(effective_q1, draws), _spread(effective_q2, draws)),
-        effective_q1=effective_q1,
-        effective_q2=effective_q2,
-        above=round(float(with_q2.nonzero_share) * with_q2.draws),
-        above_of=with_q2.draws,
+        total=total,
+        kappa=_ratio(_spread_of_E1(own, effective, draws), spread),
+        effective=effective,
+        hits=hits,
+        hits_of=hits_of,
+        where=where,
     )
+
+
+def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> float:
+    """Relative standard deviation of E1_plus - E1_minus, for one draw of each."""
+    parts = {
+        term: float(found.terms[term].value) * _spread(effective[term], draws)
+        for term in ("E1_plus", "E1_minus")
+        if term in effective
+    }
+    signs = {"E1_plus": 1, "E1_minus": -1}
+    total = abs(sum(signs[term] * float(found.terms[term].value) for term in parts))
+    return math.hypot(*parts.values()) / total if total else math.inf
 
 
 def _spread(effective: float, draws: int) -> float:
@@ -158,6 +199,18 @@ def number(value: float, digits: int = 3) -> str:
     return f"{mantissa} × 10{power}"
 
 
+def about_truth(problem: Problem, log_truth: float) -> str:
+    """What the truth says, in words."""
+    return odds(log_truth) if isinstance(problem, GaussianTail) else TRUTHS.get(problem.name, "")
+
+
+TRUTHS = {
+    "cancer": "the probability that the treatment succeeds",
+    "gain-loss": "what the position is worth",
+    "peak": "the integral of the peak",
+}
+
+
 def odds(log_truth: float) -> str:
     """A small probability as "1 in so many", from its logarithm; larger ones in per cent."""
     if log_truth > math.log(0.1):
@@ -175,14 +228,14 @@ def _worth(name: str, effective: float, draws: int) -> str:
     return f"{draws:,} draws of {name} count like {number(effective)} perfect ones."
 
 
-def _remark(value: float, standard_error: float, truth: float) -> str:
+def _remark(value: float, standard_error: float, truth: float, where: str) -> str:
     error = abs(value - truth)
     if value == 0:
-        return "no draw above θ: it answers 0, and cannot say how wrong that is"
-    if error < ROUNDING * truth:
+        return f"no draw {where}: it answers 0, and cannot say how wrong that is"
+    if error < ROUNDING * abs(truth):
         return "exact to rounding"
     if np.isnan(standard_error) and abs(value - 1) < ROUNDING:
-        return "every draw lies above θ: it answers 1, and cannot say how wrong that is"
+        return f"every draw lies {where}: it answers 1, and cannot say how wrong that is"
     if np.isnan(standard_error):
         return "too few draws to tell its error"
     if np.isinf(standard_error):

@@ -30,7 +30,10 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
         self.page.goto(address)
-        self.wait(f"() => window.Bokeh?.documents?.length && ({DATA})(['densities', 'x'])?.length")
+        self.wait(
+            f"""() => window.Bokeh?.documents?.length && ({SOURCE})('errors-amci')
+                && ({DATA})(['densities', 'x'])?.length !== 0"""
+        )
 
     def close(self) -> None:
         self.context.close()

@@ -26,6 +26,13 @@ def train(
     problem: ProblemName,
     out: Annotated[Path, typer.Option(help="Folder to write; new, unless --resume.")],
     variant: Annotated[str, typer.Option(help="Which recipe: spline or paper.")] = "spline",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the paper's objective takes theta and x from: importance (default) or "
+            "mcmc. Only for variants that are trained on it."
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +70,7 @@ def train(
         training.train(
             problem,
             variant=variant,
+            source=source,
             minutes=minutes,
             seed=seed,
             out=out,

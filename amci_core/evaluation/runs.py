@@ -28,6 +28,7 @@ from amci_core.evaluation.drawing import MAX_POINTS, Sampler, generators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
+# Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
 CHUNK_POINTS = 200_000
 MAX_RUNS = 1_000_000
 LOG_UNIT_AT_ZERO = -300.0
@@ -95,7 +96,9 @@ def run_chunks(
     points_a_run = int(a_run.sum()) * truth.log_unit.size
     together = "budgets, all proposals and pairs together"
     check_count(together, points_a_run, low=1, high=MAX_POINTS)
-    largest = max(1, CHUNK_POINTS // points_a_run)
+    dim = sampler.problem.x.dim
+    largest = max(1, CHUNK_POINTS // (dim**2 * points_a_run))
+    first = 4 if dim == 1 else 1
     for_points, for_choices = generators(seed)
 
     def errors_of(chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
@@ -106,7 +109,7 @@ def run_chunks(
     def chunks() -> Iterator[dict[str, Array]]:
         done = 0
         while done < runs:
-            size = min(largest, runs - done, max(4, 2 * done))
+            size = min(largest, runs - done, max(first, 2 * done))
             draws = split_runs(sampler.draw(a_run * size, for_points), size)
             yield {
                 name: errors_of(chosen, draws, for_choices) for name, chosen in estimators.items()

@@ -10,6 +10,7 @@ from amci_core.flows.affine import gaussian
 from amci_core.flows.autoregressive import autoregressive_spline
 from amci_core.flows.base import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import gamma_beta
+from amci_core.flows.masked import masked_autoregressive
 from amci_core.flows.proposals import Proposals
 from amci_core.flows.radial import radial
 from amci_core.flows.spline import half_line_spline
@@ -19,5 +20,6 @@ FAMILIES: dict[str, Callable[..., Trainable]] = {
     "gamma-beta": gamma_beta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,
+    "masked-autoregressive": masked_autoregressive,
     "radial": radial,
 }

@@ -27,6 +27,7 @@ from amci_core.flows.base import (
 )
 from amci_core.flows.bases import UnitUniform
 from amci_core.flows.network import Conditioner
+from amci_core.flows.response import Response
 from amci_core.flows.spline import HalfLine, RationalQuadratic
 from amci_core.models.base import Problem
 
@@ -125,7 +126,7 @@ class Coordinate(nn.Module):
     Arguments:
         flow: A one-dimensional conditional flow.
         conditioner: The network that predicts its parameters.
-        kind: `half-line`, `unit`, `positive`, `probability` or `line`.
+        kind: `half-line`, `unit`, `positive`, `probability`, `response` or `line`.
         centre: About where x lies, in the units of the line that it is carried to.
         scale: About how far it spreads there.
     """
@@ -141,7 +142,7 @@ class Coordinate(nn.Module):
         """x (cases, n) in about unit size, as the networks of later coordinates read it."""
         if self.kind == "positive":
             x = x.clamp(min=torch.finfo(x.dtype).tiny).log()
-        elif self.kind == "probability":
+        elif self.kind in ("probability", "response"):
             x = torch.logit(x, eps=torch.finfo(x.dtype).eps)
         elif bound is not None:
             x = x - bound
@@ -266,7 +267,8 @@ def autoregressive_spline(
         coordinates: For each coordinate its `kind`, and where later ones read it or the kind asks
             for it, about its `centre` and `scale`: `half-line` (the side of a bound on which
             f_plus lives), `unit` (the unit interval as it is), `positive` and `probability` (the
-            line, carried on by exp or by the logistic function), or `line`.
+            line, carried on by exp or by the logistic function), `response` (the unit interval, in
+            a coordinate for `cancer`), or `line`.
         bins: Number of bins of each spline.
         hidden: Widths of the hidden layers of each network.
         activation: The networks' activation.
@@ -289,6 +291,7 @@ def autoregressive_spline(
             "line": [line],
             "positive": [line, Positive()],
             "probability": [line, UnitInterval()],
+            "response": [line, Response()],
         }
         if kind not in layers:
             raise ValueError(f"kind: expected one of {', '.join(layers)}, got {kind!r}")

@@ -182,7 +182,8 @@ class Fit:
 
     def _report(self) -> Progress:
         quality = self.held_out.quality(self.proposal)
-        if quality.relative_variance < self.best_quality.relative_variance:
+        field = self.objective.selects_by
+        if getattr(quality, field) < getattr(self.best_quality, field):
             self.best_quality = quality
             self.best = copy.deepcopy(self.proposal.state_dict())
         loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan

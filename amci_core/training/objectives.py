@@ -13,6 +13,7 @@ from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.base import TrainableDensity
+from amci_core.training.sources import SOURCES
 from amci_core.training.targets import Sample, Target
 
 State = dict[str, Tensor]
@@ -24,7 +25,12 @@ class Objective(ABC):
     Arguments:
         target: What the proposal is trained towards.
         generator: Where all randomness comes from, on the device of the training.
+
+    Attributes:
+        selects_by: The field of a held-out `Quality` that is least for the weights to keep.
     """
+
+    selects_by = "relative_variance"
 
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.target = target
@@ -67,7 +73,16 @@ class PaperObjective(Objective):
         batch: Draws in a step.
         epochs: Most epochs on one training set.
         missteps: Rises of the validation loss that are forgiven.
+        source: Where theta and x come from, a name in `amci_core.training.sources`: `importance`,
+            or `mcmc`, a chain on g(theta, x), of which q' = g and r is constant.
+
+    Raises:
+        ValueError: there is no such source.
     """
+
+    # What the objective lowers. A light tail far out makes the relative variance of a flow
+    # astronomical at every report, though its draws are good and get better.
+    selects_by = "divergence"
 
     def __init__(
         self,
@@ -79,8 +94,12 @@ class PaperObjective(Objective):
         batch: int,
         epochs: int = 30,
         missteps: int = 2,
+        source: str = "importance",
     ) -> None:
         super().__init__(target, generator)
+        if source not in SOURCES:
+            raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
+        self.source = SOURCES[source]
         self.size, self.validation_size, self.batch = size, validation_size, batch
         self.epochs, self.missteps = epochs, missteps
         self._refresh()
@@ -97,8 +116,8 @@ class PaperObjective(Objective):
         )
 
     def _refresh(self) -> None:
-        self._train = self.target.sample(self.size, self.generator)
-        self._validation = self.target.sample(self.validation_size, self.generator)
+        self._train = self.target.sample(self.size, self.generator, self.source)
+        self._validation = self.target.sample(self.validation_size, self.generator, self.source)
         self._epoch, self._risen, self._best = 0, 0, math.inf
         self._shuffle()
 

@@ -26,7 +26,7 @@ from amci_core.pretrained import load_proposals, save_proposals
 from amci_core.storage import read_json, read_tensors, write_json, write_tensors
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.interrupt import deferred_interrupt
-from amci_core.training.recipes import Recipe, recipe
+from amci_core.training.recipes import Recipe, recipe, with_source
 
 CHECKPOINT = "checkpoint"
 CHECKPOINT_SECONDS = 20.0
@@ -68,6 +68,7 @@ def train(
     problem: str,
     *,
     variant: str = "spline",
+    source: str | None = None,
     minutes: float | None = None,
     seed: int = 0,
     out: Path,
@@ -84,6 +85,8 @@ def train(
     Arguments:
         problem: Name of the problem.
         variant: Name of a recipe of `amci_core.training.recipes`.
+        source: Where the paper's objective takes theta and x from: `importance`, its default, or
+            `mcmc`. For other objectives there is none to choose.
         minutes: Budget in minutes of one core at the recipe's nominal speed; by default the
             recipe's own.
         seed: Whole number >= 0.
@@ -97,7 +100,7 @@ def train(
         TrainingDiverged: a loss was not finite; the best so far is written first.
     """
     problem_named(problem)
-    chosen = recipe(problem, variant)
+    chosen = with_source(recipe(problem, variant), source)
     plan = {
         "problem": problem,
         "variant": variant,

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from amci_core.models import Problem, Variable
+from amci_core.training.sources import Source, importance
 
 
 class Sample(NamedTuple):
@@ -56,8 +57,8 @@ class Target(ABC):
         return low + (high - low) * uniform
 
     @abstractmethod
-    def sample(self, n: int, generator: torch.Generator) -> Sample:
-        """n weighted draws of (theta, x) and y: the source of the paper's objective."""
+    def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
+        """n weighted draws of (theta, x) from the source, and y: the paper's data sets."""
 
     @abstractmethod
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
@@ -77,8 +78,8 @@ class Target(ABC):
 class PlusTarget(Target):
     """f_plus(x; theta) p(x, y), for q1_plus."""
 
-    def sample(self, n: int, generator: torch.Generator) -> Sample:
-        x, theta, log_r = self.problem.sample_training(n, generator)
+    def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
+        x, theta, log_r = source(self.problem, n, generator)
         return Sample(self.problem.sample_likelihood(x, generator), theta, x, log_r)
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
@@ -104,7 +105,8 @@ class MinusTarget(PlusTarget):
 class JointTarget(Target):
     """p(x, y), for q2; its reference is the prior."""
 
-    def sample(self, n: int, generator: torch.Generator) -> Sample:
+    def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
+        # p(x, y) is drawn from directly, whatever the source.
         x = self.problem.sample_prior(n, generator)
         y = self.problem.sample_likelihood(x, generator)
         return Sample(y, self.problem.sample_theta(n, generator), x, torch.zeros_like(x[:, 0]))

@@ -9,7 +9,7 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
 from app.colours import SHAPES
-from app.store import SMALLEST_DENSITY, X_RANGE, Densities
+from app.store import SMALLEST_DENSITY, Densities
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import choice
@@ -21,6 +21,20 @@ HEIGHTS = (0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 # In nats.
 HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CURVES = ("posterior", "target", "q2", "q1")
+SIGNED_CURVES = ("posterior", "target", "target_minus", "q2", "q1", "q1_minus")
+WANTED = ("posterior", "target", "target_minus")
+HELP = (
+    "AMCI draws from two proposals. q₂ should look like the posterior; q₁ like g, "
+    "the posterior where f is not zero, here above the threshold θ. The lower "
+    "picture shows how far q₁ is from g: at 0 they agree, ±0.1 is ten per cent. It "
+    "matters within the shaded part, which carries 99 % of g."
+)
+SIGNED_HELP = (
+    "f takes both signs, so AMCI draws from three proposals. q₂ should look like the posterior; "
+    "q₁⁺ like g⁺, the posterior times the gain, and q₁⁻ like g⁻, the posterior times the loss. "
+    "The lower picture shows how far each is from its g: at 0 they agree, ±0.1 is ten per cent. "
+    "The shaded part carries 99 % of g⁺."
+)
 
 
 class DensityView:
@@ -28,15 +42,20 @@ class DensityView:
 
     The one on the linear axis and the one on the logarithmic axis have sources of their own, and
     the hidden one is left alone: the page lays out and paints also what cannot be seen.
+
+    Arguments:
+        x_range: Ends of the x axis.
+        signed: Whether f takes both signs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, x_range: tuple[float, float], *, signed: bool = False) -> None:
         self._painter = Painter()
         self._latest: Densities | None = None
-        x_range = Range1d(*X_RANGE)
-        self._linear = _Curves("linear", x_range, Range1d(0, 1), self._painter)
-        self._logarithmic = _Curves("log", x_range, Range1d(1e-8, 30), self._painter)
-        self._ratio = _Ratio(x_range, self._painter)
+        shared = Range1d(*x_range)
+        names = SIGNED_CURVES if signed else CURVES
+        self._linear = _Curves("linear", names, shared, Range1d(0, 1), self._painter)
+        self._logarithmic = _Curves("log", names, shared, Range1d(1e-8, 30), self._painter)
+        self._ratio = _Ratio(shared, self._painter, signed=signed)
         self._visible = self._linear
         self._panes = {each: pane(each.figure) for each in (self._linear, self._logarithmic)}
         self.scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
@@ -45,12 +64,7 @@ class DensityView:
             *self._panes.values(),
             pane(self._ratio.figure),
             tools=[self.scale],
-            help_text=(
-                "AMCI draws from two proposals. q₂ should look like the posterior; q₁ like g, "
-                "the posterior where f is not zero, here above the threshold θ. The lower "
-                "picture shows how far q₁ is from g: at 0 they agree, ±0.1 is ten per cent. It "
-                "matters within the shaded part, which carries 99 % of g."
-            ),
+            help_text=SIGNED_HELP if signed else HELP,
         )
         self.set_scale(False)
 
@@ -109,8 +123,16 @@ class _Marked:
 class _Curves(_Marked):
     """The densities, on a linear or a logarithmic axis."""
 
-    def __init__(self, scale: str, x_range: Range1d, y_range: Range1d, painter: Painter) -> None:
+    def __init__(
+        self,
+        scale: str,
+        names: tuple[str, ...],
+        x_range: Range1d,
+        y_range: Range1d,
+        painter: Painter,
+    ) -> None:
         self._linear = scale == "linear"
+        self._names = names
         shown = picture(
             f"densities-{scale}",
             alternative="Densities over x: learnt proposals, the posterior and g.",
@@ -123,13 +145,14 @@ class _Curves(_Marked):
         )
         super().__init__(shown, painter)
         self._source = ColumnDataSource(
-            {name: [] for name in ("x", *CURVES)},
+            {name: [] for name in ("x", *names)},
             name="densities" if self._linear else "densities-log-axis",
         )
-        items = []
-        for name in CURVES:
+        items, tips = [], []
+        for name in names:
             style, parts = SHAPES[name], []
-            wanted = name in ("posterior", "target")
+            label = _label(name, signed=names is SIGNED_CURVES)
+            wanted = name in WANTED
             if wanted:
                 bottom = 0 if self._linear else SMALLEST_DENSITY
                 area = shown.varea("x", bottom, name, source=self._source)
@@ -145,26 +168,28 @@ class _Curves(_Marked):
                 name=name,
             )
             painter.follow(line.glyph, style, "line_color")
-            items.append((style.label, [*parts, line]))
-        tips = [(SHAPES[name].label, f"@{name}{{0.000e+0}}") for name in CURVES]
+            items.append((label, [*parts, line]))
+            tips.append((label, f"@{name}{{0.000e+0}}"))
         add_hover(shown, line, [("x", "@x{0.00}"), *tips], mode="vline")
         add_legend(shown, items)
 
     def show(self, found: Densities) -> None:
         """Draws new densities."""
-        self._source.data = {name: getattr(found, name) for name in ("x", *CURVES)}
+        columns = found.columns
+        self._source.data = {name: columns[name] for name in ("x", *self._names)}
         self.mark(found)
         if self._linear:
             # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
-            highest = max(found.target.max(), found.posterior.max())
-            wanted = 1.05 * max(highest, min(found.q1.max(), 1.3 * highest))
+            highest = max(columns[name].max() for name in self._names if name in WANTED)
+            learnt = max(columns[name].max() for name in self._names if name.startswith("q1"))
+            wanted = 1.05 * max(highest, min(learnt, 1.3 * highest))
             set_range(self.figure.y_range, 0, _step(wanted, HEIGHTS))
 
 
 class _Ratio(_Marked):
     """How far q1 is from g, on a logarithmic scale."""
 
-    def __init__(self, x_range: Range1d, painter: Painter) -> None:
+    def __init__(self, x_range: Range1d, painter: Painter, *, signed: bool) -> None:
         shown = picture(
             "log-ratio",
             alternative="Log-ratio of q1 to g over x, in nats.",
@@ -179,22 +204,45 @@ class _Ratio(_Marked):
         shown.yaxis.ticker.desired_num_ticks = 5
         zero = Span(location=0, dimension="width", line_width=1)
         shown.add_layout(painter.follow(zero, SHAPES["target"], "line_color"))
-        self._source = ColumnDataSource({"x": [], "log_ratio": []}, name="log-ratio-data")
-        line = shown.line("x", "log_ratio", source=self._source, line_width=2.5)
-        painter.follow(line.glyph, SHAPES["q1"], "line_color")
-        tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
-        add_hover(shown, line, tips, mode="vline")
+        self._sources = {"q1": ColumnDataSource({"x": [], "log_ratio": []}, name="log-ratio-data")}
+        if signed:
+            self._sources["q1_minus"] = ColumnDataSource(
+                {"x": [], "log_ratio": []}, name="log-ratio-minus-data"
+            )
+        for name, source in self._sources.items():
+            line = shown.line("x", "log_ratio", source=source, line_width=2.5)
+            line.glyph.line_dash = list(SHAPES[name].dash) if signed else "solid"
+            painter.follow(line.glyph, SHAPES[name], "line_color")
+            tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
+            add_hover(shown, line, tips, mode="vline")
 
     def show(self, found: Densities) -> None:
-        """Draws a new log-ratio; where g is zero there is none."""
-        there = np.isfinite(found.log_ratio)
-        x, log_ratio = found.x[there], found.log_ratio[there]
-        self._source.data = {"x": x, "log_ratio": log_ratio}
+        """Draws new log-ratios; where g is zero there is none."""
         self.mark(found)
         low, high = found.region
-        largest = np.abs(log_ratio[(x > low) & (x <= high)]).max(initial=0.0)
-        half = _step(1.1 * float(largest), HALF_HEIGHTS)
+        largest = 0.0
+        for name, column in (("q1", "log_ratio"), ("q1_minus", "log_ratio_minus")):
+            if name in self._sources:
+                log_ratio = found.columns[column]
+                there = np.isfinite(log_ratio)
+                x, log_ratio = found.x[there], log_ratio[there]
+                self._sources[name].data = {"x": x, "log_ratio": log_ratio}
+                if name == "q1":
+                    inside = (x > low) & (x <= high)
+                else:
+                    g = found.columns["target_minus"][there]
+                    inside = g > 0.01 * g.max()
+                largest = max(largest, float(np.abs(log_ratio[inside]).max(initial=0.0)))
+        half = _step(1.1 * largest, HALF_HEIGHTS)
         set_range(self.figure.y_range, -half, half)
+
+
+def _label(name: str, *, signed: bool) -> str:
+    """The name in the legend: with both signs of f, q1 and g carry theirs."""
+    label = SHAPES[name].label
+    if not signed or name not in ("q1", "target"):
+        return label
+    return label.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
 
 
 def _step(wanted: float, steps: tuple[float, ...]) -> float:

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import panel_material_ui as pmui
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
@@ -23,6 +23,7 @@ from app.views.layout import HTML, card, row
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
 # 1e-18 is what rounding leaves of an exact estimate, and then some.
 FLOOR, CEILING = 1e-18, 1e3
+COLUMNS = ("draws", "low", "median", "high", "mean")
 STATUS = "p { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }"
 NOTE = "p { margin: 4px 0 0 0; font-size: 0.85rem; min-height: 1.3em; opacity: 0.85; }"
 
@@ -35,9 +36,9 @@ class ErrorView:
         self._latest: ErrorCurves | None = None
         self._started = 0.0
         self.relative = True
-        columns = ("draws", "low", "median", "high", "mean")
+        self._items: dict[str, LegendItem] = {}
         self.sources = {
-            name: ColumnDataSource({c: [] for c in columns}, name=f"errors-{name}")
+            name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"errors-{name}")
             for name in ESTIMATORS
         }
         self._guide = ColumnDataSource({"draws": [], "error": []}, name="errors-guide")
@@ -69,6 +70,17 @@ class ErrorView:
                 "few draws can do better. Click a name in the legend to hide its curve."
             ),
         )
+
+    def open(self, names: tuple[str, ...]) -> None:
+        """Makes ready for a problem in which these estimators are at work."""
+        self._latest = None
+        for name, item in self._items.items():
+            item.visible = name in names
+            for part in item.renderers:
+                part.visible = name in names
+            self.sources[name].data = {column: [] for column in COLUMNS}
+        self._guide.data = {"draws": [], "error": []}
+        self._note.object = "<p></p>"
 
     def show(self, found: ErrorCurves) -> None:
         """Draws the curves over the runs so far, and says how far that is."""
@@ -152,7 +164,6 @@ class ErrorView:
             x_range=Range1d(BUDGETS[0] * 0.85, BUDGETS[-1] * 1.15),
             y_range=Range1d(1e-6, 10),
         )
-        items = []
         guide = shown.line("draws", "error", source=self._guide, line_width=1.5)
         guide.glyph.line_dash = list(SHAPES["guide"].dash)
         self._painter.follow(guide.glyph, SHAPES["guide"], "line_color")
@@ -181,16 +192,17 @@ class ErrorView:
                     ("mean", "@mean{0.00e+0}"),
                 ]
                 add_hover(shown, dots, tips)
-            items.append((style.label, parts))
-        items.append((SHAPES["guide"].label, [guide]))
-        add_legend(shown, items, click_policy="hide")
+            self._items[name] = LegendItem(label=style.label, renderers=parts)
+        last = LegendItem(label=SHAPES["guide"].label, renderers=[guide])
+        add_legend(shown, [*self._items.values(), last], click_policy="hide")
         return shown
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
-        # Between AMCI and the bound at the first budget, where there is room.
-        ends = [max(float(found[name].remse[0]), FLOOR) for name in ("amci", "bound")]
+        # Between AMCI and the bound at the first budget that is enough for both.
+        first = int(np.isnan(found["amci"].remse).sum())
+        ends = [max(float(found[name].remse[first]), FLOOR) for name in ("amci", "bound")]
         start = float(np.sqrt(ends[0] * ends[1]))
-        draws = found.budgets[[0, -1]].astype(float)
+        draws = found.budgets[[first, -1]].astype(float)
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
 
     @staticmethod
@@ -211,10 +223,10 @@ class ErrorView:
         notes = []
         for name, curve in found.by_name.items():
             median = curve.remse_median
-            if median.min() > CEILING:
+            if np.nanmin(median) > CEILING:
                 middle = number(float(_middle(median)), 2)
                 notes.append(f"{ESTIMATORS[name].label} lies above the picture, at {middle}.")
-            elif median.max() < FLOOR and name != "bound":
+            elif np.nanmax(median) < FLOOR and name != "bound":
                 notes.append(f"{ESTIMATORS[name].label} is exact to rounding.")
         return " ".join(notes)
 

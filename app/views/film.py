@@ -24,38 +24,47 @@ MILLISECONDS_A_FRAME = 1400
 
 
 class FilmView:
-    """Creates the film's player, and the picture of how the training went.
+    """Creates the film's player and the picture of how the training went; `open` fills them.
 
     Arguments:
-        snapshots: The frames; with none of them the player is shut.
         take: Called with a frame's number when the user goes to it.
     """
 
-    def __init__(self, snapshots: tuple[Snapshot, ...], *, take: Callable[[int], Any]) -> None:
+    def __init__(self, *, take: Callable[[int], Any]) -> None:
         self._painter = Painter()
-        self._snapshots = snapshots
+        self._snapshots: tuple[Snapshot, ...] = ()
         self._take = take
-        last = max(len(snapshots) - 1, 0)
         self.player = Player(
             label="Frame",
             start=0,
-            end=max(last, 1),
-            value=last,
+            end=1,
+            value=0,
             interval=MILLISECONDS_A_FRAME,
             loop_policy="once",
             variant="minimal",
             show_value=False,
-            disabled=len(snapshots) < 2,
+            disabled=True,
             sizing_mode="stretch_width",
             margin=0,
         )
         self.player.param.watch(answer(self._moved), "value")
         self._text = HTML("<p></p>", TEXT)
+        self._line = ColumnDataSource({"step": [], "variance": []}, name="film-line")
         self._here = ColumnDataSource({"step": [], "variance": []}, name="film")
         self.figure = self._picture()
         self._shown = pane(self.figure)
-        self._shown.visible = len(snapshots) > 1
         self.panel = column(self.player, self._text, self._shown)
+
+    def open(self, snapshots: tuple[Snapshot, ...]) -> None:
+        """Takes the film of another problem's training, at its end; without frames it is shut."""
+        self._snapshots = snapshots
+        last = max(len(snapshots) - 1, 0)
+        self.player.param.update(end=max(last, 1), value=last, disabled=len(snapshots) < 2)
+        self._line.data = {
+            "step": [max(s.step, 1) for s in snapshots],
+            "variance": list(map(_variance, snapshots)),
+        }
+        self._shown.visible = len(snapshots) > 1
         self.show(None, usable=True)
 
     def show(self, frame: int | None, *, usable: bool) -> None:
@@ -100,11 +109,8 @@ class FilmView:
         )
         shown.toolbar_location = None
         shown.min_border_left = 60
-        steps = [max(s.step, 1) for s in self._snapshots]
-        data = {"step": steps, "variance": list(map(_variance, self._snapshots))}
-        source = ColumnDataSource(data)
-        line = shown.line("step", "variance", source=source, line_width=2)
-        dots = shown.scatter("step", "variance", source=source, size=6)
+        line = shown.line("step", "variance", source=self._line, line_width=2)
+        dots = shown.scatter("step", "variance", source=self._line, size=6)
         here = shown.scatter("step", "variance", source=self._here, size=14, fill_alpha=0)
         here.glyph.line_width = 2.5
         self._painter.follow(line.glyph, SHAPES["q1"], "line_color")

@@ -44,6 +44,7 @@ def slider(
     start: float,
     end: float,
     step: float = 0.01,
+    digits: int = 2,
     description: str = "",
 ) -> Slider:
     """A labelled slider, as wide as its place."""
@@ -53,7 +54,7 @@ def slider(
         start=start,
         end=end,
         step=step,
-        format="0.00",
+        format=f"0.{'0' * digits}" if digits else "0",
         tooltips=False,
         sx=STILL,
         size="small",

@@ -74,6 +74,14 @@ class ReuseView:
             ),
         )
 
+    def open(self, *, usable: bool) -> None:
+        """Makes ready for a problem; hidden where E1 and E2 have not one proposal each."""
+        self._latest = None
+        self.panel.visible = usable
+        for source in (self.image, *self.marks.values(), self.cut):
+            source.data = {name: [] for name in source.data}
+        self._text.object = "<p></p>"
+
     def show(self, found: ReuseErrors) -> None:
         """Draws the map and its cut over the runs so far."""
         self._latest = found

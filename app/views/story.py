@@ -18,17 +18,12 @@ p { margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch; }
 
 
 class StoryView:
-    """Creates the introduction.
+    """Creates the introduction, empty; `open` fills it."""
 
-    Arguments:
-        problem: What it introduces.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self._introduction = f"<p>{escape(problem.description)}</p>"
-        self._text = HTML(self._introduction, TEXT)
+    def __init__(self) -> None:
+        self._text = HTML("", TEXT)
         self._formula = pn.pane.LaTeX(
-            f"$${problem.formula}$$",
+            "$$$$",
             renderer="mathjax",
             sizing_mode="stretch_width",
             margin=0,
@@ -45,13 +40,14 @@ class StoryView:
         self._alert.visible = False
         self.panel = column(self._alert, self._text, self._formula)
 
-    def tell(self, preset: Preset | None) -> None:
-        """Says what to watch at a preset, or with none introduces the problem again."""
-        self._text.object = (
-            self._introduction
-            if preset is None
-            else f"<p><b>{escape(preset.name)}.</b> {escape(preset.watch)}</p>"
-        )
+    def open(self, problem: Problem) -> None:
+        """Introduces a problem."""
+        self._text.object = f"<p>{escape(problem.description)}</p>"
+        self._formula.object = f"$${problem.formula}$$"
+
+    def tell(self, preset: Preset) -> None:
+        """Says what to watch at a preset."""
+        self._text.object = f"<p><b>{escape(preset.name)}.</b> {escape(preset.watch)}</p>"
 
     def complain(self, message: str) -> None:
         """Says what went wrong."""

@@ -7,7 +7,7 @@ __all__ = ["StripView"]
 from html import escape
 
 from app.colours import ESTIMATORS
-from app.summary import Row, Summary, number, odds
+from app.summary import PROPOSAL_OF, Row, Summary, number
 from app.views.layout import HTML, card, side_by_side
 
 TILES = """
@@ -61,23 +61,33 @@ class StripView:
             ),
         )
 
-    def show_point(self, *, log_truth: float, truth: float, level: float) -> None:
-        """Shows what is known without a single draw; follows the sliders."""
+    def show_point(self, *, truth: float, about: str, level: float) -> None:
+        """Shows what is known without a single draw; follows the sliders.
+
+        Arguments:
+            truth: mu, exact.
+            about: What it says, in words.
+            level: The mismatch, in nats.
+        """
         self._point.object = '<div class="tiles">{}{}</div>'.format(
-            _tile("truth μ(y, θ)", number(truth, 4), odds(log_truth)),
+            _tile("truth μ(y, θ)", number(truth, 4), about),
             _tile("mismatch", f"{number(level)} nats", _about_level(level)),
         )
+
+    def clear(self) -> None:
+        """Forgets what estimators found, for another problem."""
+        self._latest = None
+        self._terms.object = self._rows.object = ""
 
     def show(self, found: Summary) -> None:
         """Shows what one run of every estimator found."""
         self._latest = found
-        draws = f"of {found.draws:,}"
         kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
-        self._terms.object = '<div class="tiles">{}{}{}</div>'.format(
-            _tile("κ", kappa, found.about_kappa),
-            _tile(f"effective draws of q₁, {draws}", number(found.effective_q1), found.about_q1),
-            _tile(f"effective draws of q₂, {draws}", number(found.effective_q2), found.about_q2),
-        )
+        tiles = [_tile("κ", kappa, found.about_kappa)]
+        for term, effective in found.effective.items():
+            name = f"effective draws of {PROPOSAL_OF[term]}, of {found.draws:,}"
+            tiles.append(_tile(name, number(effective), found.about(term)))
+        self._terms.object = f'<div class="tiles">{"".join(tiles)}</div>'
         head = "".join(
             f'<th scope="col">{name}</th>'
             for name in ("estimator", "estimate", "± standard error", "off by", "")
@@ -85,7 +95,7 @@ class StripView:
         rows = "".join(self._row(row) for row in found.rows)
         self._rows.object = (
             f'<div class="wide"><table aria-label="One run of every estimator, '
-            f'{2 * found.draws:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
+            f'{found.total:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
         )
 
     def recolour(self, dark: bool) -> None:

@@ -6,17 +6,17 @@ import pytest
 
 from app import export
 from app.state import State
-from app.store import COLUMNS, Store
+from app.store import COLUMNS, store_of
 
 
 @pytest.fixture(scope="module")
 def store():
-    return Store("tail-1d")
+    return store_of("tail-1d")
 
 
 @pytest.fixture(scope="module")
 def choice(store):
-    state = State(store.problem)
+    state = State(store.problem.name)
     state.param.update(runs=4, draws=8, variant="oracle")
     return state.choice
 
@@ -50,7 +50,7 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
         summary=next(store.summary(choice)),
     ).read()
     content = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
-    assert content["choice"]["theta"] == choice.theta
+    assert content["choice"]["theta"] == list(choice.theta)
     assert content["error_curves"] is None
     assert np.shape(content["reuse"]["remse"]) == reuse.remse.shape
     assert content["summary"]["rows"][0]["name"] == "amci"

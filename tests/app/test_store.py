@@ -5,18 +5,18 @@ from scipy.special import log_ndtr
 
 import amci_core as amci
 from app.state import State
-from app.store import BUDGETS, Store
+from app.store import BUDGETS, store_of
 
 POINTS = [(1.0, 3.0), (3.0, 0.1), (-4.0, 5.0), (8.0, 0.0), (-4.0, 0.0), (8.0, 5.0)]
 
 
 @pytest.fixture(scope="module")
 def store():
-    return Store("tail-1d")
+    return store_of("tail-1d")
 
 
 def choice(store, y, theta, **chosen):
-    state = State(store.problem)
+    state = State(store.problem.name)
     state.move(y=y, theta=theta)
     state.param.update(**chosen)
     return state.choice
@@ -106,7 +106,7 @@ def test_reuse_is_at_the_chosen_draws(store):
 @pytest.fixture(scope="module")
 def at_preset(store):
     """For every preset by its name: error curves, sample reuse and a summary."""
-    state, found = State(store.problem), {}
+    state, found = State(store.problem.name), {}
     for preset in store.problem.presets:
         state.apply(preset)
         state.runs = 30
@@ -137,7 +137,7 @@ def test_a_q2_that_never_arrives_answers_zero_in_every_run(at_preset):
 def test_far_from_training_amci_is_wrong_and_looks_fine(at_preset):
     curves, _, summary = at_preset["Failure: far from training"]
     assert (curves["amci"].remse_median > 0.1).all()
-    assert summary.effective_q1 > 0.8 * summary.draws
+    assert summary.effective["E1_plus"] > 0.8 * summary.draws
     row = summary.rows[0]
     assert row.relative_error < -0.3
     assert "of its own standard errors" in row.remark

@@ -42,27 +42,27 @@ def test_exact_proposals_are_called_exact(problem, oracle):
     found = summary(problem, oracle)
     assert math.isnan(found.kappa)
     assert "no error at all" in found.about_kappa
-    assert "it is exact" in found.about_q1
+    assert "it is exact" in found.about("E1_plus")
     assert found.rows[0].remark == "exact to rounding"
 
 
 def test_a_q2_that_sees_nothing_is_said_to(problem, oracle):
     found = summary(problem, oracle)
-    assert found.above == 0
-    assert found.about_q2.startswith("q₂ has put no draw of 128 above θ")
+    assert found.hits == 0
+    assert found.about("E2").startswith("q₂ has put no draw of 128 above θ")
     assert "answers 0" in found.rows[1].remark
 
 
 def test_draws_above_the_threshold_are_counted(problem, oracle):
     found = summary(problem, oracle, y=3.0, theta=0.1)
     # mu = 0.976: 128 draws, within 4 standard deviations of a binomial.
-    assert abs(found.above - 125) < 7
-    assert f"{found.above} draws of 128 above θ" in found.about_q2
+    assert abs(found.hits - 125) < 7
+    assert f"{found.hits} draws of 128 above θ" in found.about("E2")
 
 
 def test_kappa_compares_the_spreads_of_the_two_terms(problem):
     found = summary(problem, imperfect(), draws=5000)
-    q1, q2 = (math.sqrt(5000 / e - 1) for e in (found.effective_q1, found.effective_q2))
+    q1, q2 = (math.sqrt(5000 / e - 1) for e in (found.effective["E1_plus"], found.effective["E2"]))
     assert found.kappa == pytest.approx(q1 / q2)
     assert "mostly from E₁" in found.about_kappa
 

@@ -83,6 +83,8 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(tmp_path):
         (["--device", "abacus"], "device: expected auto, cpu"),
         (["--seed", "-1"], "seed: expected"),
         (["--resume"], "resume: there is no checkpoint"),
+        (["--source", "mcmc"], "source: only variants on the paper's objective"),
+        (["--variant", "paper", "--source", "gibbs"], "source: expected one of importance, mcmc"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, message):

@@ -10,6 +10,7 @@ from amci_core import load_proposals
 from amci_core.storage import read_tensors
 from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, session, train
 from amci_core.training import fit as fit_module
+from amci_core.training.held_out import HeldOut, Quality
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,10 @@ def quick(monkeypatch):
                 name: dataclasses.replace(
                     term,
                     steps_per_minute=60,
-                    settings={k: min(v, 40) for k, v in term.settings.items()},
+                    settings={
+                        k: min(v, 40) if isinstance(v, int) else v
+                        for k, v in term.settings.items()
+                    },
                 )
                 for name, term in chosen.terms.items()
             },
@@ -59,6 +63,9 @@ def test_training_writes_proposals_that_load_with_log_film_and_evaluation(tmp_pa
     assert proposals.present == (0, 2)
     config = json.loads((folder / "config.json").read_text())
     assert config["complete"]
+    assert [term["settings"].get("source") for term in config["recipe"].values()] == [
+        "importance" if variant == "paper" else None
+    ] * 2
     assert config["steps"] == {
         name: recipe("tail-1d", variant).steps(name, 0.5) for name in ("q1_plus", "q2")
     }
@@ -80,17 +87,49 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
 
 
 @pytest.mark.parametrize("variant", ["spline", "paper"])
+def test_the_weights_kept_are_those_that_the_objective_selects_by(tmp_path, monkeypatch, variant):
+    # The divergence falls while the relative variance rises, as with a light tail far out.
+    qualities = (Quality(1 / i, float(i), float(i), float(i)) for i in range(1, 1000))
+    seen = []
+
+    def scripted(self, proposal):
+        seen.append(next(qualities))
+        return seen[-1]
+
+    monkeypatch.setattr(HeldOut, "quality", scripted)
+    folder = train("tail-1d", variant=variant, minutes=0.1, out=tmp_path / "out")
+    kept = json.loads((folder / "config.json").read_text())["quality"]["q2"]
+    # The first two qualities are those of q1_plus and q2 before training.
+    assert kept == (seen[-1] if variant == "paper" else seen[1]).as_json()
+
+
+def test_a_markov_chain_gives_other_draws_and_is_recorded(tmp_path):
+    folders = [
+        train("tail-1d", variant="paper", source=source, minutes=0.3, out=tmp_path / source)
+        for source in ("importance", "mcmc")
+    ]
+    importance, mcmc = map(weights, folders)
+    assert not same({"q1_plus": importance["q1_plus"]}, mcmc)
+    assert same({"q2": importance["q2"]}, mcmc)  # p(x, y) is drawn from directly
+    config = json.loads((folders[1] / "config.json").read_text())
+    assert config["recipe"]["q1_plus"]["settings"]["source"] == "mcmc"
+
+
+@pytest.mark.parametrize(
+    ("variant", "source"), [("spline", None), ("paper", "importance"), ("paper", "mcmc")]
+)
 @pytest.mark.parametrize("stopped", [("q1_plus", 7), ("q2", 2)])
 def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
-    tmp_path, variant, stopped
+    tmp_path, variant, source, stopped
 ):
-    whole = train("tail-1d", variant=variant, minutes=0.5, out=tmp_path / "whole")
+    arguments = {"variant": variant, "source": source, "minutes": 0.5}
+    whole = train("tail-1d", **arguments, out=tmp_path / "whole")
 
     def interrupt(progress):
         if (progress.proposal, progress.step) == stopped:
             raise KeyboardInterrupt
 
-    arguments = {"variant": variant, "minutes": 0.5, "out": tmp_path / "broken"}
+    arguments["out"] = tmp_path / "broken"
     with pytest.raises(KeyboardInterrupt):
         train("tail-1d", **arguments, on_progress=interrupt)
     config = json.loads((tmp_path / "broken" / "config.json").read_text())
@@ -172,6 +211,18 @@ def test_resuming_with_another_plan_is_refused(tmp_path):
         train("tail-1d", minutes=0.3, seed=1, out=tmp_path / "out", resume=True)
 
 
+def test_resuming_with_another_source_is_refused(tmp_path):
+    def interrupt(progress):
+        if progress.step:
+            raise KeyboardInterrupt
+
+    arguments = {"variant": "paper", "minutes": 0.3, "out": tmp_path / "out"}
+    with pytest.raises(KeyboardInterrupt):
+        train("tail-1d", **arguments, on_progress=interrupt)
+    with pytest.raises(ValueError, match="resume: the training in"):
+        train("tail-1d", **arguments, source="mcmc", resume=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -179,6 +230,11 @@ def test_resuming_with_another_plan_is_refused(tmp_path):
         ({"seed": -1}, "seed: expected"),
         ({"device": "abacus"}, "device: expected auto, cpu"),
         ({"problem": "tail-9d"}, "problem: expected one of tail-1d"),
+        ({"source": "importance"}, "source: only variants on the paper's objective"),
+        (
+            {"variant": "paper", "source": "gibbs"},
+            "source: expected one of importance, mcmc, got 'gibbs'",
+        ),
     ],
 )
 def test_bad_arguments_are_named(tmp_path, arguments, message):

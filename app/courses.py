@@ -1,0 +1,165 @@
+r"""How the tumour may develop, and what is solved once for all measurements."""
+
+from __future__ import annotations
+
+__all__ = ["C0_RANGE", "CancerGrid", "Course", "cancer_grid", "course"]
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from torch import Tensor
+
+from amci_core.estimators.draws import Array
+from amci_core.models import Problem
+from amci_core.models.cancer import NOISE, TumourTreatment
+from amci_core.models.tumour import trajectory
+from app.grids import grid_points, trapezoid_weights
+
+# Every posterior and every g that the sliders of the measurements reach lies in here.
+C0_RANGE = (40.0, 1700.0)
+POINTS = 72
+
+# Days on which courses are drawn, closer where tumours change fast.
+DAYS = np.concatenate([np.linspace(0, 10, 21), np.linspace(12, 100, 45)])
+SECOND_DAY = 5.0
+COURSES = 24
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the tumour may develop, given the measurements.
+
+    Arguments:
+        days: Days since admission, (T,).
+        sizes: Sizes of a few draws from the posterior, (k, T).
+        median: Median of the size on each day, (T,).
+        low: Its quantile of 5 %, (T,).
+        high: Its quantile of 95 %, (T,).
+        measured: The days and sizes of the two measurements.
+        last: Median of the size on the last day.
+        probability: mu, the probability that the treatment succeeds.
+    """
+
+    days: Array
+    sizes: Array
+    median: Array
+    low: Array
+    high: Array
+    measured: tuple[tuple[float, float], tuple[float, float]]
+    last: float
+    probability: float
+
+
+def course(problem: Problem, y: Tensor) -> Course:
+    """How the tumour may develop, given its measurements.
+
+    Arguments:
+        problem: The cancer problem.
+        y: Checked, (2,).
+    """
+    assert isinstance(problem, TumourTreatment)
+    grid = cancer_grid()
+    mass = np.exp(grid.log_posterior(y)) * grid.area
+    low, median, high = _quantiles(mass)
+    c0, epsilon = _placed(grid, mass)
+    return Course(
+        days=DAYS,
+        sizes=trajectory(c0, epsilon, DAYS),
+        median=median,
+        low=low,
+        high=high,
+        measured=((0.0, float(y[0])), (SECOND_DAY, float(y[1]))),
+        last=float(median[-1]),
+        probability=float(problem.truth(y)),
+    )
+
+
+@dataclass(frozen=True)
+class CancerGrid:
+    """Points (c0, epsilon), (m n, 2) with c0 fastest, and all that does not depend on y."""
+
+    c0: Array
+    epsilon: Array
+    points: Tensor
+    area: Array
+    log_constant: Array
+    factors: Array
+    log_f: Array
+
+    def log_posterior(self, y: Tensor) -> Array:
+        """log p(x | y), (m n,)."""
+        value = y.numpy()
+        log_joint = self.log_constant + np.concatenate([np.log(value), value]) @ self.factors
+        return log_joint - logsumexp(log_joint + np.log(self.area))
+
+
+@cache
+def cancer_grid() -> CancerGrid:
+    """The grid on which everything about the tumour is shown, made when it is first needed."""
+    problem = TumourTreatment(name="cancer", title="")
+    c0 = np.linspace(*C0_RANGE, POINTS)
+    # Closer where epsilon is small: then a tumour's growth tells it well.
+    epsilon = np.sin((np.arange(POINTS) + 0.5) * math.pi / 2 / POINTS) ** 2
+    points = grid_points(c0, epsilon)
+    log_c5, _ = problem.log_sizes(points)
+    # The likelihood's logarithm is linear in these four functions of y.
+    ones = torch.ones(2, dtype=torch.float64)
+    c = torch.stack([points[:, 0], log_c5.exp()])
+    shape, rate = (c / NOISE).square(), c / NOISE**2
+    at_one = problem.log_prior(points) + problem.log_likelihood(points, ones)
+    return CancerGrid(
+        c0=c0,
+        epsilon=epsilon,
+        points=points,
+        area=np.outer(trapezoid_weights(epsilon), trapezoid_weights(c0)).ravel(),
+        log_constant=(at_one + rate.sum(0)).numpy(),
+        factors=torch.cat([shape - 1, -rate]).numpy(),
+        log_f=problem.f(points, None).log().numpy(),
+    )
+
+
+@cache
+def _ordered_courses() -> tuple[Array, NDArray[np.intp]]:
+    """Sizes at all points of the grid on each day, (T, m n), increasing, and their order."""
+    grid = cancer_grid()
+    sizes = trajectory(grid.points[:, 0].numpy(), grid.points[:, 1].numpy(), DAYS).T
+    order = sizes.argsort(axis=-1)
+    return np.take_along_axis(sizes, order, -1), order
+
+
+def _quantiles(mass: Array) -> Array:
+    """Quantiles of the size on each day, for points of that mass: (3, T)."""
+    sizes, order = _ordered_courses()
+    below = mass[order].cumsum(-1)
+    below -= mass[order] / 2
+    rows = zip(sizes, below, strict=True)
+    return np.stack([np.interp(QUANTILES, share, size) for size, share in rows], -1)
+
+
+def _placed(grid: CancerGrid, mass: Array) -> tuple[Array, Array]:
+    """A few draws from the posterior that move with it: c0 and epsilon, (k,) each."""
+    table = mass.reshape(len(grid.epsilon), len(grid.c0))
+    ranks = (np.arange(COURSES) + 0.5) / COURSES
+    # Ranks of the second coordinate from the golden ratio: even, and unlike those of the first.
+    others = (np.arange(COURSES) * (math.sqrt(5) - 1) / 2 + 0.5) % 1
+    c0 = _inverse(grid.c0, table.sum(0), ranks)
+    places = np.interp(c0, grid.c0, np.arange(len(grid.c0)))
+    left = np.minimum(places.astype(int), len(grid.c0) - 2)
+    share = places - left
+    columns = table[:, left] * (1 - share) + table[:, left + 1] * share
+    epsilon = [
+        _inverse(grid.epsilon, column, np.array([rank]))[0]
+        for column, rank in zip(columns.T, others, strict=True)
+    ]
+    return c0, np.array(epsilon)
+
+
+def _inverse(points: Array, mass: Array, ranks: Array) -> Array:
+    below = mass.cumsum() - mass / 2
+    return np.interp(ranks, below / mass.sum(), points)

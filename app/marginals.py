@@ -1,0 +1,294 @@
+r"""Densities of one coordinate of many, and of a pair of them."""
+
+from __future__ import annotations
+
+__all__ = ["MarginalDensities", "marginal_densities"]
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from scipy.interpolate import CubicSpline, RectBivariateSpline
+from scipy.special import xlogy
+from torch import Tensor
+
+from amci_core.estimators.draws import Array
+from amci_core.flows import ConditionalDensity, Proposals
+from amci_core.flows.base import TrainableDensity
+from amci_core.models import Problem
+from amci_core.models.orthant import log_orthant
+from amci_core.models.tail import GaussianTail
+from app.grids import PlaneDensities, integral, mesh, trapezoid_weights
+
+REGION_MASS = 0.99
+# Draws of a proposal, always from the same noise, so that nothing flickers.
+DRAWS = 2048
+# Bins of a histogram along one axis, and the width in bins of what smooths it.
+BINS, SMOOTHING = 96, 2.5
+PLANE_BINS, PLANE_SMOOTHING = 40, 1.75
+# Points along an axis that are not in the bins of q1.
+WHOLE, PLANE_WHOLE = 121, 48
+# How much finer bins are at an edge, as a logarithm.
+GRADING = 2.0
+# For one coordinate and for a pair of them: nodes along an axis between which logarithms of
+# conditional probabilities are interpolated, and points of the quasi-Monte Carlo at each. With
+# these, marginals of g are right to 1e-5 of their maximum.
+NODES = {1: (16, 512), 2: (8, 256)}
+# Half the width of what is shown of a Gaussian, in standard deviations.
+REACH = 4.5
+# Likewise how far above theta a bad q1 is followed.
+FARTHEST = 8.0
+EDGE = 1e-7
+
+
+@dataclass(frozen=True)
+class MarginalDensities:
+    """Densities of one coordinate, and of a pair of them, at one (y, theta), each of mass one.
+
+    Arguments:
+        coordinate: The coordinate, from 0 on.
+        x: Its values, increasing, (n,).
+        target: The marginal of g, proportional to f p(x | y); (n,).
+        posterior: The marginal of p(x | y), (n,).
+        q1: The marginal of the learnt proposal for E1, (n,).
+        q2: The marginal of the learnt proposal for E2, (n,).
+        threshold: theta in this coordinate.
+        region: The interval that carries the middle 99 % of g.
+        pair: The coordinates of the plane, from 0 on.
+        plane: The densities of that pair.
+        divergence: KL(g || q1) over all coordinates in nats, from draws.
+    """
+
+    coordinate: int
+    x: Array
+    target: Array
+    posterior: Array
+    q1: Array
+    q2: Array
+    threshold: float
+    region: tuple[float, float]
+    pair: tuple[int, int]
+    plane: PlaneDensities
+    divergence: float
+
+
+@torch.inference_mode()
+def marginal_densities(
+    problem: Problem,
+    proposals: Proposals,
+    y: Tensor,
+    theta: Tensor | None,
+    *,
+    coordinate: int,
+    pair: tuple[int, int],
+) -> MarginalDensities:
+    """What proposals in many dimensions look like, one coordinate or a pair of them at a time.
+
+    The marginal of g at x_i is the Gaussian density there times the probability that the other
+    coordinates lie above their thresholds given x_i: exact, up to quasi-Monte Carlo. Proposals
+    are seen through draws.
+
+    Arguments:
+        problem: A Gaussian tail in more than two dimensions.
+        proposals: Proposals for it.
+        y: Checked, (D,).
+        theta: Checked, (D,).
+        coordinate: The coordinate to look at, from 0 on.
+        pair: The pair of coordinates to look at.
+    """
+    assert isinstance(problem, GaussianTail)
+    assert theta is not None
+    assert proposals.q2 is not None
+    tail = _Tail(problem, y, theta)
+    q1 = _draws(problem, proposals.q1_plus(y, theta), y)
+    q2 = _draws(problem, proposals.q2(y, theta), y)
+    axis = tail.axis(coordinate, q1.x)
+    target = tail.target((coordinate,), (axis.x,))
+    posterior = tail.posterior((coordinate,), (axis.x,))
+    mass = np.concatenate([[0], np.cumsum(np.diff(axis.x) * (target[1:] + target[:-1]) / 2)])
+    outside = (1 - REGION_MASS) / 2
+    axes = tuple(tail.axis(i, q1.x, coarse=True) for i in pair)
+    points = (axes[0].x, axes[1].x)
+    plane_target, plane_posterior = tail.target(pair, points), tail.posterior(pair, points)
+    return MarginalDensities(
+        coordinate=coordinate,
+        x=axis.x,
+        target=target,
+        posterior=posterior,
+        q1=q1.seen((coordinate,), (axis,), like=target, above=True),
+        q2=q2.seen((coordinate,), (axis,), like=posterior, above=False),
+        threshold=float(theta[coordinate]),
+        region=(
+            float(np.interp(outside * mass[-1], mass, axis.x)),
+            float(np.interp((1 - outside) * mass[-1], mass, axis.x)),
+        ),
+        pair=pair,
+        plane=PlaneDensities(
+            x=axes[0].x,
+            y=axes[1].x,
+            labels=(f"x{_subscript(pair[0])}", f"x{_subscript(pair[1])}"),
+            target=plane_target,
+            posterior=plane_posterior,
+            q1=q1.seen(pair, axes, like=plane_target, above=True),
+            q2=q2.seen(pair, axes, like=plane_posterior, above=False),
+        ),
+        divergence=q1.divergence,
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Points of one coordinate, and bins for draws of q1 from `start` on."""
+
+    x: Array
+    edges: Array
+    whole: Array
+
+    @property
+    def start(self) -> float:
+        return float(self.edges[0])
+
+
+class _Tail:
+    """The posterior at one (y, theta), and g, which is zero below theta."""
+
+    def __init__(self, problem: GaussianTail, y: Tensor, theta: Tensor) -> None:
+        self.mean = problem.posterior_mean(y).numpy()
+        self.covariance = problem.posterior_covariance
+        self.theta = theta.numpy()
+
+    def axis(self, i: int, q1: Array, *, coarse: bool = False) -> _Axis:
+        """Points along a coordinate that resolve the posterior, g and q1."""
+        mean, scale = self.mean[i], math.sqrt(self.covariance[i, i])
+        theta = self.theta[i]
+        low, high = mean - REACH * scale, mean + REACH * scale
+        few, many = np.quantile(q1[:, i], [0.001, 0.999])
+        start = max(theta, min(low, few))
+        # Beyond theta, g falls at least as fast as with the rate (theta - mean) / scale^2.
+        excess = max(theta - mean, 0.0)
+        reach = max(mean, theta) + 12 * scale**2 / (excess + math.hypot(excess, 3 * scale))
+        end = max(reach, min(many, max(mean, theta) + FARTHEST * scale))
+        steps = np.linspace(0, 1, (PLANE_BINS if coarse else BINS) + 1)
+        edges = start + (end - start) * np.expm1(GRADING * steps) / math.expm1(GRADING)
+        whole = np.linspace(min(low, start), max(high, end), PLANE_WHOLE if coarse else WHOLE)
+        outside = whole[(whole < start) | (whole > end)]
+        x = np.concatenate([outside, [start - EDGE], edges])
+        x[np.argmin(np.abs(x - start))] = start + EDGE
+        return _Axis(x=np.unique(x), edges=edges, whole=whole)
+
+    def posterior(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+        """Density of the chosen coordinates on a grid: (n,), or (m, n) with the first fastest."""
+        return np.exp(self._log_normal(chosen, mesh(points)))
+
+    def target(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+        """The marginal of g on a grid, of mass one, as `posterior`."""
+        inside = [x[x > self.theta[i]] for i, x in zip(chosen, points, strict=True)]
+        log_density = self._log_normal(chosen, mesh(inside)) + self._log_above(chosen, inside)
+        density = np.exp(log_density - log_density.max())
+        density /= _mass(inside, density)
+        below = [len(x) - len(part) for x, part in zip(points, inside, strict=True)]
+        return np.pad(density, [(number, 0) for number in reversed(below)])
+
+    def _log_normal(self, chosen: tuple[int, ...], x: Array) -> Array:
+        index = list(chosen)
+        precision = np.linalg.inv(self.covariance[np.ix_(index, index)])
+        z = x - self.mean[index]
+        constant = np.linalg.slogdet(precision / (2 * math.pi))[1] / 2
+        return constant - np.einsum("...i,ij,...j", z, precision, z) / 2
+
+    def _log_above(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+        """log Pr(the other coordinates exceed theta | the chosen ones) on a grid."""
+        index = list(chosen)
+        others = [i for i in range(len(self.mean)) if i not in chosen]
+        across = self.covariance[np.ix_(others, index)]
+        slope = across @ np.linalg.inv(self.covariance[np.ix_(index, index)])
+        covariance = self.covariance[np.ix_(others, others)] - slope @ across.T
+        number, precision = NODES[len(index)]
+        nodes = [np.linspace(x[0], x[-1], number) for x in points]
+        mean = self.mean[others] + (mesh(nodes) - self.mean[index]) @ slope.T
+        log_above, _ = log_orthant(mean, covariance, self.theta[others], points=precision)
+        if len(index) == 1:
+            return np.asarray(CubicSpline(nodes[0], log_above)(points[0]))
+        return np.asarray(RectBivariateSpline(nodes[1], nodes[0], log_above)(*points[::-1]))
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Draws of a proposal, (n, D), and the logarithms of their weights for what is wanted."""
+
+    x: Array
+    log_weight: Array
+
+    @cached_property
+    def weight(self) -> Array:
+        """Weights, of mean one."""
+        weight = np.exp(self.log_weight - self.log_weight.max())
+        return weight / weight.mean()
+
+    @property
+    def divergence(self) -> float:
+        """KL in nats of what the weights are for from the proposal."""
+        return float(xlogy(self.weight, self.weight).mean())
+
+    def seen(
+        self,
+        chosen: tuple[int, ...],
+        axes: Sequence[_Axis],
+        *,
+        like: Array,
+        above: bool,
+    ) -> Array:
+        """Density of the chosen coordinates on the axes' points.
+
+        What is seen through draws is only how far it is from a density that is known: the
+        smoothed histogram of draws less that of beta times the weighted draws, plus beta times
+        the known density. The variance is least about where beta is the share of effective draws.
+        """
+        beta = 1 / np.square(self.weight).mean()
+        edges = [axis.edges if above else axis.whole for axis in axes]
+        counts, _ = np.histogramdd(
+            self.x[:, list(chosen)], edges, weights=(1 - beta * self.weight) / len(self.weight)
+        )
+        width = SMOOTHING if len(chosen) == 1 else PLANE_SMOOTHING
+        smoothers = [
+            _smoother(axis.x, each, width) for axis, each in zip(axes, edges, strict=True)
+        ]
+        smooth = smoothers[0] @ counts
+        if len(chosen) == 2:
+            smooth = (smooth @ smoothers[1].T).T
+        return np.maximum(smooth + beta * like, 0)
+
+
+def _draws(problem: Problem, density: ConditionalDensity, y: Tensor) -> _Draws:
+    generator = torch.Generator().manual_seed(0)
+    if isinstance(density, TrainableDensity):
+        x, log_q = density.transport(density.stratified_noise(DRAWS, generator))
+    else:
+        x, log_q = density.draw(DRAWS, generator)
+    return _Draws(x.numpy(), (problem.log_joint(x, y) - log_q).numpy())
+
+
+def _smoother(points: Array, edges: Array, width: float) -> Array:
+    """Smoothed densities at the points, from counts in bins: (points, bins).
+
+    Rows are normalised over the bins that there are: nothing leaks over their ends.
+    """
+    places = np.interp(points, edges, np.arange(len(edges)))
+    distance = places[:, None] - np.arange(len(edges) - 1) - 0.5
+    kernel = np.exp(-np.square(distance / width) / 2)
+    kernel /= kernel.sum(-1, keepdims=True)
+    kernel[(points < edges[0]) | (points > edges[-1])] = 0
+    return kernel / np.diff(edges)
+
+
+def _mass(points: Sequence[Array], density: Array) -> float:
+    if len(points) == 1:
+        return float(trapezoid_weights(points[0]) @ density)
+    return integral(points[0], points[1], density)
+
+
+def _subscript(i: int) -> str:
+    return chr(ord("₁") + i)
