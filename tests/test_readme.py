@@ -42,7 +42,7 @@ def test_the_table_of_problems_holds_the_recorded_numbers(row):
 
 
 def test_every_problem_is_in_the_table():
-    assert [row[0] for row in PROBLEM_ROWS] == [name for name in problems() if name != "cancer"]
+    assert [row[0] for row in PROBLEM_ROWS] == list(problems())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.split()[0])

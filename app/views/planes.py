@@ -304,7 +304,9 @@ class _Curves:
             y_range=Range1d(0, 1),
         )
         self.panel = pane(shown)
-        self._source = ColumnDataSource({name: [] for name in ("x", *CURVES)}, name="marginal")
+        self._source = ColumnDataSource(
+            {name: [] for name in ("x", *CURVES)}, name="marginal-data"
+        )
         self._region = BoxAnnotation(fill_alpha=0.16, line_alpha=0)
         self._threshold = Span(dimension="height", line_width=1.5)
         self._threshold.line_dash = list(SHAPES["threshold"].dash)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from visit import DATA
 
 import amci_core as amci
 from amci_core.pretrained import available_variants
@@ -90,3 +91,19 @@ def test_an_unknown_problem_in_the_address_is_told_and_the_page_stays(visit):
     opened = visit("?problem=tail-9&runs=4")
     opened.wait_for_text("expected one of")
     opened.wait_for_end(4)
+
+
+def test_another_coordinate_and_another_pair_can_be_looked_at(visit):
+    opened = visit("?problem=tail-5d&y=0,1,2,3,1&runs=4&draws=8")
+    opened.wait_for_end(4)
+    for label, name, source, column in (
+        ("Coordinate", "x₄", "marginal-data", "target"),
+        ("Pair of coordinates", "x₂, x₅", "plane-q1-data", "xs"),
+    ):
+        before = opened.page.evaluate(DATA, [source, column])
+        opened.page.get_by_role("combobox", name=label, exact=True).click()
+        opened.page.get_by_role("menuitem", name=name, exact=True).click()
+        opened.wait(
+            f"([name, column, old]) => JSON.stringify(({DATA})([name, column])) != old",
+            [source, column, opened.page.evaluate("data => JSON.stringify(data)", before)],
+        )
