@@ -166,17 +166,15 @@ class Explorer:
         self.jobs.cancel_all()
         self._computed = self._curves = self._reuse = self._summary = None
         store = self.store
-        # Otherwise every part that comes or goes has the whole document searched for its models.
-        with self._document.models.freeze():
-            self.density_place[:] = [self.densities.panel]
-            self.story.open(store.problem)
-            self.controls.open()
-            self.film.open(store.snapshots)
-            self.errors.open(store.estimators)
-            self.reuse.open(usable=store.shares_samples)
-            self.strip.clear()
-            self._move()
-            self._show_frame()
+        self.density_place[:] = [self.densities.panel]
+        self.story.open(store.problem)
+        self.controls.open()
+        self.film.open(store.snapshots)
+        self.errors.open(store.estimators)
+        self.reuse.open(usable=store.shares_samples)
+        self.strip.clear()
+        self._move()
+        self._show_frame()
 
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
