@@ -10,7 +10,6 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PACKAGING := pyproject.toml setup.py
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test lint clean browser
@@ -47,7 +46,7 @@ clean:
 	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # PyTorch goes first and by exact version: a looser request can bring gigabytes of GPU libraries.
-$(VENV)/.installed: $(VENV)/.created $(PACKAGING)
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
 	@echo "Installing PyTorch"
 	@$(PIP) $(PIP_TORCH_ARGS) "$(TORCH)"
 	@echo "Installing AMCI Explorer and what it needs"

@@ -143,8 +143,7 @@ class Explorer:
 
     def _connect(self) -> None:
         state = self.state
-        state.param.watch(self._open, "problem")
-        state.param.watch(self._move, ["y", "theta", "variant", "snapshot"])
+        state.param.watch(self._follow, ["problem", "y", "theta", "variant", "snapshot"])
         state.param.watch(self._show_frame, ["variant", "snapshot"])
         state.param.watch(lambda _: self.start(), "released")
         state.param.watch(lambda *_: self.reuse.move(state.alpha, state.beta), ["alpha", "beta"])
@@ -161,7 +160,14 @@ class Explorer:
         widget.param.watch(take, "value")
         self.state.param.watch(lambda e: widget.param.update(value=e.new), name)
 
-    def _open(self, *_: Any) -> None:
+    def _follow(self, *events: Any) -> None:
+        """Follows the state: another problem brings another point with it, once."""
+        if any(event.name == "problem" for event in events):
+            self._open()
+        else:
+            self._move()
+
+    def _open(self) -> None:
         """Turns every view to the state's problem; nothing of another one stays."""
         self.jobs.cancel_all()
         self._computed = self._curves = self._reuse = self._summary = None
@@ -179,7 +185,7 @@ class Explorer:
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
         choice, problem, view = self.state.choice, self.state.problem, self.densities
-        look = (view.coordinate, view.pair) if isinstance(view, MarginalView) else None
+        look = view.look if isinstance(view, MarginalView) else None
         self._densities = self.store.densities(choice, look)
         view.show(self._densities)
         log_truth = float(problem.log_truth(*choice.pair))

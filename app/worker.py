@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["Jobs"]
 
+import asyncio
 import logging
 import os
 import threading
@@ -41,15 +42,31 @@ class Document(Protocol):
         """Runs the callback in the server's thread, with the document's lock held."""
 
 
+class Loop(Protocol):
+    """The part of the server's event loop that jobs need."""
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> Any:
+        """Calls the callback in the server's thread; may be told so by any thread."""
+
+
 class Jobs:
     """Creates the background jobs of one visitor: of each name at most one, the newest.
 
+    Results enter the document from the event loop's thread alone. Told by another thread while the
+    server collects changes, Bokeh can put the news on a list that is being sent, and keep it until
+    something else happens: the last result would never show.
+
     Arguments:
         document: Where results are pushed to.
+        loop: The server's event loop; by default the one that runs in this thread.
+
+    Raises:
+        RuntimeError: no loop is given, and none runs in this thread.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, loop: Loop | None = None) -> None:
         self._document = document
+        self._loop = asyncio.get_running_loop() if loop is None else loop
         self._running: dict[str, _Job] = {}
 
     def start(
@@ -70,7 +87,7 @@ class Jobs:
                 that was called off.
         """
         self.cancel(name)
-        self._running[name] = job = _Job(self._document, steps, show, finish)
+        self._running[name] = job = _Job(self._document, self._loop, steps, show, finish)
         _pool.submit(job.step)
 
     def cancel(self, name: str) -> None:
@@ -89,12 +106,13 @@ class _Job:
     def __init__(
         self,
         document: Document,
+        loop: Loop,
         steps: Callable[[], Iterator[Any]],
         show: Callable[[Any], None],
         finish: Callable[[str | None], None],
     ) -> None:
         self.cancelled = threading.Event()
-        self._document = document
+        self._document, self._loop = document, loop
         self._make_steps = steps
         self._steps: Iterator[Any] | None = None
         self._show, self._finish = show, finish
@@ -126,6 +144,16 @@ class _Job:
         _pool.submit(self.step)
 
     def _push(self, deliver: Callable[[], None]) -> None:
+        if self.cancelled.is_set():
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._hand_over, deliver)
+        except RuntimeError:  # the server has closed its loop
+            self.cancelled.set()
+
+    def _hand_over(self, deliver: Callable[[], None]) -> None:
+        """Gives the document something to do; runs in the server's thread."""
+
         def unless_cancelled() -> None:
             if not self.cancelled.is_set():
                 deliver()

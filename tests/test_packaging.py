@@ -25,7 +25,7 @@ NOT_SOURCE = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the package is built from."""
     copy = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, copy)
     for name in FOLDERS:
         shutil.copytree(REPOSITORY / name, copy / name, ignore=NOT_SOURCE)

@@ -87,9 +87,6 @@ class PlaneView:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
 
-    def set_scale(self, logarithmic: bool) -> None:
-        """Levels of contours are shares of the highest density on either scale."""
-
 
 class MarginalView:
     """Creates the pictures of one coordinate and of a pair of them, empty; `show` fills them.
@@ -121,7 +118,6 @@ class MarginalView:
             has_q2=True,
             fits=True,
         )
-        self._visible = "linear"
         self.panel = card(
             "Densities",
             row(self._coordinate),
@@ -160,9 +156,6 @@ class MarginalView:
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
-
-    def set_scale(self, logarithmic: bool) -> None:
-        """Marginals that come from draws have no tails to show on a logarithmic axis."""
 
     def _look(self, _: Any) -> None:
         self.coordinate = self._coordinates[self._coordinate.value]

@@ -1,6 +1,9 @@
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -10,27 +13,34 @@ PATIENCE = 20
 
 
 class Server:
-    """A server's thread and its document: callbacks run one after the other, here on demand."""
+    """A server's event loop and its document: callbacks run one after the other, on demand."""
 
     def __init__(self):
-        self._waiting = []
-        self._news = threading.Condition()
+        self._soon = queue.SimpleQueue()
+        self.waiting = []
+        self.told_by = set()
         self.gone = False
+
+    def call_soon_threadsafe(self, callback, *arguments):
+        self._soon.put(partial(callback, *arguments))
 
     def add_next_tick_callback(self, callback):
         if self.gone:
             raise RuntimeError("the session is gone")
-        with self._news:
-            self._waiting.append(callback)
-            self._news.notify()
+        self.told_by.add(threading.current_thread())
+        self.waiting.append(callback)
+
+    def turn(self):
+        """One turn of the loop."""
+        with contextlib.suppress(queue.Empty):
+            self._soon.get(timeout=0.01)()
 
     def run_until(self, true):
         deadline = time.monotonic() + PATIENCE
         while not true():
             assert time.monotonic() < deadline, "it never came true"
-            with self._news:
-                self._news.wait(0.01)
-                waiting, self._waiting = self._waiting, []
+            self.turn()
+            waiting, self.waiting = self.waiting, []
             for callback in waiting:
                 callback()
 
@@ -38,6 +48,14 @@ class Server:
 @pytest.fixture
 def server():
     return Server()
+
+
+@pytest.fixture
+def jobs(server):
+    """The jobs of a visitor, who goes at the end."""
+    created = Jobs(server, server)
+    yield created
+    created.cancel_all()
 
 
 def endless() -> Iterator[int]:
@@ -48,9 +66,8 @@ def endless() -> Iterator[int]:
         n += 1
 
 
-def test_results_grow_and_the_last_one_is_shown(server):
+def test_results_grow_and_the_last_one_is_shown(server, jobs):
     shown, ends = [], []
-    jobs = Jobs(server)
     jobs.start("count", lambda: iter(range(50)), show=shown.append, finish=ends.append)
     server.run_until(lambda: ends)
     assert ends == [None]
@@ -58,25 +75,31 @@ def test_results_grow_and_the_last_one_is_shown(server):
     assert shown[-1] == 49
 
 
-def test_steps_run_outside_of_the_servers_thread(server):
+def test_steps_run_outside_of_the_servers_thread(server, jobs):
     threads = []
 
     def steps():
         threads.append(threading.current_thread())
         yield 1
 
-    jobs, ends = Jobs(server), []
+    ends = []
     jobs.start("where", steps, show=lambda _: None, finish=ends.append)
     server.run_until(lambda: ends)
     assert threads[0] is not threading.current_thread()
 
 
-def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server):
+def test_the_document_is_told_by_the_servers_thread_alone(server, jobs):
+    ends = []
+    jobs.start("count", lambda: iter(range(50)), show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert server.told_by == {threading.current_thread()}
+
+
+def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server, jobs):
     shown = []
-    jobs = Jobs(server)
     jobs.start("count", endless, show=shown.append, finish=shown.append)
-    server.run_until(lambda: len(server._waiting) > 0 or shown)
-    shown.clear()
+    while not server.waiting:
+        server.turn()
     jobs.cancel("count")
     other = []
     jobs.start("other", lambda: iter([1]), show=lambda _: None, finish=other.append)
@@ -84,13 +107,12 @@ def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server):
     assert shown == []
 
 
-def test_a_new_start_calls_the_old_job_off(server):
+def test_a_new_start_calls_the_old_job_off(server, jobs):
     closed, shown, ends = threading.Event(), [], []
 
     def first():
         yield from endless()
 
-    jobs = Jobs(server)
     jobs.start("curves", first, show=lambda n: shown.append("old"), finish=lambda _: closed.set())
     server.run_until(lambda: shown)
     jobs.start("curves", lambda: iter([1]), show=lambda n: shown.append("new"), finish=ends.append)
@@ -100,9 +122,9 @@ def test_a_new_start_calls_the_old_job_off(server):
     assert not closed.is_set()
 
 
-def test_jobs_take_turns(server):
+def test_jobs_take_turns(server, jobs):
     """A short job ends while an endless one of another visitor is under way."""
-    long, short, ends = Jobs(server), Jobs(server), []
+    long, short, ends = jobs, Jobs(server, server), []
     long.start("endless", endless, show=lambda _: None, finish=ends.append)
     try:
         short.start("short", lambda: iter(range(5)), show=lambda _: None, finish=ends.append)
@@ -112,12 +134,12 @@ def test_jobs_take_turns(server):
         long.cancel_all()
 
 
-def test_a_failure_reaches_the_visitor_and_the_worker_lives_on(server):
+def test_a_failure_reaches_the_visitor_and_the_worker_lives_on(server, jobs):
     def fails():
         yield 1
         raise ValueError("theta: expected a number")
 
-    jobs, ends = Jobs(server), []
+    ends = []
     jobs.start("fails", fails, show=lambda _: None, finish=ends.append)
     server.run_until(lambda: ends)
     assert ends == ["theta: expected a number"]
@@ -126,17 +148,17 @@ def test_a_failure_reaches_the_visitor_and_the_worker_lives_on(server):
     assert ends[1] is None
 
 
-def test_a_failure_before_the_first_step_reaches_the_visitor(server):
+def test_a_failure_before_the_first_step_reaches_the_visitor(server, jobs):
     def fails():
         raise ValueError("no proposals")
 
-    jobs, ends = Jobs(server), []
+    ends = []
     jobs.start("fails", fails, show=lambda _: None, finish=ends.append)
     server.run_until(lambda: ends)
     assert ends == ["no proposals"]
 
 
-def test_a_job_ends_when_its_visitor_has_gone(server):
+def test_a_job_ends_when_its_visitor_has_gone(server, jobs):
     stopped = threading.Event()
 
     def steps():
@@ -145,7 +167,7 @@ def test_a_job_ends_when_its_visitor_has_gone(server):
         finally:
             stopped.set()
 
-    jobs, shown = Jobs(server), []
+    shown = []
     jobs.start("count", steps, show=shown.append, finish=shown.append)
     server.run_until(lambda: shown)
     server.gone = True
