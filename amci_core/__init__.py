@@ -16,27 +16,40 @@ from __future__ import annotations
 
 __all__ = [
     "__version__",
+    "amortization_map",
     "error_curves",
     "estimate",
+    "estimate_terms",
+    "estimate_to",
     "evaluate",
     "load_proposals",
     "load_snapshots",
+    "pilot_moments",
     "problem",
     "problems",
     "reuse_errors",
+    "split_budget",
+    "stream_amortization_map",
     "stream_error_curves",
     "stream_reuse_errors",
+    "tables",
 ]
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amci_core.estimators import split_budget, tables
     from amci_core.evaluation import (
+        amortization_map,
         error_curves,
         estimate,
+        estimate_terms,
+        estimate_to,
         evaluate,
+        pilot_moments,
         reuse_errors,
+        stream_amortization_map,
         stream_error_curves,
         stream_reuse_errors,
     )
@@ -46,18 +59,34 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "amortization_map": "evaluation",
     "error_curves": "evaluation",
     "estimate": "evaluation",
+    "estimate_terms": "evaluation",
+    "estimate_to": "evaluation",
     "evaluate": "evaluation",
     "load_proposals": "pretrained",
     "load_snapshots": "pretrained",
+    "pilot_moments": "evaluation",
     "problem": "models",
     "problems": "models",
     "reuse_errors": "evaluation",
+    "split_budget": "estimators",
+    "stream_amortization_map": "evaluation",
     "stream_error_curves": "evaluation",
     "stream_reuse_errors": "evaluation",
+    "tables": "estimators",
 }
-_MODULES = ("diagnostics", "estimators", "evaluation", "flows", "models", "pretrained", "training")
+_MODULES = (
+    "diagnostics",
+    "estimators",
+    "evaluation",
+    "flows",
+    "models",
+    "pretrained",
+    "terms",
+    "training",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,9 @@ __all__ = ["Explorer"]
 
 import logging
 import math
+import sys
+from functools import partial
+from types import ModuleType
 from typing import Any
 
 import panel_material_ui as pmui
@@ -15,20 +18,24 @@ from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
 from amci_core.pretrained import DEFAULT_VARIANT
 from app import export
+from app.amortization import Amortization
+from app.diagnosis import Diagnosis
 from app.session import answer, one_message
 from app.state import Choice, State
 from app.store import Store, store_of
 from app.summary import Summary, about_truth
 from app.views.controls import Controls
 from app.views.densities import DensityView
+from app.views.diagnostics import DiagnosticsView
 from app.views.errors import ErrorView
 from app.views.film import FilmView
 from app.views.layout import column
 from app.views.pictures import density_view
 from app.views.planes import MarginalView
-from app.views.reuse import ReuseView
+from app.views.reuse import ReuseView, why_not_reuse
 from app.views.story import StoryView
 from app.views.strip import StripView
+from app.views.tabs import Tab, TabsView
 from app.worker import Jobs
 
 log = logging.getLogger(__name__)
@@ -50,6 +57,9 @@ class Explorer:
         self._densities: Any = None
         self._curves: ErrorCurves | None = None
         self._reuse: ReuseErrors | None = None
+        self._reused: tuple[Choice, float, bool] | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._diagnosed: Choice | None = None
         self._summary: Summary | None = None
         self._dark = False
         self._density_views: dict[str, Any] = {}
@@ -57,7 +67,16 @@ class Explorer:
         self.strip = StripView()
         self.density_place = column()
         self.errors = ErrorView()
-        self.reuse = ReuseView()
+        self.reuse = ReuseView(again=lambda: self.tabs.start())
+        self.diagnostics = DiagnosticsView()
+        self.amortization = Amortization(
+            self.state,
+            self.jobs,
+            document,
+            store=lambda: self.store,
+            report=self._report,
+        )
+        self.tabs = TabsView(*self._tabs(), choice=lambda: self.state.choice)
         self.film = FilmView(take=self._take_frame)
         self.story = StoryView()
         self.controls = Controls(
@@ -91,7 +110,15 @@ class Explorer:
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._dark = dark
-        views = [self.strip, self.errors, self.reuse, self.film, *self._density_views.values()]
+        views = [
+            self.strip,
+            self.errors,
+            self.reuse,
+            self.diagnostics,
+            self.amortization.view,
+            self.film,
+            *self._density_views.values(),
+        ]
         for view in views:
             view.recolour(dark)
 
@@ -117,18 +144,15 @@ class Explorer:
             show=self._show_summary,
             finish=self._report,
         )
-        if store.shares_samples:
-            self.jobs.start(
-                "reuse",
-                lambda: store.reuse(choice),
-                show=self._show_reuse,
-                finish=self._finish_reuse,
-            )
-        else:
-            self.jobs.cancel("reuse")
+        if self._reused is not None and choice != self._reused[0]:
+            self._reuse = self._reused = None
+        if choice != self._diagnosed:
+            self._diagnosis = self._diagnosed = None
+        self.tabs.start()
 
     def cancel(self) -> None:
         """Calls off what is being computed."""
+        self.amortization.stop()
         self.jobs.cancel_all()
         self._computed = None
 
@@ -140,6 +164,40 @@ class Explorer:
         """Shows an exception of a callback; the page stays alive."""
         log.error("a callback failed", exc_info=error)
         self._report(str(error) or type(error).__name__)
+
+    def _tabs(self) -> list[Tab]:
+        """The cards behind tabs, from left to right."""
+
+        def tab(title: str, view: Any, job: str, start: Any, **more: Any) -> Tab:
+            return Tab(title, view.panel, start, partial(self.jobs.cancel, job), **more)
+
+        shown = self.amortization
+        return [
+            tab("Sample reuse", self.reuse, "reuse", self._start_reuse, why_not=why_not_reuse),
+            tab("Diagnostics", self.diagnostics, "diagnosis", self._start_diagnosis),
+            Tab("Amortization map", shown.view.panel, shown.start, shown.stop),
+        ]
+
+    def _start_reuse(self, choice: Choice) -> None:
+        store, share, common = self.store, self.reuse.share.value, self.reuse.common.value
+        asked = (choice, share, common)
+        if asked != self._reused:
+            self.jobs.start(
+                "reuse",
+                lambda: store.reuse(choice, share=share, common=common),
+                show=self._show_reuse,
+                finish=partial(self._finish_reuse, asked),
+            )
+
+    def _start_diagnosis(self, choice: Choice) -> None:
+        store = self.store
+        if choice != self._diagnosed:
+            self.jobs.start(
+                "diagnosis",
+                lambda: store.diagnosis(choice),
+                show=self._show_diagnosis,
+                finish=partial(self._finish_diagnosis, choice),
+            )
 
     def _connect(self) -> None:
         state = self.state
@@ -170,14 +228,18 @@ class Explorer:
     def _open(self) -> None:
         """Turns every view to the state's problem; nothing of another one stays."""
         self.jobs.cancel_all()
-        self._computed = self._curves = self._reuse = self._summary = None
+        self._computed = self._reused = self._diagnosis = self._diagnosed = None
+        self._curves = self._reuse = self._summary = None
         store = self.store
         self.density_place[:] = [self.densities.panel]
         self.story.open(store.problem)
         self.controls.open()
         self.film.open(store.snapshots)
         self.errors.open(store.estimators)
-        self.reuse.open(usable=store.shares_samples)
+        self.reuse.open()
+        self.diagnostics.open(store)
+        self.amortization.open()
+        self.tabs.open(store)
         self.strip.clear()
         self._move()
         self._show_frame()
@@ -194,6 +256,7 @@ class Explorer:
             about=about_truth(problem, log_truth),
             level=self.state.level,
         )
+        self.amortization.mark()
 
     def _show_frame(self, *_: Any) -> None:
         self.film.show(self.state.snapshot, usable=self.state.variant == DEFAULT_VARIANT)
@@ -235,9 +298,22 @@ class Explorer:
         with one_message(self._document):
             self.reuse.show(found)
 
-    def _finish_reuse(self, message: str | None) -> None:
-        if self._reuse is not None:
+    def _finish_reuse(self, asked: tuple[Choice, float, bool], message: str | None) -> None:
+        if message:
+            self.reuse.complain(message)
+        elif self._reuse is not None:
+            self._reused = asked
             self.reuse.describe(self._reuse)
+
+    def _show_diagnosis(self, found: Diagnosis) -> None:
+        self._diagnosis = found
+        with one_message(self._document):
+            self.diagnostics.show(found)
+
+    def _finish_diagnosis(self, choice: Choice, message: str | None) -> None:
+        if self._diagnosis is not None:
+            self._diagnosed = choice
+            self.diagnostics.describe()
         self._report(message)
 
     def _report(self, message: str | None) -> None:
@@ -263,6 +339,7 @@ class Explorer:
         return [
             button("Error curves, CSV", "error-curves.csv", self._curves_csv),
             button("Densities, CSV", "densities.csv", self._densities_csv),
+            button("Amortization map, CSV", "amortization-map.csv", self._map_csv),
             button("Everything, JSON", "amci-explorer.json", self._everything),
         ]
 
@@ -271,6 +348,10 @@ class Explorer:
 
     def _densities_csv(self) -> Any:
         return None if self._densities is None else export.densities_csv(self._densities)
+
+    def _map_csv(self) -> Any:
+        found = self.amortization.found
+        return None if found is None else export.map_csv(found)
 
     def _everything(self) -> Any:
         return export.everything_json(
@@ -292,3 +373,16 @@ REPLACE_ADDRESS = """
     for (const [name, value] of asked) { address.searchParams.set(name, value) }
     window.history.replaceState(window.history.state, "", address)
 """
+
+
+class _Callable(ModuleType):
+    """Lets a notebook say `from app import explorer; explorer()`."""
+
+    def __call__(self, **options: Any) -> Any:
+        """Shows the dashboard in a cell, see `app.cell.open_dashboard`."""
+        from app.cell import open_dashboard
+
+        return open_dashboard(**options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -2,7 +2,7 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["curves_csv", "densities_csv", "everything_json"]
+__all__ = ["curves_csv", "densities_csv", "everything_json", "map_csv"]
 
 import csv
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
 from app.planes import MarginalDensities, PlaneDensities
 from app.state import Choice
 from app.store import Densities, TumourDensities
@@ -37,6 +37,25 @@ def densities_csv(found: Shown) -> StringIO:
     columns = _columns(found)
     rows = [list(map(_plain, row)) for row in zip(*columns.values(), strict=True)]
     return _csv([list(columns), *rows])
+
+
+def map_csv(found: AmortizationMap) -> StringIO:
+    """One line for every case computed so far."""
+    names = [f"{name}_{term}" for name in ("effective_share", "pareto_k") for term in found.terms]
+    lines: list[list[Any]] = [
+        [found.x.name, found.y.name, "relative_variance", *names, "bound_over_amci"]
+    ]
+    for j, i in np.argwhere(found.done):
+        values = (
+            found.x.values[i],
+            found.y.values[j],
+            found.relative_variance[j, i],
+            *found.effective_share[:, j, i],
+            *found.pareto_k[:, j, i],
+            found.bound_ratio[j, i],
+        )
+        lines.append(list(map(_plain, values)))
+    return _csv(lines)
 
 
 def everything_json(
@@ -69,8 +88,10 @@ def everything_json(
         "alphas": reuse.alphas,
         "betas": reuse.betas,
         "remse": reuse.remse,
-        "alpha_star": reuse.alpha_star,
-        "beta_star": reuse.beta_star,
+        "draws_q1_q2": reuse.counts,
+        "common_random_numbers": reuse.common,
+        "paper_optimum": reuse.paper,
+        "optimum": reuse.optimum,
         "best": reuse.best,
     }
     content["summary"] = summary and asdict(summary)

@@ -67,7 +67,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         explorer.story.panel,
         side_by_side(explorer.density_place, explorer.errors.panel, least=440),
         explorer.strip.panel,
-        explorer.reuse.panel,
+        explorer.tabs.panel,
         stylesheet=MAIN,
     )
     created = pmui.Page(

@@ -28,13 +28,14 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.estimators.draws import Array
-from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.estimators.draws import TERMS, Array
+from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
 from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
 from amci_core.models.cancer import TumourTreatment
 from amci_core.pretrained import Snapshot
+from app.diagnosis import Diagnosis, diagnosis
 from app.planes import (
     Course,
     MarginalDensities,
@@ -47,6 +48,9 @@ from app.state import Choice, shown_range
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
+# Cases along each axis of an amortization map; a case costs more in more dimensions.
+MAP_SIZE, COARSE_MAP_SIZE = 33, 25
+MAPS_KEPT = 64
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 SMALLEST_DENSITY = 1e-30
@@ -109,6 +113,7 @@ class Store(ABC):
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._maps: dict[tuple[Choice, tuple[str, str]], AmortizationMap] = {}
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -119,6 +124,12 @@ class Store(ABC):
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
         return default_estimators(amci.load_proposals(self.problem.name))
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that have proposals to draw from."""
+        proposals = amci.load_proposals(self.problem.name).as_tuple
+        return tuple(name for name, q in zip(TERMS, proposals, strict=True) if q is not None)
 
     @property
     def shares_samples(self) -> bool:
@@ -152,6 +163,44 @@ class Store(ABC):
             seed=choice.seed,
         )
 
+    def diagnosis(self, choice: Choice) -> Iterator[Diagnosis]:
+        """What the draws say of every term's proposal."""
+        y, theta = self.problem.check(*choice.pair)
+        return diagnosis(
+            self.problem,
+            self.proposals(choice),
+            y=y,
+            theta=theta,
+            draws=choice.draws,
+            seed=choice.seed,
+        )
+
+    def amortization(self, choice: Choice, along: tuple[str, str]) -> Iterator[AmortizationMap]:
+        """The quality of the proposals over a plane, from coarse to fine; the whole map at once
+        where a visitor had it before.
+
+        Arguments:
+            choice: The proposals, and the case where the axes do not move it.
+            along: The axes across and upwards.
+        """
+        known = self._maps.get((choice, along))
+        if known is not None:
+            yield known
+            return
+        y, theta = choice.pair
+        for found in amci.stream_amortization_map(
+            self.problem,
+            self.proposals(choice),
+            along=along,
+            size=MAP_SIZE if self.problem.x.dim == 1 else COARSE_MAP_SIZE,
+            y=y,
+            theta=theta,
+        ):
+            yield found
+        while len(self._maps) >= MAPS_KEPT:
+            del self._maps[next(iter(self._maps))]
+        self._maps[choice, along] = found
+
     def error_curves(self, choice: Choice) -> Iterator[ErrorCurves]:
         """Errors against total draws, over more and more runs."""
         return amci.stream_error_curves(
@@ -163,8 +212,16 @@ class Store(ABC):
             seed=choice.seed,
         )
 
-    def reuse(self, choice: Choice) -> Iterator[ReuseErrors]:
-        """Errors over (alpha, beta) at N = M draws, over more and more runs."""
+    def reuse(
+        self, choice: Choice, *, share: float = 0.5, common: bool = False
+    ) -> Iterator[ReuseErrors]:
+        """Errors over (alpha, beta), over more and more runs.
+
+        Arguments:
+            choice: The case.
+            share: Share of the draws that q1 gets.
+            common: Whether both proposals transport the same random numbers.
+        """
         return amci.stream_reuse_errors(
             self.problem,
             self.proposals(choice),
@@ -172,6 +229,8 @@ class Store(ABC):
             alphas=REUSE_GRID.tolist(),
             betas=REUSE_GRID.tolist(),
             draws=choice.draws,
+            share=share,
+            common=common,
             runs=choice.runs,
             seed=choice.seed,
         )

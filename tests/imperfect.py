@@ -6,17 +6,28 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from amci_core.flows import ConditionalDensity, Proposal, Proposals
+from amci_core.flows import Proposal, Proposals
+from amci_core.flows.base import TrainableDensity, stratified_uniform
 
 
-class NormalDensity(ConditionalDensity):
+class NormalDensity(TrainableDensity):
     def __init__(self, mean: Tensor, scale: float) -> None:
         super().__init__(mean.shape[:-1])
         self.mean, self.scale = mean, scale
+        self.cases = math.prod(self.batch_shape)
 
-    def draw(self, n, generator=None):
-        noise = torch.randn(*self.batch_shape, n, 1, dtype=self.mean.dtype, generator=generator)
-        x = self.mean[..., None, :] + self.scale * noise
+    def noise(self, n, generator=None):
+        return torch.randn(self.cases * n, 1, dtype=self.mean.dtype, generator=generator)
+
+    def from_uniform(self, u):
+        return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+
+    def stratified_noise(self, n, generator):
+        u = stratified_uniform(self.cases, n, 1, like=self.mean, generator=generator)
+        return self.from_uniform(u)
+
+    def transport(self, z):
+        x = self.mean[..., None, :] + self.scale * z.reshape(*self.batch_shape, -1, 1)
         return x, self.log_prob(x)
 
     def log_prob(self, x):

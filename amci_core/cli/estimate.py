@@ -32,7 +32,11 @@ def estimate(
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws from each proposal.")] = 64,
     estimator: Annotated[
-        str, typer.Option(help="amci, snis-q2, snis-q1, snis-qm or snis-qm-stratified.")
+        str,
+        typer.Option(
+            help="amci, snis-q2, snis-q1, snis-qm, snis-qm-stratified, reuse-paper, "
+            "reuse-optimal, amci-crn or auto."
+        ),
     ] = "amci",
     shift: Annotated[
         float, typer.Option(help="A constant c: f - c is split into its signs, c is added back.")
@@ -41,7 +45,7 @@ def estimate(
     seed: SeedOption = 0,
     form: FormatOption = Format.table,
 ) -> None:
-    """Estimate mu(y, theta), with its standard error and diagnostics."""
+    """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
     y_values = None if y is None else split("y", y, float)
     theta_values = None if theta is None else split("theta", theta, float)
     chosen, proposals = load(problem, variant)
@@ -73,11 +77,20 @@ def estimate(
             name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
             for name, term in found.terms.items()
         },
+        "verdict": {
+            "level": str(found.verdict.level),
+            "text": found.verdict.text,
+            "reasons": found.verdict.reasons,
+        },
         "diagnostics": {
             name: {
+                "proposal": term.proposal,
                 "effective_draws": term.effective_draws,
                 "largest_share": term.largest_share,
                 "nonzero_share": term.nonzero_share,
+                "missed_share": term.missed_share,
+                "pareto_k": term.pareto_k,
+                "pareto_threshold": term.pareto_threshold,
                 "draws": term.draws,
             }
             for name, term in found.diagnostics.items()
@@ -109,7 +122,7 @@ def _print(result: dict[str, Any]) -> None:
     )
     print_table(
         "Terms",
-        ("term", "value", "effective draws", "largest share", "nonzero share"),
+        ("term", "value", "effective draws", "largest share", "nonzero share", "k-hat", "at most"),
         [
             (
                 name,
@@ -117,7 +130,12 @@ def _print(result: dict[str, Any]) -> None:
                 f"{number(term['effective_draws'])} of {term['draws']}",
                 number(term["largest_share"]),
                 number(term["nonzero_share"]),
+                number(term["pareto_k"], 2),
+                number(term["pareto_threshold"], 2),
             )
             for name, term in result["diagnostics"].items()
         ],
     )
+    typer.echo(f"Verdict: {result['verdict']['text']}.")
+    for reason in result["verdict"]["reasons"][1:]:
+        typer.echo(f"  {reason}.")

@@ -6,7 +6,7 @@ numbers of draws are formed with their own largest weight, and accumulated by lo
 
 from __future__ import annotations
 
-__all__ = ["Combined", "apply", "combine", "running_log_means"]
+__all__ = ["Combined", "apply", "combine", "control", "running_log_means"]
 
 from dataclasses import dataclass
 
@@ -38,7 +38,8 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     """Applies a table to the first draws of every proposal.
 
     Arguments:
-        table: The estimator's coefficients.
+        table: The estimator's coefficients, (3, 3), or for every pair and number of draws,
+            (*, B, 3, 3).
         draws: Points of every proposal that the table needs.
         counts: How many of each proposal's draws to use, (B, 3), each column increasing.
 
@@ -49,8 +50,8 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     logs = np.stack(
         [running_log_means(draws.of(j), draws.log_weight(j), counts[:, j]) for j in rows], -2
     )
-    shares = table[list(rows)]
-    if draws.log_E2 is not None and not shares[:, 2].any():
+    shares = table[..., list(rows), :]
+    if draws.log_E2 is not None and not shares[..., 2].any():
         shares, logs = _with_known(shares, logs, draws.log_E2)
     return apply(shares, logs)
 
@@ -76,11 +77,35 @@ def apply(table: Array, log_means: Array) -> Combined:
     return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, value))
 
 
+def control(combined: Combined, log_E2: Array, mu: Array) -> Combined:
+    """The control-variate form of the same estimate: equal to first order, over an E2 above zero.
+
+    A table that takes a negative share of E2 from some draws can make E2 come out near zero. Its
+    E2 differs from q2's own, E2(q2), by a difference with mean zero, so that
+
+        mu = (E1_plus - E1_minus - mu' (E2 - E2(q2))) / E2(q2),
+
+    with any rough mu', has the same variance to first order.
+
+    Arguments:
+        combined: What the table gives, (*, B).
+        log_E2: log E2(q2) in nats, (*, B).
+        mu: The rough mu', (*, B), in units of f.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = combined.sign * np.exp(combined.log_terms - log_E2[..., None])
+        value = ratios[..., 0] - ratios[..., 1] - np.nan_to_num(mu) * (ratios[..., 2] - 1)
+    log_terms, sign = combined.log_terms.copy(), combined.sign.copy()
+    log_terms[..., 2], sign[..., 2] = log_E2, np.where(log_E2 > -np.inf, 1.0, 0.0)
+    return Combined(sign, log_terms, np.where(log_E2 > -np.inf, value, np.nan))
+
+
 def _with_known(shares: Array, logs: Array, log_E2: Array) -> tuple[Array, Array]:
     """A row more, whose only mean is the known E2."""
     row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
     row[..., 0, 2] = log_E2[..., None]
-    return np.vstack([shares, [[0.0, 0.0, 1.0]]]), np.concatenate([logs, row], axis=-2)
+    known = np.broadcast_to([0.0, 0.0, 1.0], (*shares.shape[:-2], 1, 3))
+    return np.concatenate([shares, known], axis=-2), np.concatenate([logs, row], axis=-2)
 
 
 def running_log_means(points: Points, log_w: Array, counts: Counts) -> Array:

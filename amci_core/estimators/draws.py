@@ -41,6 +41,18 @@ class Points:
         """Number of points of every pair (y, theta)."""
         return self.log_joint.shape[-1]
 
+    def first(self, n: int) -> Points:
+        """The first n of the points."""
+        if n == self.n:
+            return self
+        a, b, c = (None if q is None else q[..., :n] for q in self.log_q)
+        return Points(
+            f_plus=self.f_plus[..., :n],
+            f_minus=None if self.f_minus is None else self.f_minus[..., :n],
+            log_joint=self.log_joint[..., :n],
+            log_q=(a, b, c),
+        )
+
     def log_q_of(self, j: int) -> Array:
         """log q_j at these points, in nats, (*, n).
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import Array, Draws, Points
-from amci_core.estimators.moments import Moments, reweighted_covariance, terms_of
+from amci_core.estimators.moments import Moments, reweighted_covariance
+from amci_core.estimators.pooling import terms_of
 
 Components = NDArray[np.int64]
 

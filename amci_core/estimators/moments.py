@@ -13,20 +13,22 @@ from __future__ import annotations
 
 __all__ = [
     "Moments",
+    "paired_covariance",
     "pooled_moments",
     "reweighted_covariance",
-    "terms_of",
+    "running_moments",
+    "term_covariance",
     "unjudged",
     "variance",
 ]
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from amci_core.estimators.draws import Array, Draws, Points
+from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.pooling import pool
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
@@ -43,7 +45,7 @@ class Moments:
         covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with j first; NaN
             for a proposal that is not there or cannot be judged; the variance of a term whose mass
             q_j misses is infinite.
-        counts: Number of draws of each proposal, (3,).
+        counts: Number of draws of each proposal, (3,); of running moments (B, 3).
     """
 
     log_scale: Array
@@ -58,31 +60,58 @@ def pooled_moments(draws: Draws) -> Moments:
     Raises:
         ValueError: the draws lack a proposal's density at another proposal's points.
     """
-    present = draws.present
-    parts = [draws.of(j) for j in present]
-    counts = np.zeros(3)
-    counts[list(present)] = [p.n for p in parts]
-    log_joint = np.concatenate([p.log_joint for p in parts], -1)
-    log_q = {j: np.concatenate([p.log_q_of(j) for p in parts], -1) for j in present}
-    log_mixture = np.logaddexp.reduce(
-        [log_q[j] + np.log(counts[j] / counts.sum()) for j in present]
-    )
-    terms = terms_of(parts)
+    counts = [0 if points is None else points.n for points in draws.points]
+    found = running_moments(draws, [counts])
+    return Moments(
+        found.log_scale[..., 0], found.mean[..., 0, :], found.covariance[..., 0, :, :, :],
+        found.counts[0],
+    )  # fmt: skip
 
-    log_scale = (log_joint - log_mixture).max(axis=-1)
-    weight = np.exp(log_joint - log_mixture - log_scale[..., None])
-    mean = (terms * weight[..., None, :]).mean(axis=-1)
+
+def running_moments(draws: Draws, counts: ArrayLike, *, apart: bool = False) -> Moments:
+    """The moments from the first draws of every proposal, for B numbers of draws in one pass.
+
+    Arguments:
+        draws: Points of every proposal, with every density at each.
+        counts: How many of each proposal's draws to use, (B, 3), each column increasing; their
+            proportions should hardly change, since one mixture density serves all of them.
+        apart: Whether to leave out a draw that makes up more than half of a second moment of
+            f w. Such a draw says that the moment is not known, whatever its value: a table that
+            follows it rests on the very draw whose error it should weigh. For choosing a table,
+            not for judging one.
+
+    Returns:
+        Moments of batch shape (*, B).
+
+    Raises:
+        ValueError: the draws lack a proposal's density at another proposal's points.
+    """
+    wanted = np.asarray(counts, dtype=np.int64)
+    pooled = pool(draws, wanted, apart=apart)
+    covariance = np.full((*pooled.mean.shape[:-1], 3, 3, 3), np.nan)
+    for j, second in pooled.covariance.items():
+        covariance[..., j, :, :] = second
+    mean = pooled.mean
     if draws.log_E2 is not None:
-        mean[..., 2] = np.exp(draws.log_E2 - log_scale)
+        mean[..., 2] = np.exp(draws.log_E2 - pooled.log_scale)[..., None]
+    scale = np.broadcast_to(pooled.log_scale[..., None], mean.shape[:-1])
+    return Moments(scale, mean, covariance, wanted.astype(np.float64))
 
-    batch = log_joint.shape[:-1]
-    covariance = np.full((*batch, 3, 3, 3), np.nan)
-    for j in present:
-        log_w = log_joint - log_q[j] - log_scale[..., None]
-        # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
-        with np.errstate(over="ignore", invalid="ignore"):
-            covariance[..., j, :, :] = _covariance(terms, log_w, np.exp(log_q[j] - log_mixture))
-    return Moments(log_scale, mean, covariance, counts)
+
+def term_covariance(table: Array, moments: Moments) -> Array:
+    """Covariance of the estimates of (E1_plus, E1_minus, E2) that a table gives, (*, 3, 3).
+
+    Cov[E_t, E_s] = sum_j v[j, t] v[j, s] S_j[t, s] / n_j, in units of exp(2 log_scale).
+
+    Arguments:
+        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
+        moments: Pooled moments of the draws.
+    """
+    pairs = table[..., :, None] * table[..., None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.where(pairs != 0, pairs * moments.covariance, 0.0)
+        per_draw = np.where(parts == 0, 0.0, parts / moments.counts[..., None, None])
+    return per_draw.sum(axis=-3)
 
 
 def variance(table: Array, moments: Moments, value: Array) -> Array:
@@ -91,7 +120,7 @@ def variance(table: Array, moments: Moments, value: Array) -> Array:
     Var = sum_j u_j' S_j u_j / n_j / E2^2 with u_j = v[j] * (1, -1, -mu).
 
     Arguments:
-        table: The estimator's table.
+        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
         moments: Pooled moments of the draws.
         value: mu, (*).
     """
@@ -105,6 +134,30 @@ def variance(table: Array, moments: Moments, value: Array) -> Array:
         return per_draw.sum(axis=-1) / moments.mean[..., 2] ** 2
 
 
+def paired_covariance(draws: Draws, moments: Moments) -> Array:
+    """Covariance of AMCI's (E1_plus, E1_minus, E2), (*, 3, 3), where draws come in pairs.
+
+    The i-th points of all proposals come from the same random numbers, so that the spread of
+    (f_plus w, f_minus w, w) over i, each on its own proposal, holds the covariances between terms.
+
+    Arguments:
+        draws: Equally many points of every proposal.
+        moments: Their pooled moments, whose units are used.
+    """
+    n = draws.of(draws.present[0]).n
+    values = np.zeros((*moments.log_scale.shape, 3, n))
+    for j in draws.present:
+        points = draws.of(j)
+        factors = (points.f_plus, points.f_minus, 1.0)[j]
+        if factors is not None:
+            w = np.exp(draws.log_weight(j) - moments.log_scale[..., None])
+            values[..., j, :] = factors * w
+    centred = values - values.mean(axis=-1, keepdims=True)
+    if n == 1:
+        return np.full((*moments.log_scale.shape, 3, 3), np.nan)
+    return centred @ centred.swapaxes(-1, -2) / (n * (n - 1))
+
+
 def unjudged(table: Array, draws: Draws, value: Array) -> NDArray[np.bool_]:
     """Whether the draws say nothing of an estimate's error, (*).
 
@@ -113,32 +166,20 @@ def unjudged(table: Array, draws: Draws, value: Array) -> NDArray[np.bool_]:
     wrong mu is: zero variance is then no sign of an exact estimate.
 
     Arguments:
-        table: The estimator's table.
+        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
         draws: Points of every proposal that the table needs.
         value: mu, (*).
     """
     silent = np.ones(value.shape, dtype=bool)
-    for j in np.flatnonzero(table.any(axis=1)):
+    for j in np.flatnonzero((table != 0).reshape(-1, 3, 3).any(axis=(0, 2))):
         points = draws.of(int(j))
-        plus, minus, one = table[j]
+        plus, minus, one = np.moveaxis(table[..., j, :, None], -2, 0)
         parts = [plus * points.f_plus, -one * value[..., None]]
         if points.f_minus is not None:
             parts.append(-minus * points.f_minus)
         zero = abs(sum(parts)) <= ROUNDING * sum(abs(part) for part in parts)
         silent &= (zero | (draws.log_weight(int(j)) == -np.inf)).all(axis=-1)
     return silent
-
-
-def terms_of(parts: Sequence[Points]) -> Array:
-    """(f_plus, f_minus, 1) at the points of all parts together, (*, 3, n)."""
-    f_plus = np.concatenate([p.f_plus for p in parts], -1)
-    terms = np.zeros((*f_plus.shape[:-1], 3, f_plus.shape[-1]))
-    terms[..., 0, :] = f_plus
-    minus = [p.f_minus for p in parts if p.f_minus is not None]
-    if minus:
-        terms[..., 1, :] = np.concatenate(minus, -1)
-    terms[..., 2, :] = 1
-    return terms
 
 
 def reweighted_covariance(values: Array, r: Array) -> Array:
@@ -150,12 +191,3 @@ def reweighted_covariance(values: Array, r: Array) -> Array:
     correction = np.where(correction > 1e-9, correction, np.nan)
     covariance = np.einsum("...n,...tn,...sn->...ts", share, centred, centred)
     return covariance / correction[..., None, None]
-
-
-def _covariance(terms: Array, log_w: Array, r: Array) -> Array:
-    """Covariance of terms * exp(log_w) under weights r; infinite where r = 0 misses a term."""
-    reached = r > 0
-    w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
-    covariance = reweighted_covariance(terms * w[..., None, :], r)
-    missed = np.logical_or.reduce((terms > 0) & ~reached[..., None, :], axis=-1)
-    return np.where(missed[..., None] & np.eye(3, dtype=bool), np.inf, covariance)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = [
     "ESTIMATORS",
+    "Adaptive",
+    "CommonNumbers",
     "Estimator",
     "Mixture",
     "Prepared",
@@ -13,14 +15,20 @@ __all__ = [
 ]
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Combined, Counts, combine
+from amci_core.estimators.combine import (
+    Combined,
+    Counts,
+    combine,
+    control,
+    running_log_means,
+)
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.mixture import (
     MixtureDraws,
@@ -29,28 +37,65 @@ from amci_core.estimators.mixture import (
     stratified_components,
     stratified_moments,
 )
-from amci_core.estimators.moments import pooled_moments, unjudged, variance
+from amci_core.estimators.moments import (
+    Moments,
+    paired_covariance,
+    pooled_moments,
+    running_moments,
+    term_covariance,
+    unjudged,
+    variance,
+)
 
 
 class Prepared(NamedTuple):
     """What makes an estimate.
 
     Arguments:
-        table: Coefficients v[j, t].
+        table: Coefficients v[j, t], (3, 3), or a table for every pair and budget, (*, B, 3, 3).
         draws: The draws that it applies to.
         counts: How many of them for each budget, (B, 3).
         strata: Where the draws are stratified, log q_j at them for each component; see
             `stratified_moments`.
+        pivot: Where the control-variate form is asked for, its rough mu for every budget, (*, B).
+        paired: Whether the i-th points of all proposals come from the same random numbers.
     """
 
     table: tables.Table
     draws: Draws
     counts: Counts
     strata: tuple[Array, ...] | None = None
+    pivot: Array | None = None
+    paired: bool = False
+
+    @property
+    def last_table(self) -> tables.Table:
+        """The table for all of the draws, (3, 3) or (*, 3, 3)."""
+        return self.table if self.table.ndim == 2 else self.table[..., -1, :, :]
 
     def combine(self) -> Combined:
         """The estimates, one for each budget."""
-        return combine(self.table, self.draws, self.counts)
+        found = combine(self.table, self.draws, self.counts)
+        if self.pivot is None:
+            return found
+        if self.draws.log_E2 is not None:
+            log_E2 = np.broadcast_to(self.draws.log_E2[..., None], found.value.shape)
+        else:
+            points, log_w = self.draws.of(2), self.draws.log_weight(2)
+            log_E2 = running_log_means(points, log_w, self.counts[:, 2])[..., 2]
+        return control(found, log_E2, self.pivot)
+
+    def moments(self) -> Moments:
+        """Moments of the terms from all of the draws."""
+        if self.strata is None:
+            return pooled_moments(self.draws)
+        return stratified_moments(MixtureDraws(self.draws, self.strata))
+
+    def term_covariance(self, moments: Moments) -> Array:
+        """Covariance of the estimates of the three terms, (*, 3, 3), in units of the moments."""
+        if self.paired:
+            return paired_covariance(self.draws, moments)
+        return term_covariance(self.last_table, moments)
 
     def standard_error(self, value: Array) -> Array:
         """Standard error of the estimate mu from all of the draws, (*), in units of f.
@@ -58,16 +103,24 @@ class Prepared(NamedTuple):
         NaN where the draws say nothing of it, see `unjudged`. Mass that no draw has reached is not
         seen in it.
         """
-        if self.strata is None:
-            moments = pooled_moments(self.draws)
+        moments = self.moments()
+        if self.paired:
+            c = np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
+            form = np.einsum("...t,...ts,...s->...", c, self.term_covariance(moments), c)
+            spread = np.sqrt(np.maximum(form, 0.0)) / moments.mean[..., 2]
         else:
-            moments = stratified_moments(MixtureDraws(self.draws, self.strata))
-        spread = np.sqrt(variance(self.table, moments, value))
-        return np.where(unjudged(self.table, self.draws, value), np.nan, spread)
+            spread = np.sqrt(variance(self.last_table, moments, value))
+        return np.where(unjudged(self.last_table, self.draws, value), np.nan, spread)
 
 
 class Estimator(ABC):
-    """How to spend a budget of draws, and how to turn the draws into estimates."""
+    """How to spend a budget of draws, and how to turn the draws into estimates.
+
+    `common` says whether its draws come from common random numbers, so that it cannot share the
+    draws of other estimators.
+    """
+
+    common: ClassVar[bool] = False
 
     @abstractmethod
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
@@ -80,6 +133,14 @@ class Estimator(ABC):
     @abstractmethod
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each proposal must be at hand for these budgets, (3,)."""
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        """What to combine for one estimate out of all the draws, however they are split.
+
+        Raises:
+            ValueError: the estimator splits a budget equally and in no other way.
+        """
+        raise ValueError("draws: this estimator takes the same number from every proposal")
 
     @abstractmethod
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
@@ -136,6 +197,13 @@ class Tabled(Estimator):
         return self._counts(totals, present).max(axis=0)
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        return self._prepared(draws, self._counts(totals, draws.present))
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        sizes = [0 if points is None else points.n for points in draws.points]
+        return self._prepared(draws, np.array([sizes]))
+
+    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
         table = self._table(draws.present)
         if draws.signed and not np.isclose(table[:, 1].sum(), 1):
             there = ", ".join(PROPOSALS[j] for j in draws.present)
@@ -143,7 +211,63 @@ class Tabled(Estimator):
                 "estimator: f takes both signs, and E1_minus needs shares that sum to one, from "
                 f"the proposals that are there ({there}); they sum to {table[:, 1].sum():g}"
             )
-        return Prepared(table, draws, self._counts(totals, draws.present))
+        return Prepared(table, draws, counts)
+
+
+class CommonNumbers(Tabled):
+    """AMCI whose proposals all transport the same random numbers.
+
+    Errors of E1 and E2 that go the same way cancel in their ratio. Together with a table that
+    shares samples they would hurt: both live off the same correlation.
+    """
+
+    common: ClassVar[bool] = True
+
+    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        counts = super()._counts(totals, present)
+        used = list(self.used(present))
+        counts[:, used] = counts[:, used].min(axis=1, keepdims=True)
+        return counts
+
+    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        return super()._prepared(draws, counts)._replace(paired=True)
+
+
+@dataclass(frozen=True)
+class Adaptive(Tabled):
+    """An estimator that chooses its table from pooled moments of its own draws.
+
+    Arguments:
+        table: How a budget is split, and what is used where there is nothing to share.
+        choose: The table of moments (*, B), (*, B, 3, 3).
+        controlled: Whether the control-variate form of the table is used.
+    """
+
+    choose: Callable[[Moments], tables.Table]
+    controlled: bool
+
+    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        plain = super()._prepared(draws, counts)
+        present = draws.present
+        if len(present) < 2:
+            return plain
+        moments = running_moments(draws, counts, apart=True)
+        chosen = self.choose(moments)
+        absent = [j for j in range(3) if j not in present]
+        chosen[..., absent, :] = 0
+        if 2 in absent:
+            chosen[..., 2] = 0
+        if not draws.signed:
+            chosen[..., 1] = 0
+        # What cannot be judged from a few draws is left as it is without sharing.
+        judged = np.isfinite(chosen).all(axis=(-2, -1), keepdims=True)
+        chosen = np.where(judged, chosen, plain.table)
+        if not self.controlled:
+            return plain._replace(table=chosen)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = moments.mean
+            pivot = (mean[..., 0] - mean[..., 1]) / mean[..., 2]
+        return plain._replace(table=chosen, pivot=pivot)
 
 
 class Mixture(Estimator):
@@ -194,6 +318,9 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm": Mixture(),
     "snis-qm-stratified": StratifiedMixture(),
     "snis-q1": Tabled(tables.snis_q1()),
+    "reuse-paper": Adaptive(tables.amci(), tables.paper_optimum, controlled=False),
+    "reuse-optimal": Adaptive(tables.amci(), tables.optimum, controlled=True),
+    "amci-crn": CommonNumbers(tables.amci()),
 }
 
 

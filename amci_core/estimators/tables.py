@@ -10,7 +10,16 @@ and a column sums to one; that of E1_minus may be zero where f >= 0.
 
 from __future__ import annotations
 
-__all__ = ["amci", "needed", "paper_optimum", "reuse", "snis_q1", "snis_q2", "validate"]
+__all__ = [
+    "amci",
+    "needed",
+    "optimum",
+    "paper_optimum",
+    "reuse",
+    "snis_q1",
+    "snis_q2",
+    "validate",
+]
 
 import math
 from numbers import Real
@@ -22,6 +31,11 @@ from amci_core.estimators.draws import PROPOSALS, TERMS, Array
 from amci_core.estimators.moments import Moments
 
 Table = NDArray[np.float64]
+
+# Shares v[j, t] of a term t that come from another proposal than its own, as (j, t).
+FOREIGN = tuple((j, t) for t in range(3) for j in range(3) if j != t)
+# Below this share of the largest, an eigenvalue is rounding.
+FLAT = 1e-10
 
 
 def amci() -> Table:
@@ -39,7 +53,7 @@ def snis_q1() -> Table:
     return _single(0)
 
 
-def reuse(*, alpha: float, beta: float) -> Table:
+def reuse(alpha: float, beta: float) -> Table:
     """Sample reuse between q1_plus and q2, for f >= 0: the paper's eq. (estimator-combination).
 
     (alpha, beta) = (1, 0) is AMCI, (0, 0) is SNIS q2 and (1, 1) is SNIS q1.
@@ -57,22 +71,84 @@ def reuse(*, alpha: float, beta: float) -> Table:
     return np.array([[alpha, 0, beta], [0, 0, 0], [1 - alpha, 0, 1 - beta]], dtype=np.float64)
 
 
-def paper_optimum(moments: Moments) -> tuple[Array, Array]:
-    """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated, for f >= 0; each (*).
+def paper_optimum(moments: Moments) -> Table:
+    """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated, as tables (*, 3, 3).
 
     With n draws from q1 and m from q2, alpha* = n / (m Var_{q1}[f w] / Var_{q2}[f w] + n), and
-    beta* the same with w in place of f w. From pooled moments: a proposal's own sample variances
-    collapse in the tail.
+    beta* the same with w in place of f w; for f >= 0. From pooled moments: a proposal's own sample
+    variances collapse in the tail.
 
     References:
         Appendix "Derivation of the optimal parameter values" of the paper.
     """
-    n, m = moments.counts[0], moments.counts[2]
+    n, m = moments.counts[..., 0], moments.counts[..., 2]
     covariance = moments.covariance
     alpha, beta = (
         _share(covariance[..., 0, t, t] / n, covariance[..., 2, t, t] / m) for t in (0, 2)
     )
-    return alpha, beta
+    table = np.zeros((*alpha.shape, 3, 3))
+    table[..., 0, 0], table[..., 2, 0] = alpha, 1 - alpha
+    table[..., 0, 2], table[..., 2, 2] = beta, 1 - beta
+    return table
+
+
+def optimum(moments: Moments, *, fixed_E2: bool = False) -> Table:
+    """The tables of least variance, (*, 3, 3), for two or three proposals.
+
+    To first order the variance is sum_j u_j' S_j u_j / n_j over E2^2, with the covariances S_j of
+    one draw and u_j = v[j] * (1, -1, -mu); the columns of v sum to one. It is a quadratic form in
+    the shares that each term takes from foreign proposals, all zero for AMCI. No share is taken
+    from a proposal that misses part of a term (its variance is infinite) or cannot be judged, and
+    where the form is flat a table stays as near to AMCI as it can.
+
+    Arguments:
+        moments: Pooled moments, best without draws that stand apart, see `running_moments`.
+        fixed_E2: Whether E2 is left to q2 alone.
+
+    References:
+        DESIGN, "Optimal tables"; with two proposals u* = (P + Q)^-1 Q e.
+    """
+    mean, covariance = moments.mean, moments.covariance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mu = (mean[..., 0] - mean[..., 1]) / mean[..., 2]
+        c = np.stack([np.ones_like(mu), -np.ones_like(mu), -mu], -1)
+        # Cov of sum_t u_jt E_t(j) in the shares v[j, t].
+        forms = covariance * (c[..., None, :, None] * c[..., None, None, :])
+        forms = forms / moments.counts[..., None, None]
+    usable = np.isfinite(np.diagonal(forms, axis1=-2, axis2=-1))
+    forms = np.where(usable[..., :, None] & usable[..., None, :], forms, 0.0)
+    return np.eye(3) + _foreign(forms, _open_shares(usable, fixed_E2=fixed_E2))
+
+
+def _open_shares(usable: NDArray[np.bool_], *, fixed_E2: bool) -> NDArray[np.bool_]:
+    """Which foreign shares v[j, t] may be taken, (*, 6), in the order of `FOREIGN`."""
+    taken = [usable[..., j, t] & usable[..., t, t] for j, t in FOREIGN]
+    if fixed_E2:
+        taken = [free & (t != 2) for free, (_, t) in zip(taken, FOREIGN, strict=True)]
+    return np.stack(taken, -1)
+
+
+def _foreign(forms: Array, free: NDArray[np.bool_]) -> Array:
+    """What is added to the identity, (*, 3, 3), to minimise sum_j v_j' forms_j v_j."""
+    # A share v[j, t] is taken from v[t, t]: row k of `moves` is that change as a table.
+    moves = np.zeros((len(FOREIGN), 3, 3))
+    for k, (j, t) in enumerate(FOREIGN):
+        moves[k, j, t], moves[k, t, t] = 1, -1
+    quadratic = np.einsum("kjt,...jts,ljs->...kl", moves, forms, moves, optimize=True)
+    # v_j of AMCI is the unit vector of term j.
+    own = np.stack([forms[..., j, :, j] for j in range(3)], -2)
+    linear = np.einsum("kjt,...jt->...k", moves, own)
+    quadratic = np.where(free[..., :, None] & free[..., None, :], quadratic, 0.0)
+    linear = np.where(free, linear, 0.0)
+    # Terms can differ by hundreds of nats: compare directions in units of their own variance.
+    diagonal = np.diagonal(quadratic, axis1=-2, axis2=-1)
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(quadratic / (unit[..., :, None] * unit[..., None, :]))
+    along = np.einsum("...ki,...k->...i", vectors, linear / unit)
+    flat = values <= FLAT * np.maximum(values[..., -1:], 1.0)
+    along = np.where(flat, 0.0, along / np.where(flat, 1.0, values))
+    shares = -np.einsum("...ki,...i->...k", vectors, along) / unit
+    return np.einsum("kjt,...k->...jt", moves, shares)
 
 
 def _share(first: Array, second: Array) -> Array:
@@ -114,8 +190,9 @@ def validate(table: ArrayLike) -> Table:
 
 
 def needed(table: Table) -> tuple[int, ...]:
-    """The proposals whose draws the table uses."""
-    return tuple(int(j) for j in np.flatnonzero(table.any(axis=1)))
+    """The proposals whose draws the table, or any of several tables (*, 3, 3), uses."""
+    any_of_them = (table != 0).reshape(-1, 3, 3).any(axis=0)
+    return tuple(int(j) for j in np.flatnonzero(any_of_them.any(axis=1)))
 
 
 def _single(j: int) -> Table:

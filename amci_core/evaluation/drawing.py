@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MAX_POINTS", "Sampler", "check_count", "generators"]
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from amci_core.estimators import PROPOSALS, Draws, Points
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
+from amci_core.flows.base import TrainableDensity
 from amci_core.models import Problem
 
 MAX_POINTS = 20_000_000
@@ -54,23 +56,53 @@ class Sampler:
             }
         self.present = tuple(self._densities)
 
-    def draw(self, counts: Counts, generator: torch.Generator) -> Draws:
-        """counts[j] points of every proposal j, with all densities at each; (*, counts[j])."""
-        points = [
-            self._points(j, int(counts[j]), generator)
-            if j in self._densities and counts[j] > 0
-            else None
-            for j in range(len(PROPOSALS))
-        ]
+    def draw(self, counts: Counts, generator: torch.Generator, *, common: bool = False) -> Draws:
+        """counts[j] points of every proposal j, with all densities at each; (*, counts[j]).
+
+        Arguments:
+            counts: Number of points of each proposal, (3,).
+            generator: Source of random numbers.
+            common: Whether the proposals transport the same random numbers.
+
+        Raises:
+            ValueError: common random numbers are asked for, and the numbers of points differ or a
+                proposal does not transport base points.
+        """
+        drawn = [j for j in self.present if counts[j] > 0]
+        shared = self._shared_noise(drawn, counts, generator) if common else None
+        points: list[Points | None] = [None] * len(PROPOSALS)
+        for j in drawn:
+            points[j] = self._points(j, int(counts[j]), generator, shared)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
         return Draws((points[0], points[1], points[2]), log_E2)
 
+    def _shared_noise(
+        self, drawn: list[int], counts: Counts, generator: torch.Generator
+    ) -> Tensor:
+        if len({int(counts[j]) for j in drawn}) > 1:
+            raise ValueError(
+                f"counts: common random numbers need equal ones, got {list(map(int, counts))}"
+            )
+        for j in drawn:
+            if not isinstance(self._densities[j], TrainableDensity):
+                raise ValueError(
+                    "estimator: common random numbers need proposals that transport base points, "
+                    f"and {PROPOSALS[j]} of these does not"
+                )
+        cases = math.prod(self.y.shape[:-1])
+        size = cases * int(counts[drawn[0]])
+        return 1 - torch.rand(size, self.problem.x.dim, dtype=self.y.dtype, generator=generator)
+
     @torch.inference_mode()
-    def _points(self, j: int, n: int, generator: torch.Generator) -> Points:
-        x, own = self._densities[j].draw(n, generator)
+    def _points(self, j: int, n: int, generator: torch.Generator, shared: Tensor | None) -> Points:
+        density = self._densities[j]
+        if shared is not None and isinstance(density, TrainableDensity):
+            x, own = density.transport(density.from_uniform(shared))
+        else:
+            x, own = density.draw(n, generator)
         log_q: list[Array | None] = [None, None, None]
-        for k, density in self._densities.items():
-            log_q[k] = (own if k == j else density.log_prob(x)).numpy()
+        for k, other in self._densities.items():
+            log_q[k] = (own if k == j else other.log_prob(x)).numpy()
         f_plus, f_minus = self.problem.f_parts(x, self.theta, self.shift)
         return Points(
             f_plus=f_plus.numpy(),

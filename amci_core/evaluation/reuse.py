@@ -12,12 +12,14 @@ __all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from amci_core.estimators import Draws, Moments, pooled_moments, tables
-from amci_core.estimators.combine import running_log_means
+from amci_core.estimators import Draws, Moments, pooled_moments, split_budget, tables
+from amci_core.estimators.budget import predicted_variance
+from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
 from amci_core.evaluation.runs import split_runs
@@ -37,24 +39,62 @@ class ReuseErrors:
         betas: Shares of E2 from q1's draws, (B,).
         means: For every run the means of (f w, w) over q1's draws, then over q2's, in units whose
             ratio is mu: a1, a2, b1, b2 of the paper's appendix, (R, 2, 2).
-        alpha_star: The paper's optimum for alpha, from pooled moments of all draws.
-        beta_star: The paper's optimum for beta.
-        draws: Draws from each proposal in each run.
+        moments: Pooled moments from all draws; their counts are those of one run.
+        common: Whether both proposals transported the same random numbers; what is predicted
+            takes them for independent.
         runs_wanted: Runs asked for.
     """
 
     alphas: Array
     betas: Array
     means: Array
-    alpha_star: float
-    beta_star: float
-    draws: int
+    moments: Moments
+    common: bool
     runs_wanted: int
 
     @property
     def runs(self) -> int:
         """Independent runs so far."""
         return len(self.means)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Draws of q1 and of q2 in each run."""
+        return int(self.moments.counts[Q1]), int(self.moments.counts[Q2])
+
+    @cached_property
+    def paper(self) -> tuple[float, float]:
+        """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated."""
+        return _shares(tables.paper_optimum(self.moments))
+
+    @cached_property
+    def optimum(self) -> tuple[float, float]:
+        """The alpha and beta of least variance, by the full covariance."""
+        return _shares(tables.optimum(self.moments))
+
+    def predicted(
+        self, alpha: float, beta: float, *, counts: Sequence[int] | None = None
+    ) -> float:
+        """ReMSE at (alpha, beta) by the delta method, for these or other counts of q1 and q2."""
+        n, m = self.counts if counts is None else counts
+        found = predicted_variance(
+            self.moments, [n, 0, m], table=lambda _: tables.reuse(alpha, beta)
+        )
+        mean = self.moments.mean
+        return float(found) * float(mean[2] / mean[0]) ** 2 if mean[0] > 0 else np.nan
+
+    @cached_property
+    def best_split(self) -> int:
+        """How many of a run's draws q1 should get where samples are shared in the best way."""
+        return self._split("reuse-optimal")
+
+    @cached_property
+    def best_split_alone(self) -> int:
+        """How many of a run's draws q1 should get where none are shared: AMCI."""
+        return self._split("amci")
+
+    def _split(self, scheme: str) -> int:
+        return int(split_budget(self.moments, sum(self.counts), estimator=scheme)[Q1])
 
     @cached_property
     def remse(self) -> Array:
@@ -109,10 +149,12 @@ def reuse_errors(
     alphas: Sequence[float],
     betas: Sequence[float],
     draws: int = 64,
+    share: float = 0.5,
+    common: bool = False,
     runs: int = 1000,
     seed: int = 0,
 ) -> ReuseErrors:
-    """Errors over the grid alphas x betas, every point of it on the same draws; N = M = draws.
+    """Errors over the grid alphas x betas, every point of it on the same draws.
 
     Arguments:
         problem: What is integrated; f must be >= 0.
@@ -121,7 +163,9 @@ def reuse_errors(
         theta: Likewise, or None.
         alphas: Shares of E1 from q1's draws, finite.
         betas: Shares of E2 from q1's draws, finite.
-        draws: Draws from each of the two proposals in each run.
+        draws: Draws from each of the two proposals in each run, 2 draws in all.
+        share: The share of these that q1 gets, at least one draw each.
+        common: Whether both proposals transport the same random numbers; as many draws each then.
         runs: Independent runs.
         seed: Whole number >= 0.
 
@@ -136,6 +180,8 @@ def reuse_errors(
         alphas=alphas,
         betas=betas,
         draws=draws,
+        share=share,
+        common=common,
         runs=runs,
         seed=seed,
     )
@@ -151,6 +197,8 @@ def stream_reuse_errors(
     alphas: Sequence[float],
     betas: Sequence[float],
     draws: int = 64,
+    share: float = 0.5,
+    common: bool = False,
     runs: int = 1000,
     seed: int = 0,
 ) -> Iterator[ReuseErrors]:
@@ -167,11 +215,16 @@ def stream_reuse_errors(
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
     check_count("draws times runs", draws * runs, low=1, high=MAX_POINTS)
+    if not isinstance(share, Real) or not 0 < share < 1:
+        raise ValueError(f"share: expected a number between 0 and 1, got {share!r}")
+    if common and share != 0.5:
+        raise ValueError(f"share: common random numbers need 0.5, got {share!r}")
     over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
     log_truth = float(problem.log_truth(y, theta))
     for_points, _ = generators(seed)
-    counts = np.array([draws, 0, draws])
+    of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
+    counts = np.array([of_q1, 0, 2 * draws - of_q1])
     largest = max(1, CHUNK_POINTS // (2 * draws))
 
     def stream() -> Iterator[ReuseErrors]:
@@ -181,39 +234,41 @@ def stream_reuse_errors(
         done = 0
         while done < runs:
             size = min(largest, runs - done, max(4, 2 * done))
-            drawn = sampler.draw(counts * size, for_points)
-            log_means = _log_means(split_runs(drawn, size), draws)
+            drawn = sampler.draw(counts * size, for_points, common=common)
+            log_means = _log_means(split_runs(drawn, size), counts)
             if not means:
                 log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(size))
             means.append(np.exp(log_means - [log_truth + log_E2, log_E2]))
             moments.append(pooled_moments(drawn))
             done += size
-            alpha_star, beta_star = tables.paper_optimum(_mean_moments(moments))
             yield ReuseErrors(
                 alphas=over_alphas,
                 betas=over_betas,
                 means=np.concatenate(means),
-                alpha_star=float(alpha_star),
-                beta_star=float(beta_star),
-                draws=draws,
+                moments=_mean_moments(moments, counts),
+                common=common,
                 runs_wanted=runs,
             )
 
     return stream()
 
 
-def _log_means(draws: Draws, n: int) -> Array:
+def _shares(table: Array) -> tuple[float, float]:
+    return float(table[Q1, 0]), float(table[Q1, 2])
+
+
+def _log_means(draws: Draws, counts: Counts) -> Array:
     """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
     return np.stack(
         [
-            running_log_means(draws.of(j), draws.log_weight(j), np.array([n]))[:, 0, [0, 2]]
+            running_log_means(draws.of(j), draws.log_weight(j), counts[[j]])[:, 0, [0, 2]]
             for j in (Q1, Q2)
         ],
         axis=1,
     )
 
 
-def _mean_moments(moments: list[Moments]) -> Moments:
+def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:
     """Moments of batches, averaged by their numbers of draws, in the units of the first."""
     share = np.array([m.counts.sum() for m in moments])
     share = share / share.sum()
@@ -224,7 +279,7 @@ def _mean_moments(moments: list[Moments]) -> Moments:
         covariance=np.sum(
             [s * c**2 * m.covariance for s, c, m in zip(share, scale, moments, strict=True)], 0
         ),
-        counts=np.sum([m.counts for m in moments], axis=0),
+        counts=counts.astype(np.float64),
     )
 
 

@@ -84,16 +84,20 @@ def run_chunks(
 ) -> Iterator[dict[str, Array]]:
     """Relative squared errors, chunk by chunk of runs: name -> (*, runs, B).
 
-    All estimators see the same draws, so that differences between them are not noise. A chunk
-    takes some 50 ms; the first one is small. An estimate without a value (no weight at all) has
-    the error of the estimate 0, a budget with fewer draws than proposals the error NaN.
+    All estimators see the same draws, so that differences between them are not noise; those with
+    common random numbers have draws of their own. A chunk takes some 50 ms; the first one is
+    small. An estimate without a value (no weight at all) has the error of the estimate 0, a budget
+    with fewer draws than proposals the error NaN.
 
     Raises:
         ValueError: the budgets are too small or too large, or the seed is none; at the call,
             not at the first chunk.
     """
-    a_run = reserve(estimators, sampler, budgets=budgets)
-    points_a_run = int(a_run.sum()) * truth.log_unit.size
+    apart = {common: _with(estimators, common=common) for common in (False, True)}
+    a_run = {
+        common: reserve(some, sampler, budgets=budgets) for common, some in apart.items() if some
+    }
+    points_a_run = sum(int(counts.sum()) for counts in a_run.values()) * truth.log_unit.size
     together = "budgets, all proposals and pairs together"
     check_count(together, points_a_run, low=1, high=MAX_POINTS)
     dim = sampler.problem.x.dim
@@ -110,9 +114,13 @@ def run_chunks(
         done = 0
         while done < runs:
             size = min(largest, runs - done, max(first, 2 * done))
-            draws = split_runs(sampler.draw(a_run * size, for_points), size)
+            draws = {
+                common: split_runs(sampler.draw(n * size, for_points, common=common), size)
+                for common, n in a_run.items()
+            }
             yield {
-                name: errors_of(chosen, draws, for_choices) for name, chosen in estimators.items()
+                name: errors_of(chosen, draws[chosen.common], for_choices)
+                for name, chosen in estimators.items()
             }
             done += size
 
@@ -135,6 +143,10 @@ def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: B
             )
         counts.append(chosen.reserve(_afforded(budgets, least), sampler.present))
     return np.max(counts, axis=0)
+
+
+def _with(estimators: Mapping[str, Estimator], *, common: bool) -> dict[str, Estimator]:
+    return {name: chosen for name, chosen in estimators.items() if chosen.common is common}
 
 
 def _afforded(budgets: Budgets, least: int) -> list[int]:

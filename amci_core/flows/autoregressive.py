@@ -198,6 +198,9 @@ class AutoregressiveDensity(TrainableDensity):
         )
         return 1 - uniform
 
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return u
+
     def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
         return stratified_uniform(
             len(self._first), n, self._dim, like=self._first, generator=generator

@@ -74,6 +74,10 @@ class TrainableDensity(ConditionalDensity):
         """Base points for n draws of every case, (cases * n, D)."""
 
     @abstractmethod
+    def from_uniform(self, u: Tensor) -> Tensor:
+        """Base points out of uniform ones on (0, 1]^D, (cases * n, D)."""
+
+    @abstractmethod
     def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
         """Base points as `noise`, one in each of n equal strata of every coordinate."""
 
@@ -198,7 +202,10 @@ class FlowDensity(TrainableDensity):
         strata = stratified_uniform(
             len(self._context), n, self._dim, like=self._context, generator=generator
         )
-        return self._flow.q0.from_uniform(strata)
+        return self.from_uniform(strata)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return self._flow.q0.from_uniform(u)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         return self._flow.q0.noise(len(self._context) * n, like=self._context, generator=generator)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.distributions.constraints import Constraint
+from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 
 from amci_core._checks import check_count, check_seed
 
@@ -158,6 +158,14 @@ class Problem(ABC):
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
         """n draws from the pseudo prior p(theta), (n, D); None where there is no theta."""
 
+    @property
+    def support(self) -> Constraint:
+        """The set outside which the prior is zero: from the range of x, unless a subclass says."""
+        low, high = self.x.low, self.x.high
+        if math.isfinite(low):
+            return interval(low, high) if math.isfinite(high) else greater_than(low)
+        return less_than(high) if math.isfinite(high) else real
+
     @abstractmethod
     def support_plus(self, theta: Tensor | None) -> Constraint:
         """The set outside which f_plus(.; theta) is zero, as a torch constraint."""
@@ -192,6 +200,15 @@ class Problem(ABC):
     def log_normalizer(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64] | None:
         """log E2 = log p(y) in nats, (*), where it is known exactly; None where it is not."""
         return None
+
+    def _log_evidence(self, y: Tensor) -> NDArray[np.float64] | None:
+        """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
+        return None
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[NDArray[np.float64], ...]:
+        """log(E1_plus / E2) and, where f takes both signs, log(E1_minus / E2), in nats, (*); to
+        be defined there."""
+        return (self._log_truth(y, theta),)
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         """The theta at which proposals for f - shift are asked; theta itself, unless a subclass
@@ -286,6 +303,21 @@ class Problem(ABC):
             ValueError: see `check`.
         """
         return self._log_truth(*self.check(y, theta))
+
+    def log_terms(self, y: Any = None, theta: Any = None) -> dict[str, NDArray[np.float64]]:
+        """E1_plus, E1_minus (where f takes both signs) and E2, exact, each log E_t in nats, (*).
+
+        Raises:
+            ValueError: see `check`; or E2 is not known exactly.
+        """
+        y, theta = self.check(y, theta)
+        log_E2 = self.log_normalizer(y, theta)
+        if log_E2 is None:
+            log_E2 = self._log_evidence(y)
+        if log_E2 is None:
+            raise ValueError(f"log_terms: E2 is not known exactly for {self.name}")
+        parts = [part + log_E2 for part in self._log_parts(y, theta)]
+        return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
     def expected_deviation(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
         """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.

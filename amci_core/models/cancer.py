@@ -151,8 +151,12 @@ class TumourTreatment(Problem):
     def sample_theta(self, n: int, generator: torch.Generator) -> None:
         return None
 
-    def support_plus(self, theta: Tensor | None) -> Constraint:
+    @property
+    def support(self) -> Constraint:
         return constraints.stack([constraints.positive, constraints.unit_interval], dim=-1)
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return self.support
 
     def sample_training(
         self, n: int, generator: torch.Generator
@@ -179,6 +183,12 @@ class TumourTreatment(Problem):
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         return self._moments(y)[2]
+
+    def _log_evidence(self, y: Tensor) -> NDArray[np.float64]:
+        grid = _grid()
+        parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)
+        log_E2 = torch.cat([grid.log_weight(part).logsumexp(-1) for part in parts])
+        return log_E2.view(y.shape[:-1]).numpy()
 
     def _moments(self, y: Tensor) -> NDArray[np.float64]:
         """log mu, E|f - mu| and the mismatch at y (*, 2): (3, *)."""
@@ -232,9 +242,13 @@ class _Grid:
     factors: Tensor
     f: Tensor
 
+    def log_weight(self, y: Tensor) -> Tensor:
+        """Logarithms of the nodes' shares of E2 at y (n, 2), in nats: (n, nodes)."""
+        return torch.cat([y.log(), y], -1) @ self.factors + self.log_constant
+
     def moments(self, y: Tensor) -> Tensor:
         """log mu, E|f - mu| and KL(g || p(x | y)) at y (n, 2): (3, n)."""
-        log_weight = torch.cat([y.log(), y], -1) @ self.factors + self.log_constant
+        log_weight = self.log_weight(y)
         # The largest weight is 1, so that no exponential overflows.
         w = (log_weight - log_weight.amax(-1, keepdim=True)).exp_()
         w /= w.sum(-1, keepdim=True)

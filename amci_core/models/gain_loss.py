@@ -174,6 +174,10 @@ class GainLoss(GaussianModel):
         log_scale = math.log(self.scale)
         return log_mean_excess(edge) + log_scale, log_mean_excess(-edge) + log_scale
 
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[NDArray[np.float64], ...]:
+        assert theta is not None
+        return self.log_parts(y, theta)
+
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
             return np.log(np.abs(self._mean_and_edge(y, theta)[0]))

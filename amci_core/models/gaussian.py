@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GaussianModel"]
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,6 +51,7 @@ class GaussianModel(Problem):
             "prior_whitening": np.linalg.solve(cholesky, identity),
             "posterior_covariance": self.posterior_covariance,
         }
+        self._evidence_cholesky = np.linalg.cholesky(self.prior_covariance + identity)
         self._constants: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
 
     def posterior_mean(self, y: Tensor) -> Tensor:
@@ -62,6 +64,13 @@ class GaussianModel(Problem):
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         return standard_normal_log_prob(y - x)
+
+    def _log_evidence(self, y: Tensor) -> NDArray[np.float64]:
+        # y ~ N(0, Sigma_1 + I)
+        factor = self._evidence_cholesky
+        z = np.linalg.solve(factor, y.detach().cpu().double().numpy()[..., None])[..., 0]
+        log_scale = np.log(np.diag(factor)).sum()
+        return -0.5 * np.square(z).sum(-1) - 0.5 * self.dim * math.log(2 * math.pi) - log_scale
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         z = self._standard_normal(n, generator)

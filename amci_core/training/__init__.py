@@ -2,8 +2,19 @@ r"""Training proposals: targets, objectives, recipes, fits, and whole sessions w
 
 from __future__ import annotations
 
-__all__ = ["Progress", "TrainingDiverged", "parse_budget", "recipe", "train", "variants"]
+__all__ = [
+    "Progress",
+    "TrainingDiverged",
+    "learn",
+    "parse_budget",
+    "recipe",
+    "stream_learning",
+    "train",
+    "usual_terms",
+    "variants",
+]
 
 from amci_core.training.fit import Progress, TrainingDiverged
+from amci_core.training.learn import learn, stream_learning, usual_terms
 from amci_core.training.recipes import recipe, variants
 from amci_core.training.session import parse_budget, train

@@ -306,7 +306,7 @@ _CANCER_PAPER_Q = TermRecipe(
     settings=_PAPER_SETTINGS,
     learning_rate=1e-4,
     annealed=False,
-    steps_per_minute=3_000,
+    steps_per_minute=1_600,
     share=0.5,
 )
 

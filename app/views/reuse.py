@@ -2,11 +2,14 @@ r"""What sharing draws between q1 and q2 does: a map over (alpha, beta), and a c
 
 from __future__ import annotations
 
-__all__ = ["ReuseView"]
+__all__ = ["ReuseView", "why_not_reuse"]
 
+from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
+import panel_material_ui as pmui
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
@@ -20,7 +23,8 @@ from bokeh.plotting import figure
 
 from amci_core.evaluation import ReuseErrors
 from app.colours import ESTIMATORS, SHAPES
-from app.store import REUSE_GRID
+from app.session import answer
+from app.store import REUSE_GRID, Store
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import slider
@@ -37,9 +41,13 @@ CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q�
 
 
 class ReuseView:
-    """Creates both pictures and the sliders of alpha and beta, empty; `show` fills them."""
+    """Creates both pictures and the sliders of alpha and beta, empty; `show` fills them.
 
-    def __init__(self) -> None:
+    Arguments:
+        again: Called when draws are asked for in another way: split or correlated.
+    """
+
+    def __init__(self, again: Callable[[], Any]) -> None:
         self._painter = Painter()
         self._latest: ReuseErrors | None = None
         self._at = (1.0, 0.0)
@@ -47,7 +55,7 @@ class ReuseView:
         marks: dict[str, list[float]] = {"alpha": [], "beta": []}
         self.marks = {
             name: ColumnDataSource(dict(marks), name=f"reuse-{name}")
-            for name in ("best", "paper", "current")
+            for name in ("best", "paper", "optimum", "current")
         }
         self.cut = ColumnDataSource(
             {name: [] for name in ("alpha", "low", "median", "high", "mean")}, name="reuse-cut"
@@ -59,25 +67,43 @@ class ReuseView:
         low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
         self.alpha = slider("α: share of E₁ from q₁", value=1, start=low, end=high, step=0.01)
         self.beta = slider("β: share of E₂ from q₁", value=0, start=low, end=high, step=0.01)
+        self.share = slider("share of the draws that q₁ gets", value=0.5, start=0.05, end=0.95)
+        self.share.step = 0.05
+        self.common = pmui.Switch(
+            label="common random numbers",
+            value=False,
+            description="Both proposals transport the same random numbers, as many draws each.",
+            margin=(2, 0),
+        )
+        self._split = HTML("<p></p>", TEXT)
+        self._again = again
+        self.share.param.watch(answer(lambda _: again()), "value_throttled")
+        self.common.param.watch(answer(self._correlate), "value")
         self._text = HTML("<p></p>", TEXT)
         self.panel = card(
             "Sample reuse",
             side_by_side(pane(self.map), pane(self.curve), least=340),
             side_by_side(self.alpha, self.beta, least=340),
             self._text,
+            side_by_side(self.share, self.common, least=340),
+            self._split,
             help_text=(
                 "Draws of q₁ may also serve E₂, and draws of q₂ serve E₁. α is the share of E₁, "
                 "β the share of E₂ that comes from q₁: (1, 0) is AMCI, (0, 0) is SNIS with q₂, "
                 "(1, 1) is SNIS with q₁. Shares below 0 or above 1 are allowed: they remove "
                 "noise that the two terms have in common. The curve is the cut through the map "
-                "at β = 0, the third column of the paper's figure."
+                "at β = 0, the third column of the paper's figure. The paper's (α*, β*) take E₁ "
+                "and E₂ for uncorrelated; u* is the optimum by their full covariance. What is "
+                "predicted comes from the covariances of f w and w alone, to first order in "
+                "1/N. With common random numbers the errors of E₁ and E₂ go together: that "
+                "helps AMCI, whose ratio loses them, and takes away what sharing lives off."
             ),
         )
 
-    def open(self, *, usable: bool) -> None:
-        """Makes ready for a problem; hidden where E1 and E2 have not one proposal each."""
+    def open(self) -> None:
+        """Makes ready for a problem."""
         self._latest = None
-        self.panel.visible = usable
+        self._split.object = "<p></p>"
         for source in (self.image, *self.marks.values(), self.cut):
             source.data = {name: [] for name in source.data}
         self._text.object = "<p></p>"
@@ -92,8 +118,9 @@ class ReuseView:
         self.image.data = {"remse": [remse.T]}
         alpha, beta = found.best
         self.marks["best"].data = {"alpha": [alpha], "beta": [beta]}
-        stars = np.clip([found.alpha_star, found.beta_star], REUSE_GRID[0], REUSE_GRID[-1])
-        self.marks["paper"].data = {"alpha": [stars[0]], "beta": [stars[1]]}
+        for name, at in (("paper", found.paper), ("optimum", found.optimum)):
+            alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
+            self.marks[name].data = {"alpha": [alpha], "beta": [beta]}
         low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=0.0), FLOOR, CEILING)
         mean = np.clip(found.errors(ALPHAS, beta=0.0).mean(axis=-1), FLOOR, CEILING)
         self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
@@ -114,9 +141,20 @@ class ReuseView:
         alpha, beta = found.best
         describe(
             self.map,
-            f"Relative error over alpha and beta, {found.draws} draws from each proposal. It is "
+            f"Relative error over alpha and beta, {_counted(found)}. It is "
             f"least at alpha {alpha:.2f}, beta {beta:.2f}, with {number(found.remse.min(), 2)}.",
         )
+
+        self._split.object = f"<p>{_about_split(found)}</p>"
+
+    def complain(self, message: str) -> None:
+        """Says in the card why there is nothing to show."""
+        self._text.object = f'<p role="alert">{escape(message)}</p>'
+
+    def _correlate(self, event: Any) -> None:
+        # A pair of draws needs one of each.
+        self.share.param.update(disabled=event.new, **({"value": 0.5} if event.new else {}))
+        self._again()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -162,9 +200,15 @@ class ReuseView:
         )
         best = self._mark(shown, "best", "star", 17)
         paper = self._mark(shown, "paper", "diamond", 13)
+        optimum = self._mark(shown, "optimum", "square", 11)
         current = self._mark(shown, "current", "circle", 13)
         current.glyph.update(fill_alpha=0, line_width=3)
-        items = [("least error", [best]), ("α*, β* of the paper", [paper]), ("yours", [current])]
+        items = [
+            ("least error", [best]),
+            ("α*, β* of the paper", [paper]),
+            ("u*, the optimum", [optimum]),
+            ("yours", [current]),
+        ]
         add_legend(shown, items)
         bar = ColorBar(
             color_mapper=self._mapper,
@@ -213,15 +257,51 @@ class ReuseView:
         return shown
 
 
+def why_not_reuse(store: Store) -> str:
+    """Why there is nothing to share for a problem, in a sentence; empty where there is."""
+    if store.shares_samples:
+        return ""
+    why = (
+        "E₂ is known and has no draws of its own"
+        if store.problem.nonnegative
+        else "f takes both signs, and each has a proposal of its own"
+    )
+    return f"There is no sample reuse for this problem: {why}."
+
+
 def _sentence(found: ReuseErrors, alpha: float, beta: float) -> str:
     def error(a: float, b: float) -> str:
         return number(max(float(found.errors([a], beta=b).mean()), 0.0), 2)
 
+    def both(at: tuple[float, float]) -> str:
+        there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
+        predicted = number(found.predicted(*at), 2)
+        return there if found.common else f"{there}, predicted {predicted}"
+
     best_alpha, best_beta = found.best
     return (
-        f"With N = M = {found.draws:,}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
+        f"With {_counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; the least on this map is "
         f"{number(float(found.remse.min()), 2)}, at ({best_alpha:.2f}, {best_beta:.2f}). "
-        f"The paper's formula gives (α*, β*) = ({found.alpha_star:.3f}, {found.beta_star:.3f}), "
-        f"with {error(found.alpha_star, found.beta_star)}."
+        f"The paper's formula, (α*, β*) = {both(found.paper)}. "
+        f"The optimum by the full covariance, u* = {both(found.optimum)}."
+    )
+
+
+def _counted(found: ReuseErrors) -> str:
+    n, m = found.counts
+    return f"N = M = {n:,} draws" if n == m else f"N = {n:,} and M = {m:,} draws"
+
+
+def _about_split(found: ReuseErrors) -> str:
+    total = sum(found.counts)
+    if found.common:
+        return "Common random numbers come in pairs: as many draws from q₁ as from q₂."
+    alone, shared = found.best_split_alone, found.best_split
+    at_best = found.predicted(1.0, 0.0, counts=(alone, total - alone))
+    return (
+        f"Of {total:,} draws, AMCI without sharing should give q₁ {alone:,} "
+        f"({100 * alone / total:.0f} %): predicted ReMSE {number(at_best, 2)}, against "
+        f"{number(found.predicted(1.0, 0.0), 2)} with this split. With the optimal shares q₁ "
+        f"should get {shared:,} ({100 * shared / total:.0f} %)."
     )

@@ -98,7 +98,7 @@ def test_budgets_reach_ten_thousand_draws_and_split_in_two():
 
 def test_reuse_is_at_the_chosen_draws(store):
     *_, found = store.reuse(choice(store, 1.0, 1.0, runs=5, draws=9))
-    assert (found.runs, found.draws) == (5, 9)
+    assert (found.runs, found.counts) == (5, (9, 9))
     assert 0.0 in found.betas
     assert 1.0 in found.alphas
 

@@ -151,7 +151,7 @@ def test_the_map_of_sample_reuse_is_that_of_the_core(visit, problem):
         draws=16,
         runs=30,
     )
-    opened.wait_for_text(f"({expected.alpha_star:.3f}, {expected.beta_star:.3f})")
+    opened.wait_for_text(f"({expected.paper[0]:.3f}, {expected.paper[1]:.3f})")
     image = opened.page.evaluate(
         "() => Array.from(Bokeh.documents[0].get_model_by_name('reuse-image').data.remse[0])"
     )

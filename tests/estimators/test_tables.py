@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
+from discrete import signed
 
-from amci_core.estimators import Moments, estimator
-from amci_core.estimators.tables import amci, needed, paper_optimum, reuse, snis_q1, snis_q2
+from amci_core.estimators import Moments, estimator, variance
+from amci_core.estimators.tables import (
+    amci,
+    needed,
+    optimum,
+    paper_optimum,
+    reuse,
+    snis_q1,
+    snis_q2,
+)
 
 
 def test_reuse_contains_the_estimators_of_the_paper():
@@ -33,26 +42,119 @@ def moments(variances_q1: tuple[float, float], variances_q2: tuple[float, float]
     return Moments(np.zeros(()), np.ones(3), covariance, np.array([n, 0, m]))
 
 
+def shares(found: Moments) -> tuple[float, float]:
+    """The paper's alpha* and beta*; the rest of the table follows from them."""
+    table = paper_optimum(found)
+    alpha, beta = float(table[0, 0]), float(table[0, 2])
+    np.testing.assert_array_equal(table, reuse(alpha, beta))
+    return alpha, beta
+
+
 def test_the_papers_optimum_is_its_formula():
     # alpha* = N / (M Var_q1[f w] / Var_q2[f w] + N); beta* with w in place of f w.
-    alpha, beta = paper_optimum(moments((2.0, 3.0), (5.0, 0.5), n=40, m=10))
+    alpha, beta = shares(moments((2.0, 3.0), (5.0, 0.5), n=40, m=10))
     assert alpha == pytest.approx(40 / (10 * 2.0 / 5.0 + 40))
     assert beta == pytest.approx(40 / (10 * 3.0 / 0.5 + 40))
 
 
 def test_the_papers_optimum_minimises_the_variance_of_each_term():
     n, m, var_1, var_2 = 30, 70, 0.8, 0.3
-    alpha, _ = paper_optimum(moments((var_1, 1.0), (var_2, 1.0), n=n, m=m))
+    alpha, _ = shares(moments((var_1, 1.0), (var_2, 1.0), n=n, m=m))
     grid = np.linspace(-1, 2, 3001)
     variance = grid**2 * var_1 / n + (1 - grid) ** 2 * var_2 / m
     assert alpha == pytest.approx(grid[variance.argmin()], abs=1e-3)
 
 
 def test_the_papers_optimum_with_exact_or_blind_proposals():
-    alpha, beta = paper_optimum(moments((0.0, np.inf), (4.0, 0.0), n=64, m=64))
+    alpha, beta = shares(moments((0.0, np.inf), (4.0, 0.0), n=64, m=64))
     assert (alpha, beta) == (1, 0)
-    alpha, beta = paper_optimum(moments((1.0, 0.0), (np.inf, 0.0), n=64, m=64))
+    alpha, beta = shares(moments((1.0, 0.0), (np.inf, 0.0), n=64, m=64))
     assert (alpha, beta) == (1, 0.5)
+
+
+MODEL = signed()
+
+
+def model_moments(counts) -> Moments:
+    covariance = np.stack([MODEL.covariance(j) for j in range(3)])
+    return Moments(np.zeros(()), MODEL.terms, covariance, np.array(counts, dtype=float))
+
+
+def of_table(table, found: Moments) -> float:
+    return float(variance(table, found, np.array(MODEL.mu)))
+
+
+@pytest.mark.parametrize("counts", [(40, 30, 50), (400, 1, 9)])
+def test_no_table_has_less_variance_than_the_optimum(counts):
+    found = model_moments(counts)
+    best = optimum(found)
+    np.testing.assert_allclose(best.sum(axis=0), 1, rtol=1e-12)
+    least = of_table(best, found)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 0.1, 1.0):
+        for _ in range(200):
+            step = size * rng.standard_normal((3, 3))
+            assert of_table(best + step - step.mean(axis=0), found) >= least * (1 - 1e-9)
+    for table in (amci(), snis_q1(), snis_q2()):
+        assert of_table(table, found) > least
+
+
+def test_the_optimum_is_designs_formula_for_three_proposals():
+    counts = (40, 30, 50)
+    found = model_moments(counts)
+    # v_j = S_j^-1 (sum_k S_k^-1)^-1 c, with the variance c' (sum_k S_k^-1)^-1 c / E2^2.
+    inverses = [np.linalg.inv(MODEL.covariance(j) / n) for j, n in enumerate(counts)]
+    c = np.array([1, -1, -MODEL.mu])
+    pooled = np.linalg.solve(sum(inverses), c)
+    table = np.stack([inverse @ pooled / c for inverse in inverses])
+    np.testing.assert_allclose(optimum(found), table, rtol=1e-8)
+    expected = c @ pooled / MODEL.terms[2] ** 2
+    assert of_table(optimum(found), found) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_optimum_for_two_proposals_is_u_star():
+    a = np.array([[2.0, 0.9], [0.9, 1.5]])
+    b = np.array([[7.0, 1.1], [1.1, 0.4]])
+    n, m, mean = 60, 20, np.array([0.3, 0.0, 1.2])
+    covariance = np.full((3, 3, 3), np.nan)
+    for j, form in ((0, a), (2, b)):
+        covariance[j] = 0
+        covariance[j][np.ix_([0, 2], [0, 2])] = form
+    found = Moments(np.zeros(()), mean, covariance, np.array([n, 0, m]))
+    sign, mu = np.diag([1.0, -1.0]), mean[0] / mean[2]
+    p, q, e = sign @ a @ sign / n, sign @ b @ sign / m, np.array([1, mu])
+    u = np.linalg.solve(p + q, q @ e)
+    table = optimum(found)
+    assert table[0, 0] == pytest.approx(u[0])
+    assert table[0, 2] == pytest.approx(u[1] / mu)
+
+
+def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
+    found = model_moments((40, 30, 50))
+    covariance = found.covariance.copy()
+    covariance[0, 2, 2] = np.inf
+    table = optimum(Moments(found.log_scale, found.mean, covariance, found.counts))
+    assert table[0, 2] == 0
+    assert table[0, 0] != 0
+    np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-12)
+
+
+def test_exact_proposals_leave_the_optimum_at_amci():
+    covariance = np.zeros((3, 3, 3))
+    found = Moments(np.zeros(()), MODEL.terms, covariance, np.array([5.0, 5.0, 5.0]))
+    np.testing.assert_array_equal(optimum(found), amci())
+
+
+def test_the_optimum_does_not_depend_on_the_scale_of_a_term():
+    found = model_moments((40, 30, 50))
+    tiny = np.array([1e-150, 1e-150, 1.0])
+    scaled = Moments(
+        found.log_scale,
+        found.mean * tiny,
+        found.covariance * tiny[:, None] * tiny,
+        found.counts,
+    )
+    np.testing.assert_allclose(optimum(scaled), optimum(found), rtol=1e-7)
 
 
 def test_shares_may_be_numbers_of_any_real_type():

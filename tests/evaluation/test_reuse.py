@@ -74,8 +74,8 @@ def test_the_papers_optimum_beats_amci_where_the_posterior_reaches_f(problem):
     found = reuse_errors(
         problem, imperfect(), 3.0, 0.1, alphas=[1.0], betas=[0.0], draws=64, runs=2000, seed=0
     )
-    at_optimum = found.errors([found.alpha_star], beta=found.beta_star).mean()
-    assert 0 < found.alpha_star < 1
+    at_optimum = found.errors([found.paper[0]], beta=found.paper[1]).mean()
+    assert 0 < found.paper[0] < 1
     assert at_optimum < 0.9 * found.remse[0, 0]
 
 
@@ -91,7 +91,7 @@ def test_stream_grows_and_ends_with_the_same_errors(problem):
     assert runs[-1] == stream[-1].runs_wanted == 300
     whole = errors(problem, imperfect())
     np.testing.assert_array_equal(stream[-1].remse, whole.remse)
-    assert stream[-1].alpha_star == whole.alpha_star
+    assert stream[-1].paper == whole.paper
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,52 @@ def test_bad_arguments_are_named(problem, options, message):
 def test_one_pair_at_a_time(problem):
     with pytest.raises(ValueError, match="y: expected a single pair"):
         reuse_errors(problem, imperfect(), [[1.0], [2.0]], 1.0, alphas=[1.0], betas=[0.0])
+
+
+def test_the_optimum_and_its_prediction_are_those_of_many_runs(problem):
+    found = errors(problem, imperfect(), draws=200, runs=8000)
+    for at in (found.optimum, found.paper, (1.0, 0.0)):
+        relative = found.errors([at[0]], beta=at[1])[0]
+        error = relative.std() / np.sqrt(len(relative))
+        # The delta method leaves out terms of relative order 1 / N.
+        assert abs(relative.mean() - found.predicted(*at)) < 4 * error + 0.1 * relative.mean()
+    assert found.predicted(*found.optimum) <= min(
+        found.predicted(*found.paper), found.predicted(1.0, 0.0), found.predicted(0.0, 0.0)
+    )
+
+
+def test_draws_go_where_they_are_sent(problem):
+    even = errors(problem, imperfect(), draws=100)
+    assert even.counts == (100, 100)
+    alone = even.best_split_alone
+    assert 0 < alone < 200
+    split = errors(problem, imperfect(), draws=100, share=alone / 200)
+    assert split.counts == (alone, 200 - alone)
+    assert split.predicted(1.0, 0.0) <= even.predicted(1.0, 0.0) * 1.05
+
+
+def test_common_random_numbers_are_amci_crn(problem):
+    found = errors(problem, imperfect(), draws=32, runs=4000, common=True)
+    curve = amci.error_curves(
+        problem,
+        imperfect(),
+        **POINT,
+        budgets=[64],
+        runs=4000,
+        estimators=["amci-crn"],
+        seed=4,
+    )["amci-crn"]
+    own = found.errors([1.0], beta=0.0)[0]
+    spread = np.hypot(own.std() / np.sqrt(len(own)), curve.remse_error[0])
+    assert abs(own.mean() - curve.remse[0]) < 4 * spread
+
+
+@pytest.mark.parametrize("share", [0, 1, "half", float("nan")])
+def test_a_share_that_is_none_is_named(problem, share):
+    with pytest.raises(ValueError, match=r"^share: expected a number between 0 and 1, got"):
+        errors(problem, imperfect(), share=share)
+
+
+def test_common_random_numbers_come_in_pairs(problem):
+    with pytest.raises(ValueError, match=r"^share: common random numbers need 0.5, got 0.3"):
+        errors(problem, imperfect(), share=0.3, common=True)

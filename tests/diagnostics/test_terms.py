@@ -5,7 +5,7 @@ import pytest
 
 from amci_core.diagnostics import diagnose
 from amci_core.estimators import Draws, Points
-from amci_core.estimators.tables import amci, reuse, snis_q2
+from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
 
 
 def points(log_w, f_plus, f_minus=None):
@@ -15,6 +15,17 @@ def points(log_w, f_plus, f_minus=None):
     as_array = np.asarray(f_plus, dtype=np.float64)
     minus = None if f_minus is None else np.asarray(f_minus, dtype=np.float64)
     return Points(as_array, minus, log_w, (zero, zero, zero))
+
+
+def two_cells(in_a, in_b, *, q1, q2):
+    """Points in two cells of mass 1/2 each, of which q1 and q2 give the second these shares."""
+    second = np.repeat([False, True], [in_a, in_b])
+    zero = np.zeros(in_a + in_b)
+
+    def log_q(share):
+        return zero + np.log(np.where(second, share, 1 - share))
+
+    return Points(zero + 1, None, zero + np.log(0.5), (log_q(q1), None, log_q(q2)))
 
 
 EVEN = points(np.zeros(8), np.ones(8))
@@ -80,3 +91,31 @@ def test_batches_keep_their_shape():
     found = diagnose(reuse(alpha=1, beta=0), Draws((batch, None, batch)))["E1_plus"]
     assert found.effective_draws.shape == found.largest_share.shape == (3, 2)
     assert found.nonzero_share.shape == (3, 2)
+
+
+def test_other_draws_show_what_a_proposal_misses():
+    # One draw of q1 in the second cell would weigh 0.5 / 0.001, five times the mean of 100 draws.
+    shares = {"q1": 0.001, "q2": 0.5}
+    draws = Draws((two_cells(100, 0, **shares), None, two_cells(50, 50, **shares)))
+    found = diagnose(reuse(alpha=1, beta=0), draws)
+    alone = diagnose(snis_q1(), Draws((two_cells(100, 0, **shares), None, None)))
+    assert found["E1_plus"].effective_draws == pytest.approx(100)
+    first, second = 150 * 0.5 / (0.5 * 0.999 + 0.25), 50 * 0.5 / (0.5 * 0.001 + 0.25)
+    assert found["E1_plus"].missed_share == pytest.approx(second / (first + second))
+    assert found["E2"].missed_share == 0
+    assert np.isnan(alone["E1_plus"].missed_share)
+
+
+def test_what_a_proposal_cannot_reach_at_all_is_missed():
+    shares = {"q1": 0.0, "q2": 0.5}
+    with np.errstate(divide="ignore"):
+        draws = Draws((two_cells(100, 0, **shares), None, two_cells(50, 50, **shares)))
+    assert diagnose(reuse(alpha=1, beta=0), draws)["E1_plus"].missed_share == pytest.approx(
+        0.6, abs=0.1
+    )
+
+
+def test_a_term_names_its_proposal_and_the_draws_that_count():
+    found = diagnose(snis_q2(), Draws((None, None, UNEVEN)))["E1_plus"]
+    assert found.proposal == "q2"
+    assert found.nonzero_draws == 2

@@ -1,0 +1,153 @@
+r"""How many draws each proposal should get out of a budget."""
+
+from __future__ import annotations
+
+__all__ = ["predicted_variance", "split_budget"]
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from amci_core.estimators import tables
+from amci_core.estimators.draws import Array
+from amci_core.estimators.moments import Moments, variance
+
+SCHEMES = ("amci", "reuse-optimal")
+# No proposal gets less than this share of what its budget could buy: a moment can be too small.
+LEAST_SHARE = 0.01
+
+
+def split_budget(
+    moments: Moments,
+    total: float,
+    costs: Sequence[float] = (1.0, 1.0, 1.0),
+    *,
+    estimator: str = "amci",
+) -> NDArray[np.int64]:
+    """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, (3,).
+
+    Without sharing, each term's standard deviation for one draw says it, over the root of what a
+    draw costs: N : K : M = s_plus : s_minus : |mu| s_2. With the optimal table the variance V* is
+    minimised over the split.
+
+    Arguments:
+        moments: Pooled moments of one pair (y, theta), from a pilot.
+        total: What may be spent, in units of the costs: draws, where each costs 1.
+        costs: What one draw of each proposal costs, (3,).
+        estimator: `amci` or `reuse-optimal`.
+
+    Returns:
+        Number of draws of each proposal that has moments, at least one; zero for the others.
+
+    Raises:
+        ValueError: the moments are of several pairs, the estimator is none of the two, a cost is
+            not positive, or the total does not buy one draw of each.
+
+    References:
+        DESIGN, "Splitting the budget".
+    """
+    if estimator not in SCHEMES:
+        raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
+    if moments.log_scale.ndim:
+        raise ValueError(f"moments: expected one pair's, got batch {moments.log_scale.shape}")
+    price = np.asarray(costs, dtype=np.float64)
+    if price.shape != (3,) or not (np.isfinite(price) & (price > 0)).all():
+        raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
+    present = np.flatnonzero(~np.isnan(moments.covariance[:, 0, 0]))
+    least = price[present].sum()
+    if not math.isfinite(total) or total < least:
+        raise ValueError(
+            f"total: expected at least {least:g}, one draw of each proposal, got {total!r}"
+        )
+    shares = _closed_form(moments, price, present)
+    if estimator == "reuse-optimal" and len(present) > 1:
+        shares = _least_variance(moments, price, present, shares)
+    spendable = shares * total / price[present]
+    counts = np.zeros(3, dtype=np.int64)
+    counts[present] = np.maximum(np.floor(spendable + 1e-9), 1)
+    _trim(counts, price, total)
+    return counts
+
+
+def predicted_variance(
+    moments: Moments,
+    counts: Sequence[float] | Array,
+    *,
+    table: Callable[[Moments], tables.Table],
+) -> Array:
+    """Delta-method variance of the estimate with these counts, in units of f squared, (*).
+
+    Arguments:
+        moments: Pooled moments, (*).
+        counts: Draws of each proposal, (3,).
+        table: The table for given moments, such as `tables.optimum`.
+    """
+    asked = replace(moments, counts=np.asarray(counts, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mu = (moments.mean[..., 0] - moments.mean[..., 1]) / moments.mean[..., 2]
+    return variance(table(asked), asked, mu)
+
+
+def _closed_form(moments: Moments, price: Array, present: NDArray[np.int64]) -> Array:
+    """Shares of the budget, in cost, for AMCI: s_j sqrt(c_j), as s_j / sqrt(c_j) draws."""
+    mean = moments.mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mu = abs(mean[0] - mean[1]) / mean[2]
+    factor = np.array([1.0, 1.0, np.nan_to_num(mu)])
+    with np.errstate(invalid="ignore"):
+        deviation = np.array(
+            [factor[j] * math.sqrt(moments.covariance[j, j, j]) for j in range(3)]
+        )
+    spent = np.nan_to_num(deviation * np.sqrt(price), posinf=0.0)[present]
+    shares = spent / spent.sum() if spent.sum() > 0 else np.full(len(present), 1 / len(present))
+    return _bounded(shares)
+
+
+def _least_variance(
+    moments: Moments, price: Array, present: NDArray[np.int64], start: Array
+) -> Array:
+    def log_variance(logits: Array) -> float:
+        shares = _bounded(_softmax(logits))
+        counts = np.zeros(3)
+        counts[present] = shares / price[present]
+        found = float(predicted_variance(moments, counts, table=_optimum_of(present)))
+        return math.log(found) if found > 0 else -1e3
+
+    best = start
+    for first in (start, np.full(len(present), 1 / len(present))):
+        logits = np.append(np.log(first[:-1] / first[-1]), 0.0)
+        found = minimize(log_variance, logits, method="Nelder-Mead", options={"fatol": 1e-6})
+        if found.fun < log_variance(np.log(best)):
+            best = _bounded(_softmax(found.x))
+    return best
+
+
+def _optimum_of(present: NDArray[np.int64]) -> Callable[[Moments], tables.Table]:
+    def table(moments: Moments) -> tables.Table:
+        found = tables.optimum(moments)
+        for j in range(3):
+            if j not in present:
+                found[..., j, :] = 0
+        return found
+
+    return table
+
+
+def _softmax(logits: Array) -> Array:
+    raised = np.exp(logits - logits.max())
+    return raised / raised.sum()
+
+
+def _bounded(shares: Array) -> Array:
+    kept = np.maximum(shares, LEAST_SHARE)
+    return kept / kept.sum()
+
+
+def _trim(counts: NDArray[np.int64], price: Array, total: float) -> None:
+    """Takes draws off the largest count until the total is kept."""
+    while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
+        counts[int(counts.argmax())] -= 1

@@ -1,0 +1,124 @@
+r"""What an estimate of mu(y, theta) says of itself."""
+
+from __future__ import annotations
+
+__all__ = ["Estimate", "Term"]
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from amci_core.diagnostics import TermDiagnostics, Verdict, judge
+from amci_core.estimators.draws import Array
+from amci_core.estimators.intervals import fieller, logarithmic, ratio_bias
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of an estimate.
+
+    Arguments:
+        log_value: log|E_t| in nats, (*).
+        sign: Its sign, (*).
+    """
+
+    log_value: Array
+    sign: Array
+
+    @property
+    def value(self) -> Array:
+        """The term itself, (*); zero where it underflows."""
+        return self.sign * np.exp(self.log_value)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What `estimator="auto"` decided, for a batch (*) of pairs.
+
+    Arguments:
+        shared: Whether samples were shared by the optimal table; else it is AMCI, (*).
+        why: The reason in words, for each pair in a row.
+    """
+
+    shared: NDArray[np.bool_]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of mu(y, theta) for a batch (*) of pairs.
+
+    Arguments:
+        value: The estimate, (*), in units of f.
+        standard_error: By the delta method from pooled moments, (*), in units of f. It cannot see
+            mass that no draw has reached: trust it where the proposals cover f p(x, y) and
+            p(x, y). NaN where the draws are too few to tell, or carry E1 and E2 together with the
+            same f at all of them: nothing then says how wrong the value is. Infinite where another
+            proposal's draws show that one misses part of a term it is used for.
+        covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
+            (*, 2, 2): the standard error is that of their ratio.
+        terms: E1_plus, E1_minus (where f takes both signs) and E2.
+        diagnostics: Per term: effective sample size, largest weight share, share of draws with f
+            != 0, Pareto k-hat.
+        draws: Draws used of each pair, all proposals together, a pilot's with them.
+        positive: Whether mu is known to be positive.
+        shift: The constant c that was taken from f and added back, in units of f.
+        sharing: What `auto` decided; None for other estimators.
+    """
+
+    value: Array
+    standard_error: Array
+    covariance: Array
+    terms: dict[str, Term]
+    diagnostics: dict[str, TermDiagnostics]
+    draws: int
+    positive: bool
+    shift: float = 0.0
+    sharing: Sharing | None = None
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it can be believed, (*), with reasons in words for single pairs."""
+        # Gains and losses that cancel leave a small mu, but not a bad estimate of it.
+        parts = [self.terms[name] for name in ("E1_plus", "E1_minus") if name in self.terms]
+        E2 = self.terms["E2"].log_value
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            size = np.sum([np.exp(part.log_value - E2) for part in parts], axis=0)
+            return judge(self.diagnostics, self.standard_error / np.maximum(size, abs(self.value)))
+
+    @property
+    def bias(self) -> Array:
+        """Bias of the ratio to first order in 1 / n, (*), in units of f, from the same moments."""
+        return ratio_bias(self.value - self.shift, self.covariance)
+
+    @property
+    def corrected(self) -> Array:
+        """The estimate with its bias taken off, (*), in units of f."""
+        return self.value - np.where(np.isfinite(self.bias), self.bias, 0.0)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """A central interval for mu of that level, as lower and upper ends, each (*).
+
+        On the log scale where mu is known to be positive, so that it stays so; Fieller's else, and
+        where reused draws made the estimate itself negative. Fieller's is infinite where E2 is not
+        told from zero.
+
+        Raises:
+            ValueError: the level does not lie strictly between 0 and 1.
+        """
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+        z = float(-ndtri((1 - float(level)) / 2))
+        ends = fieller(self.value - self.shift, self.covariance, z=z)
+        above = logarithmic(self.value, self.standard_error, z=z)
+        unknown = np.isnan(self.standard_error)
+        on_log_scale = (self.value > 0) & self.positive
+        lower, upper = (
+            np.where(on_log_scale, positive, end + self.shift)
+            for positive, end in zip(above, ends, strict=True)
+        )
+        return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)

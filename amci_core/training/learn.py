@@ -1,0 +1,177 @@
+r"""Training in memory, step by step in view: for notebooks, and for problems of one's own."""
+
+from __future__ import annotations
+
+__all__ = ["learn", "stream_learning", "usual_terms"]
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from amci_core._checks import check_count, check_seed
+from amci_core.flows import Proposals, Trainable
+from amci_core.flows.base import half_line
+from amci_core.models import Problem, Variable
+from amci_core.training.fit import Fit, Progress
+from amci_core.training.recipes import TermRecipe
+
+VARIANT = "learnt"
+MAX_STEPS = 10**7
+# From this many prior draws the usual terms take where coordinates lie.
+SCOUTS = 4096
+HIDDEN = [64, 64]
+
+
+def learn(
+    problem: Problem,
+    terms: Mapping[str, TermRecipe] | None = None,
+    *,
+    steps: int = 2000,
+    seed: int = 0,
+) -> Proposals:
+    """Trains proposals for a problem, registered or not, and keeps them in memory.
+
+    `amci_core.training.train` trains what comes along and writes it to a folder, with checkpoints.
+
+    Arguments:
+        problem: What is to be integrated.
+        terms: For each proposal how it is built and trained; by default `usual_terms`.
+        steps: Steps for each proposal.
+        seed: Whole number >= 0; the same seed gives the same weights on the same machine.
+
+    Raises:
+        ValueError: an argument is out of range, or terms do not fit the problem.
+        TrainingDiverged: a loss was not finite.
+    """
+    *_, (_, proposals) = stream_learning(problem, terms, steps=steps, seed=seed)
+    return proposals
+
+
+def stream_learning(
+    problem: Problem,
+    terms: Mapping[str, TermRecipe] | None = None,
+    *,
+    steps: int = 2000,
+    seed: int = 0,
+) -> Iterator[tuple[Progress, Proposals]]:
+    """The same as it goes: where training stands, and the proposals as they are then.
+
+    Comes some hundred times for each proposal, one proposal after the other; those whose turn is
+    still to come are untrained. The last item holds the best of each. Arguments are checked at the
+    call, not at the first item.
+    """
+    check_count("steps", steps, low=1, high=MAX_STEPS)
+    check_seed(seed)
+    chosen = usual_terms(problem) if terms is None else terms
+    if "q1_plus" not in chosen:
+        raise ValueError(f"terms: expected q1_plus among them, got {', '.join(chosen) or 'none'}")
+    device = torch.device("cpu")
+    fits = {
+        name: Fit(problem, name, term, steps=steps, seed=seed, device=device)
+        for name, term in chosen.items()
+    }
+
+    def stream() -> Iterator[tuple[Progress, Proposals]]:
+        ready = {name: _usable(fit.proposal) for name, fit in fits.items()}
+        for name, fit in fits.items():
+            for progress in fit.run():
+                last = progress.step == fit.steps
+                ready[name] = _usable(fit.best_proposal() if last else fit.proposal)
+                yield progress, _proposals(problem, ready)
+
+    return stream()
+
+
+def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
+    """Splines for every term, coordinate by coordinate, on the range that x declares.
+
+    In one dimension q1_plus and q1_minus live on f's half-line, where it has one.
+
+    Raises:
+        ValueError: a coordinate of x has a range for which there is no spline.
+    """
+    x = problem.sample_prior(SCOUTS, torch.Generator().manual_seed(0)).double()
+    line = _term("autoregressive-spline", problem, bins=16, coordinates=_coordinates(problem.x, x))
+    terms = {"q1_plus": _own(problem, line)}
+    if not problem.nonnegative:
+        terms["q1_minus"] = _own(problem.negated(), line)
+    y, theta = problem.check(*problem.cases(1, seed=0))
+    if problem.log_normalizer(y, theta) is None:
+        terms["q2"] = _term(
+            "autoregressive-spline",
+            problem,
+            bins=16,
+            coordinates=_coordinates(problem.x, x),
+            reads_theta=False,
+        )
+    return terms
+
+
+def _own(problem: Problem, line: TermRecipe) -> TermRecipe:
+    """On f_plus' half-line where it has one, else on the range of x."""
+    if problem.x.dim > 1 or problem.theta is None:
+        return line
+    try:
+        half_line(problem, torch.zeros(1, problem.theta.dim))
+    except ValueError:
+        return line
+    return _term("half-line-spline", problem, bins=32)
+
+
+def _term(family: str, problem: Problem, **arguments: Any) -> TermRecipe:
+    bounded = all(
+        variable is None or variable.shown or math.isfinite(variable.high - variable.low)
+        for variable in (problem.y, problem.theta)
+    )
+    return TermRecipe(
+        family=family,
+        arguments={"hidden": HIDDEN, "activation": "silu", **arguments},
+        objective="refine",
+        settings={
+            "cases": 192,
+            "uniform_cases": 64 if bounded else 0,
+            "from_proposal": 12,
+            "from_reference": 4,
+        },
+        learning_rate=3e-3,
+        annealed=True,
+        steps_per_minute=1,
+        share=1.0,
+    )
+
+
+def _coordinates(variable: Variable, x: torch.Tensor) -> list[dict[str, Any]]:
+    kinds = {
+        (-math.inf, math.inf): ("line", lambda v: v),
+        (0.0, math.inf): ("positive", torch.log),
+        (0.0, 1.0): ("probability", torch.logit),
+    }
+    ends = (variable.low, variable.high)
+    if ends not in kinds:
+        raise ValueError(
+            f"terms: there are usual ones for x on the line, above 0 or within [0, 1], not within "
+            f"[{variable.low:g}, {variable.high:g}]; name a family for each proposal"
+        )
+    kind, onto_line = kinds[ends]
+    z = onto_line(x)
+    return [
+        {"kind": kind, "centre": round(centre, 3), "scale": round(scale, 3)}
+        for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
+    ]
+
+
+def _usable(flow: Trainable) -> Trainable:
+    return copy.deepcopy(flow).double().eval().requires_grad_(False)
+
+
+def _proposals(problem: Problem, flows: Mapping[str, Trainable]) -> Proposals:
+    return Proposals(
+        problem=problem.name,
+        variant=VARIANT,
+        q1_plus=flows["q1_plus"],
+        q1_minus=flows.get("q1_minus"),
+        q2=flows.get("q2"),
+    )

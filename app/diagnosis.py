@@ -1,0 +1,293 @@
+r"""What the draws at one point say of each term's proposal: weights, their tail, the way to mu."""
+
+from __future__ import annotations
+
+__all__ = ["Along", "Diagnosis", "TermWeights", "diagnosis"]
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.diagnostics import TermDiagnostics, Verdict, pareto_tail
+from amci_core.diagnostics.pareto import ParetoTail
+from amci_core.estimators import ESTIMATORS, PROPOSALS, TERMS, Draws, Points
+from amci_core.estimators.draws import Array
+from amci_core.evaluation import Estimate
+from amci_core.evaluation.drawing import Sampler, generators
+from amci_core.evaluation.estimate import report
+from amci_core.flows import ConditionalDensity, Proposal, Proposals
+from amci_core.models import Problem
+
+# A tail needs draws to be fitted to: as many are looked at, or as many as were asked for if more.
+LEAST_DRAWS = 1000
+BINS = 40
+# Draws of less than this share of the mean weight, as a power of ten, are not drawn.
+LOWEST = -6.0
+# Half the width of the picture where all weights are equal.
+NARROWEST = 0.01
+TAIL_POINTS = 60
+# Numbers of draws at which the estimate is followed.
+STOPS, STOPS_A_STEP = 36, 9
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class TermWeights:
+    """The weights t w of one term on the draws that carry it, n of them.
+
+    Arguments:
+        name: The term, such as E1_plus.
+        proposal: The proposal that they come from, such as q1_plus.
+        x: The draws, (n, D).
+        log_weights: log10 of t w over its mean, (n,); NaN where t w is zero.
+        edges: Edges of the bins of the histogram of these, B + 1.
+        heights: Draws in each bin, B.
+        below: Draws that lie below the first bin and are not zero.
+        tail: Where the fitted tail is followed, in log10 of t w over its mean.
+        tail_heights: Draws that it expects in a bin there.
+        k: Pareto k-hat; NaN where there are too few draws, -inf where there is no tail.
+        error: Its standard error.
+        threshold: The largest k-hat that so many draws can vouch for.
+        effective: Effective draws.
+        nonzero: Draws at which t w is not zero.
+        largest: Share of the largest.
+        missed: Share of the term where its draws hardly ever go, as others see it; NaN where there
+            are no others.
+    """
+
+    name: str
+    proposal: str
+    x: Array
+    log_weights: Array
+    edges: Array
+    heights: Array
+    below: int
+    tail: Array
+    tail_heights: Array
+    k: float
+    error: float
+    threshold: float
+    effective: float
+    nonzero: int
+    largest: float
+    missed: float
+
+
+@dataclass(frozen=True)
+class Along:
+    """AMCI's estimate along the draws, at B numbers of draws from each proposal.
+
+    Arguments:
+        draws: These numbers, (B,).
+        value: The estimate, (B,), in units of f.
+        low: Lower end of its 95 % interval, (B,).
+        high: Upper end, (B,).
+    """
+
+    draws: Array
+    value: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the draws at one (y, theta) say.
+
+    Arguments:
+        draws: Draws from each proposal.
+        truth: mu.
+        terms: One for each term that the estimate needs draws for.
+        level: The verdict on AMCI with all of these draws, one of `LEVELS`.
+        text: It with its first reason.
+        reasons: What speaks against the estimate.
+        asked: Draws from each proposal that were asked for, of which these are the first.
+        asked_text: The verdict on AMCI with these alone.
+        along: The estimate along the draws, as far as it has been followed.
+    """
+
+    draws: int
+    truth: float
+    terms: tuple[TermWeights, ...]
+    level: str
+    text: str
+    reasons: tuple[str, ...]
+    asked: int
+    asked_text: str
+    along: Along | None = None
+
+
+def diagnosis(
+    problem: Problem,
+    proposals: Proposals,
+    *,
+    y: Tensor,
+    theta: Tensor | None,
+    draws: int,
+    seed: int,
+) -> Iterator[Diagnosis]:
+    """Weights and verdict; then these with the estimate along more and more of the draws.
+
+    Arguments:
+        problem: The problem.
+        proposals: Proposals for it.
+        y: A single one, checked, (D_y,).
+        theta: Likewise, (D_theta,), or None.
+        draws: Draws from each proposal that are asked for; at least 1,000 are looked at.
+        seed: Whole number >= 0.
+    """
+    n = max(draws, LEAST_DRAWS)
+    drawn, points = _draw(problem, proposals, y, theta, draws=n, seed=seed)
+
+    def estimate(count: int) -> Estimate:
+        first = drawn if count == n else _first(drawn, count)
+        prepared = ESTIMATORS["amci"].prepare_all(first)
+        used = count * len(drawn.present)
+        return report(ESTIMATORS["amci"], prepared, draws=used, positive=problem.nonnegative)
+
+    found = estimate(n)
+    verdict = found.verdict
+    asked: Verdict = verdict if draws == n else estimate(draws).verdict
+    everything = Diagnosis(
+        draws=n,
+        truth=float(problem.truth(y, theta)),
+        terms=tuple(
+            _weights(name, found.diagnostics[name], points)
+            for name in TERMS
+            if name in found.diagnostics
+        ),
+        level=str(verdict.level),
+        text=verdict.text,
+        reasons=verdict.reasons,
+        asked=draws,
+        asked_text=asked.text,
+    )
+    yield everything
+    stops = np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int))
+    rows: list[tuple[float, ...]] = []
+    for i, stop in enumerate(stops, start=1):
+        at = estimate(int(stop))
+        low, high = at.interval(LEVEL)
+        rows.append((float(stop), float(at.value), float(low), float(high)))
+        if i % STOPS_A_STEP == 0 or i == len(stops):
+            yield replace(everything, along=Along(*np.array(rows).T))
+
+
+class _Remembering(Proposal):
+    """A proposal that keeps the points drawn last."""
+
+    def __init__(self, proposal: Proposal) -> None:
+        self._proposal = proposal
+        self.x = torch.empty(0)
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        return _RememberingDensity(self._proposal(y, theta), self)
+
+
+class _RememberingDensity(ConditionalDensity):
+    def __init__(self, density: ConditionalDensity, memory: _Remembering) -> None:
+        super().__init__(density.batch_shape)
+        self._density, self._memory = density, memory
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        self._memory.x, log_q = self._density.draw(n, generator)
+        return self._memory.x, log_q
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self._density.log_prob(x)
+
+
+def _draw(
+    problem: Problem,
+    proposals: Proposals,
+    y: Tensor,
+    theta: Tensor | None,
+    *,
+    draws: int,
+    seed: int,
+) -> tuple[Draws, dict[str, Array]]:
+    """Draws from every proposal as estimators see them, and where they are, (n, D)."""
+    kept = [None if q is None else _Remembering(q) for q in proposals.as_tuple]
+    assert kept[0] is not None
+    watched = replace(proposals, q1_plus=kept[0], q1_minus=kept[1], q2=kept[2])
+    sampler = Sampler(problem, watched, y, theta)
+    counts = np.zeros(3, dtype=np.int64)
+    counts[list(sampler.present)] = draws
+    drawn = sampler.draw(counts, generators(seed)[0])
+    return drawn, {
+        name: memory.x.numpy()
+        for name, memory in zip(PROPOSALS, kept, strict=True)
+        if memory is not None
+    }
+
+
+def _first(draws: Draws, n: int) -> Draws:
+    """The first n points of every proposal."""
+
+    def cut(points: Points | None) -> Points | None:
+        if points is None:
+            return None
+        log_q = [None if q is None else q[..., :n] for q in points.log_q]
+        return Points(
+            f_plus=points.f_plus[..., :n],
+            f_minus=None if points.f_minus is None else points.f_minus[..., :n],
+            log_joint=points.log_joint[..., :n],
+            log_q=(log_q[0], log_q[1], log_q[2]),
+        )
+
+    first, second, third = map(cut, draws.points)
+    return replace(draws, points=(first, second, third))
+
+
+def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> TermWeights:
+    positive = term.weights > 0
+    mean = term.weights.mean() if positive.any() else 1.0
+    with np.errstate(divide="ignore"):
+        natural = np.log(term.weights / mean)
+    log_weights = np.where(positive, natural / math.log(10), np.nan)
+    edges, heights, below = _histogram(log_weights[positive])
+    tail, tail_heights = _tail(pareto_tail(natural), edges)
+    return TermWeights(
+        name=name,
+        proposal=term.proposal,
+        x=points[term.proposal],
+        log_weights=log_weights,
+        edges=edges,
+        heights=heights,
+        below=below,
+        tail=tail,
+        tail_heights=tail_heights,
+        k=float(term.pareto_k),
+        error=float(term.pareto_error),
+        threshold=float(term.pareto_threshold),
+        effective=float(term.effective_draws),
+        nonzero=int(term.nonzero_draws),
+        largest=float(term.largest_share),
+        missed=float(term.missed_share),
+    )
+
+
+def _histogram(values: Array) -> tuple[Array, Array, int]:
+    """Edges, numbers of values between them, and the number of values below."""
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    low = max(low, min(LOWEST, high - 1))
+    if high - low < 1e-9:
+        low, high = low - NARROWEST, high + NARROWEST
+    heights, edges = np.histogram(values, BINS, range=(low, high))
+    return edges, heights.astype(np.float64), int((values < edges[0]).sum())
+
+
+def _tail(tail: ParetoTail, edges: Array) -> tuple[Array, Array]:
+    """Draws that the fitted tail expects in a bin, from its cutoff to past the last draw."""
+    if tail.scale == 0:
+        return np.empty(0), np.empty(0)
+    start, width = tail.log_cutoff / math.log(10), edges[1] - edges[0]
+    # A tail that ends does so at a weight of u (1 - sigma / k).
+    places = np.linspace(start, edges[-1] + 8 * width, TAIL_POINTS)
+    heights = tail.size * tail.log_density(places * math.log(10)) * width * math.log(10)
+    seen = heights > 0
+    return places[seen], heights[seen]

@@ -1,0 +1,153 @@
+r"""The dashboard's own pictures in a notebook, each with the sliders that it needs."""
+
+from __future__ import annotations
+
+__all__ = ["DensityPicture", "error_picture"]
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import panel as pn
+
+from amci_core.evaluation import ErrorCurves
+from amci_core.flows import Proposals
+from amci_core.models import Variable
+from app.colours import ESTIMATORS
+from app.state import State, shown_range
+from app.store import store_of
+from app.views.densities import DensityView
+from app.views.errors import ErrorView
+from app.views.figures import pane
+from app.views.inputs import slider
+from app.views.layout import column, side_by_side
+from app.views.pictures import density_view
+from app.views.planes import MarginalView
+
+Value = float | Sequence[float] | None
+
+
+class DensityPicture(pn.viewable.Viewer):
+    """Creates the dashboard's density picture of a problem, with sliders for y and theta.
+
+    Example:
+        >>> picture = DensityPicture("tail-1d", y=1.0, theta=3.0)
+
+    Arguments:
+        problem: The problem's name.
+        y: Where to start; by default the first preset's.
+        theta: Likewise.
+        proposals: The proposals to look at; by default the trained ones that come along.
+        sliders: Whether there are sliders.
+
+    Raises:
+        ValueError: there is no such problem, or y or theta is out of its sliders' range.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        y: Value = None,
+        theta: Value = None,
+        proposals: Proposals | None = None,
+        sliders: bool = True,
+    ) -> None:
+        super().__init__()
+        self._state = State(problem)
+        self._state.move(y=y, theta=theta)
+        self._store = copy.copy(store_of(problem))
+        self._view: Any = density_view(self._store, looked=lambda *_: self._draw())
+        self._view.recolour(False)
+        if isinstance(self._view, DensityView):
+            self._view.scale.param.watch(lambda event: self._rescale(event.new), "value")
+        handles = self._handles() if sliders else []
+        self._panel = column(
+            *([side_by_side(*handles, least=240)] if handles else []), self._view.panel, gap=8
+        )
+        self.look_at(proposals)
+
+    def __panel__(self) -> pn.viewable.Viewable:
+        return self._panel
+
+    def look_at(self, proposals: Proposals | None) -> None:
+        """Shows other proposals; None for the trained ones that come along."""
+        if proposals is None:
+            self._store.__dict__.pop("proposals", None)
+        else:
+            self._store.__dict__["proposals"] = lambda _: proposals
+        self._draw()
+
+    def _handles(self) -> list[Any]:
+        problem = self._state.problem
+        return [
+            handle
+            for name, variable in (("y", problem.y), ("theta", problem.theta))
+            if variable is not None
+            for handle in self._sliders(name, variable)
+        ]
+
+    def _sliders(self, name: str, variable: Variable) -> list[Any]:
+        low, high = shown_range(variable)
+        start = getattr(self._state, name)
+        labels = variable.labels or (variable.name,)
+        if len(labels) != variable.dim:
+            labels = tuple(f"{labels[0]}, coordinate {d + 1}" for d in range(variable.dim))
+        step = 1.0 if high - low > 100 else 0.01
+        handles = [
+            slider(
+                label, value=value, start=low, end=high, step=step, digits=0 if step == 1 else 2
+            )
+            for label, value in zip(labels, start, strict=True)
+        ]
+
+        def moved(*_: Any) -> None:
+            asked: dict[str, Any] = {name: [float(handle.value) for handle in handles]}
+            self._state.move(**asked)
+            self._draw()
+
+        for handle in handles:
+            handle.param.watch(moved, "value")
+        return handles
+
+    def _rescale(self, logarithmic: bool) -> None:
+        self._view.set_scale(logarithmic)
+        self._push()
+
+    def _draw(self) -> None:
+        look = self._view.look if isinstance(self._view, MarginalView) else None
+        found = self._store.densities(self._state.choice, look)
+        self._view.show(found)
+        self._view.describe(found)
+        self._push()
+
+    def _push(self) -> None:
+        # Nothing carries changes of Bokeh's models out of a cell that is still running.
+        pn.io.push_notebook(self._panel)
+
+
+def error_picture(curves: ErrorCurves) -> pn.pane.Bokeh:
+    """The dashboard's picture of error curves: medians, the middle half of the runs, means.
+
+    Arguments:
+        curves: Curves of a single pair (y, theta), AMCI's and the bound's among them; estimators
+            that the dashboard does not draw are left out.
+
+    Raises:
+        ValueError: AMCI or the bound is missing, or there is more than one pair.
+    """
+    missing = [name for name in ("amci", "bound") if name not in curves.by_name]
+    if missing:
+        raise ValueError(f"curves: expected AMCI and the bound, {', '.join(missing)} is missing")
+    if curves["amci"].remse.ndim != 1:
+        raise ValueError(
+            f"curves: expected those of a single pair, got shape {curves['amci'].remse.shape}"
+        )
+    drawn = {name: curve for name, curve in curves.by_name.items() if name in ESTIMATORS}
+    view = ErrorView()
+    view.open(tuple(drawn))
+    shown = ErrorCurves(curves.budgets, drawn, curves.runs, curves.runs_wanted)
+    view.show(shown)
+    view.describe(shown)
+    view.recolour(False)
+    return pane(view.figure)

@@ -1,0 +1,364 @@
+r"""What the estimators beyond the paper reach: `python benchmarks/estimators.py`, half an hour.
+
+Prints, for a one-dimensional tail with deliberately imperfect Gaussian proposals,
+
+    q1 = 0.9 N(m, (1.2 s)^2) + 0.1 prior (m, s^2 of g),   q2 = N(y/2 + 0.2, 0.8^2),
+
+errors of every estimator against the best of the classical ones over a grid of mismatch levels,
+predicted against empirical errors, where the empirical map over (alpha, beta) has its minimum, and
+how often intervals cover and stated precisions hold. `--quick` takes a tenth of the replications.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Imperfect", "imperfect", "main"]
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import norm
+from torch import Tensor
+
+import amci_core as amci
+from amci_core.estimators import Moments, estimator, pooled_moments, tables
+from amci_core.estimators.budget import predicted_variance
+from amci_core.evaluation.drawing import Sampler, generators
+from amci_core.evaluation.runs import split_runs
+from amci_core.flows import ConditionalDensity, Proposal, Proposals
+
+PROBLEM = amci.problem("tail-1d")
+OBSERVATIONS = (0.0, 2.0, 4.0)
+LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
+CLASSICAL = ("amci", "snis-q2", "snis-q1", "reuse-paper")
+SHOWN = (*CLASSICAL, "snis-qm", "reuse-optimal", "amci-crn")
+CHUNK = 2_000
+
+
+class Mixture(ConditionalDensity):
+    """A mixture of normals in one dimension, the same components for every draw.
+
+    Arguments:
+        means: Means, (*, C).
+        scales: Standard deviations, (*, C).
+        shares: Shares of the components, (C,).
+    """
+
+    def __init__(self, means: Tensor, scales: Tensor, shares: Tensor) -> None:
+        super().__init__(means.shape[:-1])
+        self.means, self.scales, self.shares = means, scales, shares
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        shape = (*self.batch_shape, n)
+        uniform = torch.rand(shape, dtype=self.means.dtype, generator=generator)
+        chosen = (uniform[..., None] > self.shares.cumsum(0)[:-1]).sum(-1)
+        noise = torch.randn(shape, dtype=self.means.dtype, generator=generator)
+        x = self.means.gather(-1, chosen) + self.scales.gather(-1, chosen) * noise
+        return x[..., None], self.log_prob(x[..., None])
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        z = (x - self.means[..., None, :]) / self.scales[..., None, :]
+        log_each = -0.5 * z.square() - (self.scales[..., None, :] * math.sqrt(2 * math.pi)).log()
+        return torch.logsumexp(log_each + self.shares.log(), dim=-1)
+
+
+class Imperfect(Proposal):
+    """The two proposals of the benchmark, off on purpose.
+
+    Arguments:
+        first: Whether it is q1, else q2.
+    """
+
+    def __init__(self, *, first: bool) -> None:
+        self.first = first
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> Mixture:
+        if theta is None:
+            raise ValueError("theta: expected one, got None")
+        y, theta = torch.broadcast_tensors(y, theta)
+        if not self.first:
+            return Mixture(y / 2 + 0.2, torch.full_like(y, 0.8), torch.ones(1, dtype=y.dtype))
+        deviation = math.sqrt(0.5)
+        z = ((theta - y / 2) / deviation).numpy()
+        hazard = torch.from_numpy(np.exp(norm.logpdf(z) - norm.logsf(z)))
+        mean = y / 2 + deviation * hazard
+        spread = deviation * (1 + torch.from_numpy(z) * hazard - hazard.square()).sqrt()
+        means = torch.cat([mean, torch.zeros_like(y)], -1)
+        scales = torch.cat([1.2 * spread, torch.ones_like(y)], -1)
+        return Mixture(means, scales, torch.tensor([0.9, 0.1], dtype=y.dtype))
+
+
+def imperfect() -> Proposals:
+    """Both of them."""
+    return Proposals(
+        problem="tail-1d",
+        variant="imperfect",
+        q1_plus=Imperfect(first=True),
+        q1_minus=None,
+        q2=Imperfect(first=False),
+    )
+
+
+def grid() -> list[tuple[float, float, float]]:
+    """Cases (level in nats, y, theta); those whose theta lies in the problem's range."""
+    cases = []
+    for y in OBSERVATIONS:
+        for level in LEVELS:
+            theta = y / 2 + math.sqrt(0.5) * float(norm.isf(math.exp(-level)))
+            if 0 <= theta <= 5:
+                cases.append((level, y, theta))
+    return cases
+
+
+def runs_of(
+    name: str, sampler: Sampler, *, draws: int, runs: int, seed: int
+) -> tuple[np.ndarray, list[Any]]:
+    """Estimates of independent runs with N = M = draws, and what was drawn, chunk by chunk.
+
+    SNIS has the draws of its own proposal alone, as many as AMCI takes of it.
+    """
+    chosen = estimator(name)
+    alone = name.startswith("snis-q") and name in ("snis-q1", "snis-q2")
+    total = draws if alone else 2 * draws
+    for_points, for_choices = generators(seed)
+    found = []
+    done = 0
+    while done < runs:
+        size = min(CHUNK, runs - done)
+        reserve = chosen.reserve([total], sampler.present)
+        drawn = sampler.draw(reserve * size, for_points, common=chosen.common)
+        prepared = chosen.prepare(split_runs(drawn, size), [total], for_choices)
+        found.append(prepared.combine().value[..., 0])
+        done += size
+    return np.concatenate(found), []
+
+
+def compare(replications: int) -> list[dict[str, Any]]:
+    """Errors of every estimator at N = M = 64 over the grid."""
+    rows = []
+    print("ReMSE at N = M = 64, over the best of", ", ".join(CLASSICAL))
+    print(f"{'nats':>6} {'y':>5} {'best':>12} {'ReMSE':>9}", *(f"{n:>14}" for n in SHOWN[:-1]))
+    for level, y, theta in grid():
+        sampler = Sampler(PROBLEM, imperfect(), *PROBLEM.check(y, theta))
+        mu = float(PROBLEM.truth(y, theta))
+        errors, biases = {}, {}
+        for name in SHOWN[:-1]:
+            values, _ = runs_of(name, sampler, draws=64, runs=replications, seed=1)
+            relative = np.nan_to_num(values) / mu - 1
+            errors[name], biases[name] = float(np.mean(relative**2)), float(relative.mean())
+        best = min(CLASSICAL, key=lambda name: errors[name])
+        ratios = {name: errors[name] / errors[best] for name in errors}
+        rows.append(
+            {
+                "level": level,
+                "y": y,
+                "theta": theta,
+                "best": best,
+                "remse_best": errors[best],
+                "ratios": ratios,
+                "bias": biases["reuse-optimal"],
+            }
+        )
+        print(
+            f"{level:6.2f} {y:5.1f} {best:>12} {errors[best]:9.2e}",
+            *(f"{ratios[name]:14.4g}" for name in SHOWN[:-1]),
+            f" bias {100 * biases['reuse-optimal']:6.2f} %",
+            flush=True,
+        )
+    worst = max(row["ratios"]["reuse-optimal"] for row in rows)
+    bias = max(abs(row["bias"]) for row in rows)
+    print(f"reuse-optimal over the best: at most {worst:.3f} (asked: 1.05) in {len(rows)} cases;")
+    print(f"its bias: at most {100 * bias:.2f} % of mu (asked: 5 %)\n")
+    return rows
+
+
+def predict(replications: int) -> list[dict[str, Any]]:
+    """The delta method's V at N = M = 1024 against the empirical error, and the map's minimum."""
+    rows = []
+    n = 1024
+    print(f"delta method at N = M = {n}: empirical MSE over V, and where the map is least")
+    print(
+        f"{'nats':>6} {'y':>5} {'amci':>8} {'optimal':>8} {'alpha*, beta*':>18} {'empirical':>18}"
+    )
+    for level, y, theta in grid():
+        sampler = Sampler(PROBLEM, imperfect(), *PROBLEM.check(y, theta))
+        moments = _exact_moments(sampler, n)
+        ratio = {}
+        for name, table in (("amci", lambda _: tables.amci()), ("reuse-optimal", tables.optimum)):
+            predicted = float(predicted_variance(moments, [n, 0, n], table=table))
+            values, _ = runs_of(name, sampler, draws=n, runs=replications, seed=2)
+            mu = float(PROBLEM.truth(y, theta))
+            ratio[name] = float(np.mean((values - mu) ** 2)) / predicted
+        best = tables.optimum(moments)
+        alpha, beta = float(best[0, 0]), float(best[0, 2])
+        around = (
+            [alpha + d for d in np.linspace(-0.4, 0.4, 41)],
+            [beta + d for d in np.linspace(-0.4, 0.4, 41)],
+        )
+        found = amci.reuse_errors(
+            PROBLEM, imperfect(), y, theta, alphas=around[0], betas=around[1], draws=n,
+            runs=max(replications // 10, 100), seed=3,
+        )  # fmt: skip
+        centre = float(found.remse[20, 20] / found.remse.min())
+        rows.append(
+            {
+                "level": level,
+                "y": y,
+                "ratio": ratio,
+                "u_star": (alpha, beta),
+                "empirical": found.best,
+                "at_u_star": centre,
+            }
+        )
+        print(
+            f"{level:6.2f} {y:5.1f} {ratio['amci']:8.3f} {ratio['reuse-optimal']:8.3f}"
+            f" {alpha:9.3f},{beta:8.3f} {found.best[0]:9.3f},{found.best[1]:8.3f}"
+            f"  map at u* over its minimum {centre:.3f}",
+            flush=True,
+        )
+    off = max(abs(r - 1) for row in rows for r in row["ratio"].values())
+    print(f"empirical MSE over V is off by at most {100 * off:.0f} % (asked: 10 %)\n")
+    return rows
+
+
+def _exact_moments(sampler: Sampler, n: int) -> Moments:
+    """Moments by quadrature over x, which is one-dimensional here."""
+    x = torch.linspace(-12.0, 12.0, 600_001, dtype=torch.float64)[:, None]
+    step = float(x[1] - x[0])
+    densities = {j: np.exp(sampler._densities[j].log_prob(x).numpy()) for j in sampler.present}
+    joint = np.exp(PROBLEM.log_joint(x, sampler.y).numpy())
+    f_plus = PROBLEM.f_parts(x, sampler.theta)[0].numpy()
+    terms = np.stack([f_plus, np.zeros_like(f_plus), np.ones_like(f_plus)])
+    mean = (terms * joint).sum(axis=-1) * step
+    covariance = np.full((3, 3, 3), np.nan)
+    for j, q in densities.items():
+        second = (terms * (joint * joint / q)) @ terms.T * step
+        covariance[j] = second - np.outer(mean, mean)
+    return Moments(np.zeros(()), mean, covariance, np.array([n, 0.0, n]))
+
+
+def precision(cases: int) -> dict[str, float]:
+    """How often `estimate_to(1 %)` ends with an error below 1 %."""
+    started = time.perf_counter()
+    problem = PROBLEM
+    y, theta = problem.cases(cases, seed=4)
+    result = {}
+    for label, proposals in (
+        ("pretrained", amci.load_proposals("tail-1d")),
+        ("imperfect", imperfect()),
+    ):
+        held, draws, reached = [], [], []
+        for case in range(cases):
+            found = amci.estimate_to(
+                problem, proposals, y[case], theta[case], relative_error=0.01,
+                max_draws=4_000_000, seed=case,
+            )  # fmt: skip
+            error = abs(
+                float(found.estimate.value) / float(problem.truth(y[case], theta[case])) - 1
+            )
+            held.append(error < 0.01)
+            reached.append(found.reached)
+            draws.append(found.estimate.draws)
+        result[label] = float(np.mean(held))
+        print(
+            f"estimate_to(1 %), {cases} cases, {label} proposals: true error below 1 % in "
+            f"{100 * np.mean(held):.1f} % (asked: 90 %), reached in "
+            f"{100 * np.mean(reached):.1f} %, median {np.median(draws):,.0f} draws",
+            flush=True,
+        )
+    print(f"{time.perf_counter() - started:.0f} s\n")
+    return result
+
+
+def split(replications: int) -> list[dict[str, Any]]:
+    """What splitting 512 draws by a pilot's moments brings, the pilot charged."""
+    print("MSE with a split by a pilot of 32 + 32 draws, over that of an equal split, 512 in all")
+    rows = []
+    for level, y, theta in grid()[4::3]:
+        mu = float(PROBLEM.truth(y, theta))
+        errors = {}
+        for label, how in (("equal", {"draws": 256}), ("split", {"total": 512, "pilot": 32})):
+            values = [
+                float(amci.estimate(PROBLEM, imperfect(), y, theta, seed=seed, **how).value)
+                for seed in range(max(replications // 20, 100))
+            ]
+            errors[label] = float(np.mean((np.array(values) / mu - 1) ** 2))
+        rows.append({"level": level, "y": y, "ratio": errors["split"] / errors["equal"]})
+        print(f"{level:6.2f} {y:5.1f} {rows[-1]['ratio']:8.3f}", flush=True)
+    print()
+    return rows
+
+
+def common(replications: int) -> list[dict[str, Any]]:
+    """What common random numbers bring with trained proposals of the dashboard's film."""
+    print("AMCI with common random numbers: MSE over that of independent draws, N = M = 64")
+    first = amci.load_snapshots("tail-1d")[0].proposals
+    rows = []
+    for y, theta in ((1.0, 0.5), (1.0, 1.5), (2.0, 3.0)):
+        sampler = Sampler(PROBLEM, first, *PROBLEM.check(y, theta))
+        mu = float(PROBLEM.truth(y, theta))
+        both = {
+            name: float(
+                np.mean(
+                    (runs_of(name, sampler, draws=64, runs=replications, seed=5)[0] / mu - 1) ** 2
+                )
+            )
+            for name in ("amci", "amci-crn")
+        }
+        rows.append({"y": y, "theta": theta, "ratio": both["amci-crn"] / both["amci"]})
+        print(f"y {y:4.1f}, theta {theta:4.1f}: {rows[-1]['ratio']:.3f}", flush=True)
+    print()
+    return rows
+
+
+def _terms_cost() -> None:
+    draws = Sampler(PROBLEM, imperfect(), *PROBLEM.check(1.0, 1.0)).draw(
+        np.array([100_000, 0, 100_000]), generators(0)[0]
+    )
+    started = time.perf_counter()
+    pooled_moments(draws)
+    print(f"pooled moments of 200,000 draws: {1e3 * (time.perf_counter() - started):.0f} ms\n")
+
+
+def main() -> None:
+    """Runs all parts, or those named."""
+    parts = {
+        "compare": compare,
+        "predict": predict,
+        "precision": precision,
+        "split": split,
+        "common": common,
+    }
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the replications")
+    parser.add_argument("--out", type=Path, help="file for the numbers, as JSON")
+    options = parser.parse_args()
+    unknown = [name for name in options.parts if name not in parts]
+    if unknown:
+        parser.error(f"parts: expected some of {', '.join(parts)}, got {', '.join(unknown)}")
+    torch.set_num_threads(1)
+    share = 10 if options.quick else 1
+    sizes = {
+        "compare": 20_000,
+        "predict": 20_000,
+        "precision": 1_000,
+        "split": 20_000,
+        "common": 20_000,
+    }
+    results = {}
+    _terms_cost()
+    for name in options.parts or parts:
+        results[name] = parts[name](sizes[name] // share)
+    if options.out is not None:
+        options.out.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

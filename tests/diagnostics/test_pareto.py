@@ -1,0 +1,87 @@
+"""The shape of the tail of weights: known shapes are found again."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from amci_core.diagnostics.pareto import pareto_k, pareto_tail, pareto_threshold, tail_count
+
+K = (0.2, 0.7, 1.2)
+
+
+def pareto(k, shape, seed=0):
+    """Weights 1 + X with a generalised Pareto X of scale 2."""
+    return 1 + 2 / k * np.random.default_rng(seed).pareto(1 / k, shape)
+
+
+@pytest.mark.parametrize("k", K)
+def test_the_shape_of_pareto_weights_is_found(k):
+    runs, draws = 400, 4000
+    found = pareto_k(pareto(k, (runs, draws)))
+    size = tail_count(draws)
+    # The fit comes with a prior: ten draws' worth of k = 1/2.
+    expected = (size * k + 5) / (size + 10)
+    spread = (1 + k) / np.sqrt(size)
+    assert abs(found.mean() - expected) < 4 * spread / np.sqrt(runs) + 1 / size
+    assert found.std() == pytest.approx(spread, rel=0.2)
+
+
+def test_bounded_weights_have_a_light_tail():
+    uniform = np.random.default_rng(0).uniform(size=(20, 4000))
+    assert (pareto_k(uniform) < 0).all()
+
+
+def test_neither_zeros_nor_units_change_the_shape():
+    weights = pareto(0.7, 300)
+    with_zeros = np.random.default_rng(0).permutation(np.concatenate([weights, np.zeros(700)]))
+    assert pareto_k(with_zeros) == pytest.approx(float(pareto_k(weights)))
+    assert pareto_k(1e-200 * weights) == pytest.approx(float(pareto_k(weights)))
+
+
+def test_equal_weights_have_no_tail():
+    even = np.ones((2, 3, 100))
+    assert (pareto_k(even) == -np.inf).all()
+    assert pareto_k(even).shape == (2, 3)
+    noise = np.random.default_rng(0).normal(scale=1e-14, size=100)
+    assert pareto_k(np.exp(noise)) == -np.inf
+
+
+def test_a_few_weights_say_nothing():
+    weights = pareto(0.5, 100)
+    assert np.isnan(pareto_k(weights[:24]))
+    assert np.isfinite(pareto_k(weights[:25]))
+    assert np.isnan(pareto_k(np.zeros(100)))
+
+
+def test_fewer_draws_vouch_for_lighter_tails_only():
+    np.testing.assert_allclose(pareto_threshold([10, 100, 1e6]), [0, 0.5, 0.7], atol=1e-12)
+    assert (np.diff(pareto_threshold(np.arange(2, 5000))) >= 0).all()
+
+
+@pytest.mark.parametrize("k", K)
+def test_the_fitted_tail_is_the_one_that_was_drawn(k):
+    log_w = np.log(pareto(k, 100_000))
+    tail = pareto_tail(log_w - 700)
+    assert tail.k == pytest.approx(float(pareto_k(np.exp(log_w))))
+    assert tail.size == tail_count(len(log_w))
+    u = np.exp(tail.log_cutoff + 700)
+    # A generalised Pareto distribution above a cutoff is one of the same shape.
+    expected = 2 + k * (u - 1)
+    assert tail.scale * u == pytest.approx(expected, rel=4 * 2 / np.sqrt(tail.size))
+    grid = tail.log_cutoff + np.linspace(0, 60, 200_001)
+    assert np.trapezoid(tail.log_density(grid), grid) == pytest.approx(1, abs=1e-3)
+
+
+def test_without_a_tail_there_is_nothing_to_fit():
+    none = np.full(100, -np.inf)
+    assert np.isnan(pareto_tail(none).k)
+    assert pareto_tail(np.zeros(100)).k == -np.inf
+    assert pareto_tail(np.concatenate([none, np.zeros(100)])).log_cutoff == 0
+
+
+def test_diagnostics_do_not_wait_for_arviz():
+    code = "import sys, amci_core.diagnostics; print('arviz_stats' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,155 @@
+"""Verdicts: what is said of estimates, and why."""
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+from amci_core.diagnostics import LEVELS, diagnose, judge
+from amci_core.estimators import Draws, Points
+from amci_core.estimators.tables import reuse, snis_q2
+from amci_core.flows import Proposals
+
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+
+
+def lognormal(spread, *, n=1000, seed=0):
+    """log weights of that standard deviation, in nats."""
+    return spread * np.random.default_rng(seed).normal(size=n)
+
+
+def verdict(log_w, f=None, relative_error=None):
+    """On an estimate from one set of weights."""
+    zero = np.zeros_like(log_w)
+    f = zero + 1 if f is None else f
+    draws = Draws((None, None, Points(f, None, log_w, (None, None, zero))))
+    return judge(diagnose(snis_q2(), draws), relative_error)
+
+
+def test_even_weights_are_reliable():
+    found = verdict(lognormal(0.05))
+    assert found.level == "reliable"
+    assert found.reasons == ()
+    assert found.text == "reliable: weights hardly vary, 99.8% of the draws of every term count"
+
+
+def test_heavy_tails_are_not_to_be_trusted():
+    # Pareto weights with k = 1 have no mean.
+    weights = 1 + np.random.default_rng(0).pareto(1.0, 4000)
+    found = verdict(np.log(weights))
+    assert found.level == "do not trust"
+    assert found.text.startswith("do not trust E1: k-hat is")
+    assert any(reason.startswith("E2: k-hat") for reason in found.reasons)
+
+
+def test_a_tail_that_could_be_heavy_asks_for_more_draws():
+    # Lognormal weights have every moment, but a hundred of them can hardly tell.
+    few, many = (verdict(lognormal(1.0, n=(100, n))) for n in (100, 10_000))
+    assert (few.level == "reliable").mean() < 0.5
+    assert (many.level == "reliable").mean() > 0.95
+    asks = few[int(np.flatnonzero(few.level == "use more draws")[0])]
+    assert asks.text.startswith("use more draws: E1: k-hat is")
+
+
+def test_a_posterior_proposal_that_never_reaches_f_is_not_to_be_trusted():
+    found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=256, estimator="snis-q2").verdict
+    assert found.level == "do not trust"
+    assert found.text == "do not trust E1: none of the 256 draws of q2 counts"
+
+
+def test_a_few_hits_are_too_few():
+    hits = np.arange(1000) < 10
+    found = verdict(np.zeros(1000), hits.astype(float))
+    assert found.level == "use more draws"
+    assert found.text.startswith("use more draws: E1: 10 draws of q2 that count are too few")
+
+
+def test_other_draws_are_witnesses():
+    # Half of the mass lies where q1 draws once in a thousand times, and has not drawn yet.
+    def cells(second):
+        second = np.asarray(second)
+        log_q1 = np.log(np.where(second, 0.001, 0.999))
+        half = np.full(second.shape, np.log(0.5))
+        return Points(np.ones(second.shape), None, half, (log_q1, None, half))
+
+    q1, q2 = cells([False] * 100), cells([False, True] * 50)
+    witnessed = judge(diagnose(reuse(alpha=1, beta=0), Draws((q1, None, q2))))
+    assert witnessed.level == "do not trust"
+    assert "lies where q1 hardly ever draws" in witnessed.text
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "reason"),
+    [
+        (0.1, "reliable", None),
+        (0.7, "use more draws", "mu: its standard error is 70% of its size"),
+        (np.nan, "use more draws", "mu: the draws cannot tell its error"),
+        (np.inf, "do not trust", "mu: its standard error is infinite: a proposal misses part"),
+    ],
+)
+def test_the_standard_error_has_a_say(error, level, reason):
+    found = verdict(lognormal(0.05), relative_error=np.array(error))
+    assert found.level == level
+    assert [r.startswith(reason or "") for r in found.reasons] == [True] * (reason is not None)
+
+
+def test_a_batch_is_judged_case_by_case():
+    log_w = np.stack([lognormal(0.05), lognormal(3.0)])
+    found = verdict(log_w)
+    assert found.level.tolist() == ["reliable", "do not trust"]
+    for i in range(2):
+        alone = verdict(log_w[i])
+        assert (found[i].text, found[i].reasons) == (alone.text, alone.reasons)
+    for ask in (lambda: found.text, lambda: found.reasons):
+        with pytest.raises(ValueError, match=r"^verdict: index it for a single case"):
+            ask()
+
+
+def test_exact_proposals_are_reliable_everywhere():
+    y, theta = PROBLEM.cases(200, seed=0)
+    assert (amci.estimate(PROBLEM, ORACLE, y, theta).verdict.level == "reliable").all()
+
+
+def test_the_terms_of_a_signed_problem_have_signs():
+    problem, trained = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
+    swapped = Proposals("gain-loss", "swapped", trained.q1_plus, trained.q1_plus, trained.q2)
+    with np.errstate(all="ignore"):
+        found = amci.estimate(problem, swapped, 1.0, 0.4, draws=100).verdict
+    assert found.text == "do not trust E1-: none of the 100 draws of q1- counts"
+
+
+@pytest.mark.parametrize(("narrow", "at_most"), [(0.5, 0.3), (0.3, 0.1)])
+def test_a_proposal_too_narrow_is_rarely_called_reliable(narrow, at_most):
+    class Narrow(type(ORACLE.q1_plus)):
+        """Excesses over theta, of about the right mean, times a factor."""
+
+        def __call__(self, y, theta):
+            density = super().__call__(y, theta)
+            return _Scaled(density, theta, narrow)
+
+    spoilt = Proposals("tail-1d", "narrow", Narrow(PROBLEM), None, ORACLE.q2)
+    runs = np.full((400, 1), 1.0)
+    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=256, seed=1)
+    # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance is infinite.
+    assert (found.verdict.level == "reliable").mean() < at_most
+    lower, upper = found.interval()
+    covered = (lower < PROBLEM.truth(1.0, 3.0)) & (PROBLEM.truth(1.0, 3.0) < upper)
+    assert covered.mean() < 0.93
+
+
+class _Scaled:
+    def __init__(self, density, theta, factor):
+        self.density, self.theta, self.factor = density, theta[..., None, :], factor
+
+    def draw(self, n, generator=None):
+        x, _ = self.density.draw(n, generator)
+        moved = self.theta + self.factor * (x - self.theta)
+        return moved, self.log_prob(moved)
+
+    def log_prob(self, x):
+        inside = self.theta + (x - self.theta) / self.factor
+        return self.density.log_prob(inside) - np.log(self.factor)
+
+
+def test_levels_are_in_the_order_of_concern():
+    assert LEVELS == ("reliable", "use more draws", "do not trust")

@@ -1,0 +1,73 @@
+"""How a budget is split over proposals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from discrete import signed
+
+from amci_core.estimators import Moments, split_budget, tables
+from amci_core.estimators.budget import predicted_variance
+
+MODEL = signed()
+COSTS = (1.0, 2.0, 5.0)
+
+
+def moments() -> Moments:
+    covariance = np.stack([MODEL.covariance(j) for j in range(3)])
+    return Moments(np.zeros(()), MODEL.terms, covariance, np.ones(3))
+
+
+def amci_table(_: Moments):
+    return tables.amci()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "table"), [("amci", amci_table), ("reuse-optimal", tables.optimum)]
+)
+@pytest.mark.parametrize("costs", [(1.0, 1.0, 1.0), COSTS])
+def test_no_split_has_less_variance(scheme, table, costs):
+    total = 10_000
+    counts = split_budget(moments(), total, costs, estimator=scheme)
+    assert (counts * costs).sum() <= total
+    assert (counts * costs).sum() > total - sum(costs)
+    least = float(predicted_variance(moments(), counts, table=table))
+    rng = np.random.default_rng(0)
+    for share in rng.dirichlet(np.ones(3), size=300):
+        other = np.maximum(share * total / costs, 1e-3)
+        assert float(predicted_variance(moments(), other, table=table)) > least * (1 - 1e-3)
+
+
+def test_without_sharing_draws_go_as_the_standard_deviations():
+    counts = split_budget(moments(), 100_000)
+    deviations = [np.sqrt(MODEL.covariance(j)[j, j]) for j in range(3)]
+    expected = np.array(deviations) * [1, 1, abs(MODEL.mu)]
+    np.testing.assert_allclose(counts / counts.sum(), expected / expected.sum(), atol=2e-4)
+
+
+def test_sharing_never_asks_for_more_variance_than_amci():
+    found = moments()
+    shared = split_budget(found, 1000, estimator="reuse-optimal")
+    alone = split_budget(found, 1000)
+    best = predicted_variance(found, shared, table=tables.optimum)
+    assert best <= predicted_variance(found, alone, table=amci_table)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"total": 2}, r"total: expected at least 3, one draw of each proposal, got 2"),
+        ({"total": float("nan")}, r"total: expected at least 3"),
+        ({"costs": (1, 1)}, r"costs: expected three positive numbers"),
+        ({"costs": (1, 0, 1)}, r"costs: expected three positive numbers"),
+        ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
+        (
+            {"moments": replace(moments(), log_scale=np.zeros(2))},
+            r"moments: expected one pair's, got batch \(2,\)",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(changed, message):
+    arguments = {"moments": moments(), "total": 100} | changed
+    with pytest.raises(ValueError, match=f"^{message}"):
+        split_budget(**arguments)

@@ -1,0 +1,169 @@
+"""Estimates to a stated precision, to a stated total, and those that decide for themselves."""
+
+import numpy as np
+import pytest
+from imperfect import imperfect
+
+import amci_core as amci
+
+PROBLEM = amci.problem("tail-1d")
+IMPERFECT = imperfect()
+
+
+@pytest.mark.parametrize("estimator", ["amci", "reuse-optimal"])
+def test_the_precision_asked_for_is_reached_and_true(estimator):
+    y, theta = PROBLEM.cases(60, seed=0)
+    within = []
+    for case in range(60):
+        found = amci.estimate_to(
+            PROBLEM, IMPERFECT, y[case], theta[case], relative_error=0.05, estimator=estimator,
+            max_draws=200_000, seed=case,
+        )  # fmt: skip
+        assert found.reached
+        assert found.relative_half_width <= 0.05
+        assert sum(found.draws) == found.estimate.draws == found.steps[-1][0]
+        within.append(abs(found.estimate.value / PROBLEM.truth(y[case], theta[case]) - 1) < 0.05)
+    # At the half-width of a 95 % interval, errors are within it 95 times of 100.
+    assert np.mean(within) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 60)
+
+
+def test_it_gives_up_at_the_most_draws_and_says_so():
+    seen = []
+    found = amci.estimate_to(
+        PROBLEM,
+        IMPERFECT,
+        1.0,
+        3.0,
+        relative_error=1e-4,
+        max_draws=3000,
+        progress=lambda draws, width: seen.append((draws, width)),
+    )
+    assert not found.reached
+    assert sum(found.draws) <= 3000
+    assert tuple(seen) == found.steps
+
+
+def test_where_one_draw_would_do_it_stops_after_the_first_look():
+    oracle = amci.load_proposals("tail-1d", variant="oracle")
+    found = amci.estimate_to(PROBLEM, oracle, 1.0, 3.0)
+    assert found.draws == (128, 0, 128)
+    assert found.estimate.value == pytest.approx(float(PROBLEM.truth(1.0, 3.0)), rel=1e-9)
+
+
+def test_a_total_is_split_and_charged_with_its_pilot():
+    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50)
+    assert 990 < found.draws <= 1000
+    spread = [
+        float(amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, seed=seed, **how).value)
+        for how in ({"total": 2000, "pilot": 50}, {"draws": 1000})
+        for seed in range(300)
+    ]
+    split, equal = np.reshape(spread, (2, 300)).var(axis=1)
+    # Nine tenths of the error come from E1 here: an equal split wastes draws.
+    assert split < 0.9 * equal
+
+
+def test_draws_may_be_counted_for_each_proposal():
+    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, draws=[300, 0, 20])
+    assert found.draws == 320
+    assert found.diagnostics["E1_plus"].draws == 300
+    assert found.diagnostics["E2"].draws == 20
+
+
+def test_auto_shares_samples_where_q1_covers_the_posterior_and_says_why():
+    shared = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=256, estimator="auto")
+    assert shared.sharing.shared
+    assert shared.sharing.why[0].startswith("reuse-optimal: ")
+    same = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=256, estimator="reuse-optimal")
+    assert shared.value == same.value
+
+    bounded = amci.load_proposals("tail-1d")
+    alone = amci.estimate(PROBLEM, bounded, [[1.0], [0.0]], 1.5, draws=256, estimator="auto")
+    assert not alone.sharing.shared.any()
+    assert all("misses part of the posterior" in why for why in alone.sharing.why)
+    plain = amci.estimate(PROBLEM, bounded, [[1.0], [0.0]], 1.5, draws=256)
+    np.testing.assert_allclose(alone.value, plain.value, rtol=1e-12)
+
+    few = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=10, estimator="auto")
+    assert "too few" in few.sharing.why[0]
+
+
+def test_reuse_takes_its_shares_as_arguments():
+    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, estimator="reuse", alpha=0.6, beta=0.1)
+    table = amci.tables.reuse(0.6, 0.1)
+    assert found.value == amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, estimator=table).value
+
+
+def test_the_bias_of_the_ratio_is_taken_off():
+    # Few draws of q2 make 1 / E2 too large on average.
+    n, mu = 40_000, float(PROBLEM.truth(0.0, 0.0))
+    y = np.zeros((n, 1))
+    found = amci.estimate(PROBLEM, IMPERFECT, y, 0.0, draws=[64, 0, 6], seed=3)
+    error = found.value.std() / np.sqrt(n)
+    plain, corrected = (abs(v.mean() - mu) for v in (found.value, found.corrected))
+    assert plain > 6 * error
+    assert corrected < plain / 2
+
+
+def test_a_pilot_gives_the_shift_and_is_charged():
+    problem, proposals = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
+    found = amci.estimate(problem, proposals, 1.0, -0.5, draws=200, shift="pilot", pilot=100)
+    pilot = amci.estimate(problem, proposals, 1.0, -0.5, draws=100, seed=1)
+    assert found.shift == float(pilot.value)
+    assert found.draws == pilot.draws + 600
+    assert abs(found.value - problem.truth(1.0, -0.5)) < 4 * found.standard_error
+
+
+def test_a_shift_without_proposals_of_its_own_is_told():
+    with pytest.warns(UserWarning, match="were trained for f, not for f - -0.5"):
+        amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, shift=-0.5)
+
+
+def test_common_random_numbers_help_where_errors_go_together():
+    # Both proposals are off in the same direction, so that f w and w rise together.
+    n = 4000
+    both = [
+        amci.estimate(
+            PROBLEM, IMPERFECT, np.full((n, 1), 2.0), 0.0, draws=64, estimator=name, seed=5
+        )
+        for name in ("amci", "amci-crn")
+    ]
+    plain, common = (found.value.var() for found in both)
+    assert common < 0.8 * plain
+    stated = np.sqrt(np.mean(both[1].standard_error ** 2))
+    assert stated == pytest.approx(both[1].value.std(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"relative_error": 0}, r"relative_error: expected a number between 0 and 1, got 0"),
+        ({"max_draws": 10}, r"max_draws: expected a whole number from 256 "),
+        ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
+        ({"y": [[0.0], [1.0]]}, r"y: expected a single pair, got batch \(2,\)"),
+    ],
+)
+def test_bad_arguments_of_a_precision_are_named(changed, message):
+    arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.estimate_to(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"total": 100}, r"total: expected more than the pilot's 128 draws, got 100"),
+        ({"total": 1000, "y": [[0.0], [1.0]]}, r"total: expected a single pair"),
+        ({"total": 1000, "estimator": "snis-qm"}, r"draws: this estimator takes the same number"),
+        ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
+        ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: a pilot serves a single pair"),
+        ({"estimator": "reuse"}, r"estimator: reuse needs alpha and beta, got alpha None"),
+        ({"alpha": 0.5}, r"alpha, beta: they go with estimator reuse alone, got 'amci'"),
+        ({"draws": [3, 4, 5]}, r"draws: expected .* got \[3, 4, 5\]"),
+        ({"draws": [3, 0, 0]}, r"draws: expected .* got \[3, 0, 0\]"),
+    ],
+)
+def test_bad_arguments_of_an_estimate_are_named(changed, message):
+    arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.estimate(**arguments)

@@ -1,0 +1,91 @@
+"""What every problem tells of its terms and its support, against quadrature."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+
+import amci_core as amci
+
+
+def quadrature(name, edges):
+    """Nodes x (n, D) and weights (n) of a product of Gauss-Legendre rules, a panel a stretch."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    rules = []
+    for cuts in edges:
+        half = np.diff(cuts)[:, None] / 2
+        x = np.asarray(cuts)[:-1, None] + half * (nodes + 1)
+        rules.append((x.ravel(), (half * weights).ravel()))
+    x = np.stack([g.ravel() for g in np.meshgrid(*(r[0] for r in rules), indexing="ij")], -1)
+    w = np.prod(np.meshgrid(*(r[1] for r in rules), indexing="ij"), axis=0).ravel()
+    return torch.from_numpy(x), w
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "edges"),
+    [
+        ("tail-1d", (1.0, 1.5), [(-9, 0, 1.5, 3, 10)]),
+        ("tail-1d", (-2.0, 3.0), [(-9, 0, 3.0, 5, 10)]),
+        ("gain-loss", (1.0, 0.4), [(-9, 0, 0.4, 3, 10)]),
+        ("gain-loss", (4.0, -2.0), [(-9, -2, 0, 3, 10)]),
+        ("cancer", ((600.0, 250.0),), [(1, 200, 400, 600, 900, 1500), (0, 0.2, 0.4, 0.6, 1)]),
+        ("peak", (None, (0.3, 0.7, 0.4)), [(0, 0.3, 1), (0, 0.7, 1)]),
+    ],
+)
+def test_log_terms_against_quadrature(name, at, edges):
+    problem = amci.problem(name)
+    x, weights = quadrature(name, edges)
+    y, theta = problem.check(*at)
+    joint = np.exp(problem.log_joint(x, y).numpy()) * weights
+    f_plus, f_minus = problem.f_parts(x, theta)
+    found = problem.log_terms(*at)
+    assert float(found["E2"]) == pytest.approx(math.log(joint.sum()), abs=1e-6)
+    assert float(found["E1_plus"]) == pytest.approx(math.log(f_plus.numpy() @ joint), abs=1e-6)
+    if f_minus is None:
+        assert set(found) == {"E1_plus", "E2"}
+    else:
+        assert float(found["E1_minus"]) == pytest.approx(
+            math.log(f_minus.numpy() @ joint), abs=1e-6
+        )
+
+
+def test_log_terms_of_a_batch_in_five_dimensions():
+    problem = amci.problem("tail-5d")
+    y, theta = problem.cases(4, seed=0)
+    found = problem.log_terms(y, theta)
+    marginal = multivariate_normal(np.zeros(5), problem.prior_covariance + np.eye(5))
+    np.testing.assert_allclose(found["E2"], marginal.logpdf(y), rtol=1e-12)
+    np.testing.assert_allclose(found["E1_plus"] - found["E2"], problem.log_truth(y, theta))
+
+
+def test_log_terms_of_a_batch_are_those_of_its_rows():
+    problem = amci.problem("cancer")
+    y, _ = problem.cases(6, seed=0)
+    found = problem.log_terms(y)
+    for i in range(6):
+        assert float(problem.log_terms(y[i])["E2"]) == pytest.approx(found["E2"][i], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_the_prior_is_zero_outside_the_support_alone(name):
+    problem = amci.problem(name)
+    x = problem.sample_prior(1000, torch.Generator().manual_seed(0)).double()
+    assert problem.support.check(x).all()
+    far = torch.cat([x - 3, x * 1.5, -x])
+    inside = problem.support.check(far).all(-1)
+    assert torch.equal(problem.log_prior(far) > -torch.inf, inside)
+
+
+def test_the_support_follows_from_the_range_of_x():
+    problem = amci.models.tail.tail_1d()
+    for low, high, inside, outside in (
+        (-math.inf, math.inf, 0.0, None),
+        (0.0, math.inf, 1.0, -1.0),
+        (-math.inf, 0.0, -1.0, 1.0),
+        (0.0, 1.0, 0.5, 1.5),
+    ):
+        problem.x = type(problem.x)("x", 1, low, high, "a quantity")
+        assert problem.support.check(torch.tensor(inside))
+        assert outside is None or not problem.support.check(torch.tensor(outside))

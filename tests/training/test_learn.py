@@ -1,0 +1,56 @@
+"""Training in memory, for registered problems and others."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from amci_core.training import learn, stream_learning, usual_terms
+
+
+def test_learning_lowers_the_held_out_variance_of_every_proposal():
+    problem = amci.problem("tail-1d")
+    reached = {}
+    for progress, _ in stream_learning(problem, steps=150, seed=1):
+        reached.setdefault(progress.proposal, []).append(progress.quality.relative_variance)
+    assert list(reached) == ["q1_plus", "q2"]
+    for course in reached.values():
+        assert course[-1] < 0.2 * course[0]
+
+
+def test_the_last_of_the_stream_is_what_learn_gives():
+    problem = amci.problem("gain-loss")
+    *_, (progress, streamed) = stream_learning(problem, steps=3)
+    assert (progress.proposal, progress.step) == ("q2", 3)
+    at_once = learn(problem, steps=3)
+    for one, other in zip(streamed.as_tuple, at_once.as_tuple, strict=True):
+        for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True):
+            assert torch.equal(a, b)
+    value = amci.estimate(problem, at_once, 1.0, 0.4, draws=8).value
+    assert np.isfinite(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("tail-1d", ["q1_plus", "q2"]),
+        ("gain-loss", ["q1_plus", "q1_minus", "q2"]),
+        ("peak", ["q1_plus"]),
+    ],
+)
+def test_every_term_that_needs_a_proposal_has_a_usual_one(name, wanted):
+    assert list(usual_terms(amci.problem(name))) == wanted
+
+
+def test_what_is_wrong_is_said():
+    problem = amci.problem("tail-1d")
+    with pytest.raises(ValueError, match="q1_plus"):
+        stream_learning(problem, {})
+    with pytest.raises(ValueError, match="steps"):
+        stream_learning(problem, steps=0)
+    other = copy.copy(problem)
+    other.x = amci.models.Variable("x", 1, 2.0, np.inf, "above two")
+    with pytest.raises(ValueError, match=r"not within \[2, inf\]"):
+        usual_terms(other)
