@@ -286,8 +286,11 @@ def _tail(tail: ParetoTail, edges: Array) -> tuple[Array, Array]:
     if tail.scale == 0:
         return np.empty(0), np.empty(0)
     start, width = tail.log_cutoff / math.log(10), edges[1] - edges[0]
-    # A tail that ends does so at a weight of u (1 - sigma / k).
-    places = np.linspace(start, edges[-1] + 8 * width, TAIL_POINTS)
+    end = edges[-1] + 8 * width
+    if tail.k < 0:
+        # Such a tail ends, at a weight of u (1 - sigma / k).
+        end = min(end, start + math.log10(1 - tail.scale / tail.k))
+    places = np.linspace(start, end, TAIL_POINTS)
     heights = tail.size * tail.log_density(places * math.log(10)) * width * math.log(10)
     seen = heights > 0
     return places[seen], heights[seen]

@@ -144,7 +144,7 @@ class Explorer:
             show=self._show_summary,
             finish=self._report,
         )
-        if self._reused is not None and choice != self._reused[0]:
+        if self._reused is None or choice != self._reused[0]:
             self._reuse = self._reused = None
         if choice != self._diagnosed:
             self._diagnosis = self._diagnosed = None
@@ -360,6 +360,7 @@ class Explorer:
             curves=self._curves,
             reuse=self._reuse,
             summary=self._summary,
+            diagnosis=self._diagnosis,
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
+from app.diagnosis import Diagnosis
 from app.planes import MarginalDensities, PlaneDensities
 from app.state import Choice
 from app.store import Densities, TumourDensities
@@ -65,6 +66,7 @@ def everything_json(
     curves: ErrorCurves | None,
     reuse: ReuseErrors | None,
     summary: Summary | None,
+    diagnosis: Diagnosis | None = None,
 ) -> StringIO:
     """All that is shown, with the choices that lead to it; null for what is not there yet."""
     content: dict[str, Any] = {"choice": asdict(choice), "densities": None, "error_curves": None}
@@ -95,6 +97,7 @@ def everything_json(
         "best": reuse.best,
     }
     content["summary"] = summary and asdict(summary)
+    content["diagnosis"] = diagnosis and asdict(diagnosis)
     return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
 
 

@@ -32,7 +32,8 @@ THEME = {
 }
 
 # On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
-# the page folds it away itself, and does not show it before that; there pictures do without tools.
+# the page folds it away itself, and does not show it before that; there pictures do without tools,
+# also those that come later.
 HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"
 FIT_PHONES = """
     const narrow = window.innerWidth < 600
@@ -43,11 +44,22 @@ FIT_PHONES = """
         }
     }
     if (narrow) {
-        for (const model of cb_obj.all_models) {
-            if (model.type === "Figure") {
-                model.setv({toolbar_location: null, min_border_left: 60})
+        let waiting = false
+        const fit = () => {
+            waiting = false
+            for (const model of cb_obj.all_models) {
+                if (model.type === "Figure" && model.toolbar_location != null) {
+                    model.setv({toolbar_location: null, min_border_left: 60})
+                }
             }
         }
+        fit()
+        cb_obj.on_change(() => {
+            if (!waiting) {
+                waiting = true
+                window.setTimeout(fit, 50)
+            }
+        })
     }
 """
 MAIN = """

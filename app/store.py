@@ -48,8 +48,10 @@ from app.state import Choice, shown_range
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
-# Cases along each axis of an amortization map; a case costs more in more dimensions.
-MAP_SIZE, COARSE_MAP_SIZE = 33, 25
+# Cases along each axis of an amortization map and draws for each: both cost more in more
+# dimensions.
+MAP_SIZES = {1: (33, 256), 2: (25, 256)}
+SMALL_MAP = (25, 128)
 MAPS_KEPT = 64
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
@@ -188,11 +190,13 @@ class Store(ABC):
             yield known
             return
         y, theta = choice.pair
+        size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
         for found in amci.stream_amortization_map(
             self.problem,
             self.proposals(choice),
             along=along,
-            size=MAP_SIZE if self.problem.x.dim == 1 else COARSE_MAP_SIZE,
+            size=size,
+            draws=draws,
             y=y,
             theta=theta,
         ):

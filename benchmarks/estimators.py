@@ -231,15 +231,14 @@ def _exact_moments(sampler: Sampler, n: int) -> Moments:
     """Moments by quadrature over x, which is one-dimensional here."""
     x = torch.linspace(-12.0, 12.0, 600_001, dtype=torch.float64)[:, None]
     step = float(x[1] - x[0])
-    densities = {j: np.exp(sampler._densities[j].log_prob(x).numpy()) for j in sampler.present}
-    joint = np.exp(PROBLEM.log_joint(x, sampler.y).numpy())
+    log_joint = PROBLEM.log_joint(x, sampler.y).numpy()
     f_plus = PROBLEM.f_parts(x, sampler.theta)[0].numpy()
     terms = np.stack([f_plus, np.zeros_like(f_plus), np.ones_like(f_plus)])
-    mean = (terms * joint).sum(axis=-1) * step
+    mean = (terms * np.exp(log_joint)).sum(axis=-1) * step
     covariance = np.full((3, 3, 3), np.nan)
-    for j, q in densities.items():
-        second = (terms * (joint * joint / q)) @ terms.T * step
-        covariance[j] = second - np.outer(mean, mean)
+    for j, q in sampler.densities.items():
+        weighted = np.exp(2 * log_joint - q.log_prob(x).numpy())
+        covariance[j] = (terms * weighted) @ terms.T * step - np.outer(mean, mean)
     return Moments(np.zeros(()), mean, covariance, np.array([n, 0.0, n]))
 
 

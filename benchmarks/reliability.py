@@ -4,7 +4,8 @@ Cases are drawn from p(y) p(theta), with the pretrained proposals, with early fr
 training, and with proposals made worse on purpose, each on its own: narrower, wider, shifted.
 Every case is run many times with N = M draws, which gives verdicts and the coverage of 95 %
 intervals, and again with ten times the draws, which says whether it *is* reliable: whether the
-error lies within three of its own standard errors, in one run, or in nearly all runs.
+error lies within three of its own standard errors, in one run, or in nearly all runs. Where these
+standard errors are larger than f itself, nothing can be said either way.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ from amci_core.models import Problem
 PROBLEMS = ("tail-1d", "tail-5d", "cancer", "gain-loss")
 # What a normal error does: 99.7 % within three standard errors.
 WITHIN, NEARLY_ALL = 3.0, 0.98
+# Fewer runs than this fall below that share by chance.
+LEAST_RUNS = 100
 PILOT = 4096
+ROWS = ("reliable", "not reliable", "error unknown")
 
 
 class Degraded(Proposal):
@@ -134,13 +138,23 @@ class Case(NamedTuple):
         codes: Verdicts of the runs with N = M draws, indices of `LEVELS`.
         covered: Whether the 95 % interval of each of these runs holds the truth.
         within: Whether the error of each run with ten times the draws lies within three of its
-            own standard errors, and these below the mean of |f|: an infinite one says nothing.
+            own standard errors.
+        vacuous: Whether that standard error exceeds the mean of |f|, or is infinite: it is kept
+            by whatever estimate, and says nothing.
     """
 
     kind: str
     codes: NDArray[np.int64]
     covered: NDArray[np.bool_]
     within: NDArray[np.bool_]
+    vacuous: NDArray[np.bool_]
+
+    def row(self, *, once: bool) -> int:
+        """Which of `ROWS` it belongs to, by the first of the runs or by nearly all of them."""
+        n = 1 if once else len(self.within)
+        if self.vacuous[:n].mean() > 1 - NEARLY_ALL:
+            return 2
+        return 0 if self.within[:n].mean() >= NEARLY_ALL else 1
 
 
 def measure(
@@ -154,7 +168,7 @@ def measure(
     runs: int,
     seed: int,
 ) -> Case:
-    """Runs one case: with N = M draws, and a fifth as often with ten times as many."""
+    """Runs one case: with N = M draws, and a fifth as often, if not too rarely, with ten times."""
     mu = float(problem.truth(y, theta))
     # Exact estimates are right but for rounding.
     slack = 1e-9 * abs(mu)
@@ -163,7 +177,7 @@ def measure(
         batch = np.tile(y, (times, 1))
         return amci.estimate(problem, proposals, batch, theta, draws=n, seed=2 * seed + stream)
 
-    few, many = run(draws, runs, 0), run(10 * draws, max(runs // 5, 1), 1)
+    few, many = run(draws, runs, 0), run(10 * draws, max(runs // 5, LEAST_RUNS), 1)
     lower, upper = few.interval(0.95)
     parts = [many.terms[name].value for name in ("E1_plus", "E1_minus") if name in many.terms]
     size = np.sum(parts, axis=0) / many.terms["E2"].value
@@ -171,8 +185,8 @@ def measure(
         kind,
         codes=few.verdict.codes,
         covered=(lower - slack <= mu) & (mu <= upper + slack),
-        within=(np.abs(many.value - mu) <= WITHIN * many.standard_error + slack)
-        & (many.standard_error < size),
+        within=np.abs(many.value - mu) <= WITHIN * many.standard_error + slack,
+        vacuous=~(many.standard_error < size),
     )
 
 
@@ -181,33 +195,32 @@ class Table:
     """Verdicts of single runs against what is so: shares of the runs of all cases of a row.
 
     Arguments:
-        cases: Number of cases that are reliable, and that are not.
-        said: Share of their runs given each of `LEVELS`, (2, 3).
+        cases: Number of cases in each of `ROWS`.
+        said: Share of their runs given each of `LEVELS`, (3, 3); NaN without cases.
     """
 
-    cases: tuple[int, int]
+    cases: tuple[int, ...]
     said: NDArray[np.float64]
 
     def __str__(self) -> str:
         head = f"  {'':<24}{'cases':>7}" + "".join(f"{level:>17}" for level in LEVELS)
         rows = [
             f"  {name:<24}{n:>7}" + "".join(f"{share:17.1%}" for share in shares)
-            for name, n, shares in zip(
-                ("reliable", "not reliable"), self.cases, self.said, strict=True
-            )
+            for name, n, shares in zip(ROWS, self.cases, self.said, strict=True)
+            if n
         ]
         return "\n".join([head, *rows])
 
 
 def confusion(cases: Sequence[Case], *, once: bool) -> Table:
     """The confusion table, by one run of ten times the draws or by nearly all."""
-    reliable = np.array([c.within[0] if once else c.within.mean() >= NEARLY_ALL for c in cases])
-    said = np.array([[(c.codes == k).mean() for k in range(3)] for c in cases])
-    rows = [
-        said[which].mean(axis=0) if which.any() else np.full(3, np.nan)
-        for which in (reliable, ~reliable)
+    row = np.array([c.row(once=once) for c in cases])
+    said = np.array([[(c.codes == k).mean() for k in range(len(LEVELS))] for c in cases])
+    means = [
+        said[row == i].mean(axis=0) if (row == i).any() else np.full(len(LEVELS), np.nan)
+        for i in range(len(ROWS))
     ]
-    return Table((int(reliable.sum()), int((~reliable).sum())), np.array(rows))
+    return Table(tuple(int((row == i).sum()) for i in range(len(ROWS))), np.array(means))
 
 
 def coverage(cases: Sequence[Case], *, least: float = 0.5) -> Iterator[tuple[Case, float, int]]:

@@ -35,12 +35,26 @@ def estimate(
         str,
         typer.Option(
             help="amci, snis-q2, snis-q1, snis-qm, snis-qm-stratified, reuse-paper, "
-            "reuse-optimal, amci-crn or auto."
+            "reuse-optimal, amci-crn, reuse (with --alpha and --beta) or auto."
         ),
     ] = "amci",
+    alpha: Annotated[float | None, typer.Option(help="Share of E1 from q1, with reuse.")] = None,
+    beta: Annotated[float | None, typer.Option(help="Share of E2 from q1, with reuse.")] = None,
     shift: Annotated[
-        float, typer.Option(help="A constant c: f - c is split into its signs, c is added back.")
-    ] = 0.0,
+        str,
+        typer.Option(
+            help="A constant c: f - c is split into its signs, c is added back; or pilot."
+        ),
+    ] = "0",
+    total: Annotated[
+        int | None,
+        typer.Option(help="All draws together, a pilot's with them, split as its moments say."),
+    ] = None,
+    relative_error: Annotated[
+        float | None,
+        typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
+    ] = None,
+    max_draws: Annotated[int, typer.Option(help="The most draws for that.")] = 1_000_000,
     variant: VariantOption = "spline",
     seed: SeedOption = 0,
     form: FormatOption = Format.table,
@@ -49,23 +63,39 @@ def estimate(
     y_values = None if y is None else split("y", y, float)
     theta_values = None if theta is None else split("theta", theta, float)
     chosen, proposals = load(problem, variant)
-    found = amci.estimate(
-        chosen,
-        proposals,
-        y_values,
-        theta_values,
-        draws=draws,
-        estimator=estimator,
-        shift=shift,
-        seed=seed,
-    )
+    if relative_error is None:
+        found = amci.estimate(
+            chosen,
+            proposals,
+            y_values,
+            theta_values,
+            draws=draws,
+            estimator=estimator,
+            alpha=alpha,
+            beta=beta,
+            shift=_constant(shift),
+            total=total,
+            seed=seed,
+        )
+    else:
+        precise = amci.estimate_to(
+            chosen,
+            proposals,
+            y_values,
+            theta_values,
+            relative_error=relative_error,
+            max_draws=max_draws,
+            estimator=estimator,
+            seed=seed,
+        )
+        found = precise.estimate
     result: dict[str, Any] = {
         "problem": problem,
         "variant": variant,
         "estimator": estimator,
         "y": y_values,
         "theta": theta_values,
-        "shift": shift,
+        "shift": found.shift,
         "draws": draws,
         "draws_total": found.draws,
         "seed": seed,
@@ -96,10 +126,19 @@ def estimate(
             for name, term in found.diagnostics.items()
         },
     }
+    if relative_error is not None:
+        result["reached"] = precise.reached
+    if found.sharing is not None:
+        result["decided"] = found.sharing.why[0]
     if form is Format.json:
         print_json(result)
     else:
         _print(result)
+
+
+def _constant(text: str) -> float | str:
+    """The shift that was asked for: a number, or `pilot`."""
+    return text if text == "pilot" else split("shift", text, float)[0]
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -118,6 +157,8 @@ def _print(result: dict[str, Any]) -> None:
             ("95 % interval", f"{number(lower, 8)} to {number(upper, 8)}"),
             ("truth", number(result["truth"], 8)),
             ("draws in all", str(result["draws_total"])),
+            *([("reached", "yes" if result["reached"] else "no")] if "reached" in result else []),
+            *([("decided", result["decided"])] if "decided" in result else []),
         ],
     )
     print_table(

@@ -47,6 +47,16 @@ class TermDiagnostics:
         return (self.weights > 0).sum(axis=-1).astype(np.float64)
 
     @cached_property
+    def seen_share(self) -> Array:
+        """Share of the term that its own draws see where one of them brings a tenth or more, (*).
+
+        Where this is far below `missed_share`, these draws have not been there.
+        """
+        total = self.weights.sum(axis=-1)
+        heavy = self.weights > OUTWEIGHS * total[..., None]
+        return np.where(heavy, self.weights, 0.0).sum(axis=-1) / np.where(total > 0, total, 1.0)
+
+    @cached_property
     def pareto_k(self) -> Array:
         """k-hat of the t w that are not zero, (*); see `amci_core.diagnostics.pareto.pareto_k`."""
         return pareto_k(self.weights)

@@ -27,8 +27,8 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 K_ERRORS, NEARLY_ALL = 1.2, 0.98
 # Below this many effective draws a term's mean is not yet nearly normal.
 LEAST_EFFECTIVE = 20.0
-# More of a term missed than this share of its standard error shifts the interval; more than this
-# share of the term itself, and more draws do not help soon.
+# More of a term missed than this share of its standard error shifts the interval. If it is more
+# than this share of the term, and its own draws show less than half of it, they are no witnesses.
 MISSED_ERRORS, MISSED_SHARE = 0.3, 0.05
 # A standard error beyond this share of the size of f leaves open what the estimate is.
 LARGEST_RELATIVE_ERROR = 0.5
@@ -178,14 +178,15 @@ def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Findin
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(np.maximum(1 / effective - 1 / draws, 0.0))
         missed = (term.missed_share > MISSED_ERRORS * error) & (term.missed_share > 1e-9)
-        much = missed & (term.missed_share > MISSED_SHARE)
+        unseen = term.seen_share < term.missed_share / 2
+        much = missed & unseen & (term.missed_share > MISSED_SHARE)
     return [
         Finding(about, NO_TRUST, nothing, f"none of the {draws} draws of {carrier} counts", {}),
         Finding(
             about,
             NO_TRUST,
             much,
-            f"{{missed:.2%}} of it lies where {carrier} hardly ever draws",
+            f"{{missed:.1%}} of it lies where {carrier} hardly ever draws, and has not",
             {"missed": term.missed_share},
         ),
         Finding(
@@ -200,7 +201,7 @@ def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Findin
             about,
             MORE_DRAWS,
             missed & ~much,
-            f"{{missed:.2g}} of it lies where {carrier} hardly ever draws",
+            f"{{missed:.2%}} of it lies where {carrier} hardly ever draws",
             {"missed": term.missed_share},
         ),
         Finding(

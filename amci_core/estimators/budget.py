@@ -57,7 +57,7 @@ def split_budget(
     price = np.asarray(costs, dtype=np.float64)
     if price.shape != (3,) or not (np.isfinite(price) & (price > 0)).all():
         raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
-    present = np.flatnonzero(~np.isnan(moments.covariance[:, 0, 0]))
+    present = np.array([j for j in range(3) if j not in absent(moments)])
     least = price[present].sum()
     if not math.isfinite(total) or total < least:
         raise ValueError(
@@ -87,9 +87,17 @@ def predicted_variance(
         table: The table for given moments, such as `tables.optimum`.
     """
     asked = replace(moments, counts=np.asarray(counts, dtype=np.float64))
+    chosen = np.array(table(asked))
+    chosen[..., absent(moments), :] = 0
     with np.errstate(divide="ignore", invalid="ignore"):
         mu = (moments.mean[..., 0] - moments.mean[..., 1]) / moments.mean[..., 2]
-    return variance(table(asked), asked, mu)
+    return variance(chosen, asked, mu)
+
+
+def absent(moments: Moments) -> list[int]:
+    """The proposals that have no moments."""
+    unknown = np.isnan(moments.covariance).reshape(-1, 3, 9).all(axis=(0, 2))
+    return [int(j) for j in np.flatnonzero(unknown)]
 
 
 def _closed_form(moments: Moments, price: Array, present: NDArray[np.int64]) -> Array:
@@ -114,7 +122,7 @@ def _least_variance(
         shares = _bounded(_softmax(logits))
         counts = np.zeros(3)
         counts[present] = shares / price[present]
-        found = float(predicted_variance(moments, counts, table=_optimum_of(present)))
+        found = float(predicted_variance(moments, counts, table=tables.optimum))
         return math.log(found) if found > 0 else -1e3
 
     best = start
@@ -124,17 +132,6 @@ def _least_variance(
         if found.fun < log_variance(np.log(best)):
             best = _bounded(_softmax(found.x))
     return best
-
-
-def _optimum_of(present: NDArray[np.int64]) -> Callable[[Moments], tables.Table]:
-    def table(moments: Moments) -> tables.Table:
-        found = tables.optimum(moments)
-        for j in range(3):
-            if j not in present:
-                found[..., j, :] = 0
-        return found
-
-    return table
 
 
 def _softmax(logits: Array) -> Array:

@@ -32,6 +32,8 @@ class Sampler:
         theta: Parameters of f (*, D_theta), or None.
         shift: The constant c that is taken from f.
 
+    The proposals' densities there are `densities`, by number of the proposal.
+
     Raises:
         ValueError: the proposals were made for another problem.
     """
@@ -51,10 +53,10 @@ class Sampler:
         self.problem, self.y, self.theta, self.shift = problem, y, theta, shift
         asked = problem.shifted(theta, shift) if shift else theta
         with torch.inference_mode():
-            self._densities: dict[int, ConditionalDensity] = {
+            self.densities: dict[int, ConditionalDensity] = {
                 j: q(y, asked) for j, q in enumerate(proposals.as_tuple) if q is not None
             }
-        self.present = tuple(self._densities)
+        self.present = tuple(self.densities)
 
     def draw(self, counts: Counts, generator: torch.Generator, *, common: bool = False) -> Draws:
         """counts[j] points of every proposal j, with all densities at each; (*, counts[j]).
@@ -84,7 +86,7 @@ class Sampler:
                 f"counts: common random numbers need equal ones, got {list(map(int, counts))}"
             )
         for j in drawn:
-            if not isinstance(self._densities[j], TrainableDensity):
+            if not isinstance(self.densities[j], TrainableDensity):
                 raise ValueError(
                     "estimator: common random numbers need proposals that transport base points, "
                     f"and {PROPOSALS[j]} of these does not"
@@ -95,13 +97,13 @@ class Sampler:
 
     @torch.inference_mode()
     def _points(self, j: int, n: int, generator: torch.Generator, shared: Tensor | None) -> Points:
-        density = self._densities[j]
+        density = self.densities[j]
         if shared is not None and isinstance(density, TrainableDensity):
             x, own = density.transport(density.from_uniform(shared))
         else:
             x, own = density.draw(n, generator)
         log_q: list[Array | None] = [None, None, None]
-        for k, other in self._densities.items():
+        for k, other in self.densities.items():
             log_q[k] = (own if k == j else other.log_prob(x)).numpy()
         f_plus, f_minus = self.problem.f_parts(x, self.theta, self.shift)
         return Points(

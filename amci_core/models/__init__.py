@@ -2,13 +2,14 @@ r"""The problems: what is integrated. One file a problem, one line here."""
 
 from __future__ import annotations
 
-__all__ = ["Preset", "Problem", "Variable", "problem", "problems"]
+__all__ = ["LineProblem", "Preset", "Problem", "Variable", "problem", "problems"]
 
 from collections.abc import Callable
 from functools import cache
 
 from amci_core.models import cancer, gain_loss, peak, tail
 from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.line import LineProblem
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {
     "tail-1d": tail.tail_1d,

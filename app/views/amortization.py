@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 import panel_material_ui as pmui
-from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, LinearColorMapper, Range1d
+from bokeh.models import (
+    BasicTicker,
+    ColorBar,
+    ColumnDataSource,
+    HoverTool,
+    LinearColorMapper,
+    Range1d,
+)
 from bokeh.palettes import Cividis256, interp_palette
 from bokeh.plotting import figure
 
@@ -20,7 +27,7 @@ from amci_core.evaluation import AmortizationMap
 from app.colours import ESTIMATORS
 from app.session import answer
 from app.summary import number
-from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import add_legend, describe, pane, picture, set_range
 from app.views.layout import HTML, card, column, row, side_by_side
 
 NAMES = {"E1_plus": "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
@@ -205,7 +212,14 @@ class AmortizationView:
         image = shown.image(
             "shown", "x", "y", "dw", "dh", source=self.image, color_mapper=self._mapper
         )
-        add_hover(shown, image, [("at", "$x{0.00}, $y{0.00}"), ("value", "@value{0.00e+0}")])
+        shown.add_tools(
+            HoverTool(
+                renderers=[image],
+                tooltips=[("at", "$x{0.00}, $y{0.00}"), ("value", "@value{%.3g}")],
+                formatters={"@value": "printf"},
+                visible=False,
+            )
+        )
         shown.grid.visible = False
         current = shown.scatter(
             "x",
@@ -267,7 +281,9 @@ class AmortizationView:
         self._bar.title = layer.title
         edges = [_edges(axis.values) for axis in (found.x, found.y)]
         for axis, (start, end) in zip((self.map.x_range, self.map.y_range), edges, strict=True):
-            set_range(axis, start, end)
+            # Within one plane the user may have zoomed in.
+            if (axis.reset_start, axis.reset_end) != (start, end):
+                set_range(axis, start, end)
         self.image.data = {
             "shown": [shown],
             "value": [values],
@@ -288,20 +304,20 @@ class AmortizationView:
         variance, ratio = found.relative_variance[j, i], found.bound_ratio[j, i]
         if np.isnan(variance):
             return ""
+        names = NAMES if len(found.terms) < 3 else LONG_NAMES
         shares = ", ".join(
-            f"one for {NAMES[term] if len(found.terms) < 3 else LONG_NAMES[term]} "
-            f"{number(float(100 * share), 2)} %"
+            f"one for {names[term]} has {_percent(float(share))}"
             for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
         )
         about = "" if self._inside else " (its coordinates are not alike: their mean is marked)"
         won = (
-            f"the bound on the error of SNIS is {number(float(ratio), 2)} times AMCI's error"
+            f"the bound on the error of SNIS is {_figure(float(ratio))} times AMCI's error"
             if ratio >= 1
-            else f"AMCI's error is {number(float(1 / ratio), 2)} times the bound on that of SNIS"
+            else f"AMCI's error is {_figure(float(1 / ratio))} times the bound on that of SNIS"
         )
         return (
             f"Near your case{about} the relative variance of one draw is "
-            f"<b>{number(float(variance), 2)}</b>. Of a perfect draw, {shares} is worth. "
+            f"<b>{_figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}. "
             f"With many draws {won}."
         )
 
@@ -309,7 +325,7 @@ class AmortizationView:
         variance = found.relative_variance
         j, i = np.unravel_index(int(np.nan_to_num(variance).argmax()), variance.shape)
         labels = [self._axes.get(axis.name, axis.name) for axis in (found.x, found.y)]
-        middle, top = (number(float(v), 2) for v in (np.median(variance), variance[j, i]))
+        middle, top = (_figure(float(v)) for v in (np.median(variance), variance[j, i]))
         at = [number(float(v), 3) for v in (found.x.values[i], found.y.values[j])]
         describe(
             self.map,
@@ -401,6 +417,14 @@ def _independent(first: str, second: str) -> bool:
     """Whether two axes move no coordinate together."""
     (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
     return a != b or (i != j and bool(i) and bool(j))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if 100 <= value < 10_000 else number(value, 2)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %") if share >= 0.1 else f"{number(100 * share, 2)} %"
 
 
 def _edges(values: Array) -> tuple[float, float]:

@@ -21,6 +21,8 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import LEVELS
+from amci_core.diagnostics.pareto import LARGEST_K
+from amci_core.diagnostics.verdict import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import ESTIMATORS, SHAPES, Style
 from app.diagnosis import Along, Diagnosis, TermWeights
@@ -47,11 +49,8 @@ VERDICTS = dict(
         strict=True,
     )
 )
-# Ends of a gauge, and where a heavier tail is beyond help.
+# Ends of a gauge.
 GAUGE = (-0.5, 1.25)
-LARGEST_K = 0.7
-# Share of the draws that must count for the shape of the weights not to matter.
-NEARLY_ALL = 0.98
 LEAST_HEIGHT = 0.5
 # The way to mu is shown as wide as its interval is after this share of the draws.
 SHOWN_FROM = 0.03
@@ -81,7 +80,6 @@ class DiagnosticsView:
         self._painter = Painter()
         self._dark = False
         self._latest: Diagnosis | None = None
-        self._shown: tuple[str, ...] = ()
         self._verdict = HTML(EMPTY, VERDICT, margin=(0, 0, 12, 0))
         self.terms = {name: _TermView(name, self._painter) for name in STYLES}
         self._coordinate = pmui.Select(
@@ -96,7 +94,7 @@ class DiagnosticsView:
         self._coordinate.param.watch(answer(self._look), "value")
         self._place = column()
         self.along = ColumnDataSource(
-            {name: [] for name in ("draws", "value", "low", "high")}, name="diagnostics-along"
+            {name: [] for name in ("draws", "value", "low", "high")}, name="diagnostics-way"
         )
         self.figure = self._picture()
         self.panel = card(
@@ -121,15 +119,17 @@ class DiagnosticsView:
         signed = not problem.nonnegative
         for name, view in self.terms.items():
             view.open(_pretty(name, signed=signed), names[0] if several else "x")
-        self._shown = ()
-        self._place[:] = []
+        # A picture in a hidden place has no width, and the page waits for one: what a problem
+        # does not have is not there.
+        panels = [self.terms[name].panel for name in store.terms]
+        self._place[:] = [side_by_side(*panels, least=300)]
         self.along.data = {name: [] for name in self.along.data}
         self._verdict.object = EMPTY
 
     def show(self, found: Diagnosis) -> None:
         """Shows weights and verdict, and the estimate as far as it has been followed."""
         before, self._latest = self._latest, found
-        if before is None or found.along is None:
+        if before is None or before.terms is not found.terms:
             self._show_terms(found)
         if found.along is not None:
             self._show_along(found, found.along)
@@ -162,12 +162,6 @@ class DiagnosticsView:
         for term in found.terms:
             self.terms[term.name].show(term)
         self._look()
-        # A picture in a hidden place has no width, and the page waits for one: what a problem
-        # does not have is not there.
-        names = tuple(term.name for term in found.terms)
-        if names != self._shown:
-            self._shown = names
-            self._place[:] = [side_by_side(*(self.terms[n].panel for n in names), least=300)]
 
     def _show_words(self, found: Diagnosis) -> None:
         self._verdict.object = _about(found, VERDICTS[found.level].colour(self._dark))

@@ -50,20 +50,25 @@ def row(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn
     return _stack(pn.Row, content, gap, stylesheet + ":host { align-items: center; }", options)
 
 
-def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.FlexBox:
+def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
     """Content in columns of equal width, below one another where they would be too narrow.
+
+    Not in Panel's FlexBox: in that a Bokeh figure can come out without any width, and the page
+    then waits for it for good.
 
     Arguments:
         content: What the columns hold.
         least: Least width of a column in pixels.
         gap: Space between columns in pixels.
     """
-    place = f":host {{ flex: 1 1 {least}px; min-width: 0; }}"
-    return pn.FlexBox(
-        *(column(part, stylesheet=place) for part in content),
-        gap=f"{gap}px",
-        sizing_mode="stretch_width",
-        margin=0,
+    # Panel's column brings a button to scroll with, which would take part in the layout.
+    wrapped = """
+        :host { flex-flow: row wrap !important; align-items: stretch !important; }
+        .scroll-button { display: none !important; }
+    """
+    place = f":host {{ flex: 1 1 {least}px !important; min-width: 0; width: auto !important; }}"
+    return column(
+        *(column(part, stylesheet=place) for part in content), gap=gap, stylesheet=wrapped
     )
 
 

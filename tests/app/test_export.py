@@ -48,9 +48,13 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
         curves=None,
         reuse=reuse,
         summary=next(store.summary(choice)),
+        diagnosis=next(store.diagnosis(choice)),
     ).read()
     content = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
     assert content["choice"]["theta"] == list(choice.theta)
     assert content["error_curves"] is None
     assert np.shape(content["reuse"]["remse"]) == reuse.remse.shape
     assert content["summary"]["rows"][0]["name"] == "amci"
+    # Exact proposals have weights without a tail.
+    assert [term["k"] for term in content["diagnosis"]["terms"]] == [None, None]
+    assert len(content["diagnosis"]["terms"][0]["x"]) == content["diagnosis"]["draws"]

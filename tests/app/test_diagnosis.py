@@ -1,0 +1,102 @@
+"""What the Diagnostics tab shows: the weights of the core's draws, their tail, the way to mu."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from imperfect import Normal, imperfect
+
+import amci_core as amci
+from amci_core.diagnostics.pareto import tail_count
+from app.diagnosis import LEAST_DRAWS, diagnosis
+
+PROBLEM = amci.problem("tail-1d")
+TERMS = {
+    "tail-1d": ["E1_plus", "E2"],
+    "tail-5d": ["E1_plus", "E2"],
+    "cancer": ["E1_plus", "E2"],
+    "gain-loss": ["E1_plus", "E1_minus", "E2"],
+    "peak": ["E1_plus"],
+}
+
+
+def found(problem, proposals, y, theta, *, draws=64, seed=0):
+    y, theta = problem.check(y, theta)
+    return list(diagnosis(problem, proposals, y=y, theta=theta, draws=draws, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def broad():
+    return found(PROBLEM, imperfect(), 1.0, 1.5, draws=2000)[-1]
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_every_term_that_is_drawn_for_is_there(name):
+    problem = amci.problem(name)
+    preset = problem.presets[0]
+    steps = found(problem, amci.load_proposals(name), preset.y or None, preset.theta)
+    last = steps[-1]
+    assert [term.name for term in last.terms] == TERMS[name]
+    for term in last.terms:
+        assert term.x.shape == (LEAST_DRAWS, problem.x.dim)
+        assert term.heights.sum() + term.below == term.nonzero
+    assert steps[0].along is None
+    assert last.along.draws[-1] == last.draws == LEAST_DRAWS
+
+
+def test_the_way_to_mu_ends_at_the_estimate_of_the_core(broad):
+    expected = amci.estimate(PROBLEM, imperfect(), 1.0, 1.5, draws=2000, seed=0)
+    low, high = expected.interval()
+    along = broad.along
+    assert (along.value[-1], along.low[-1], along.high[-1]) == (expected.value, low, high)
+    assert (broad.level, broad.text) == (expected.verdict.level, expected.verdict.text)
+    assert broad.truth == PROBLEM.truth(1.0, 1.5)
+    # On the way the interval shrinks by about the root of the draws.
+    widths = along.high - along.low
+    at = int(np.searchsorted(along.draws, 200))
+    assert widths[at] / widths[-1] == pytest.approx(np.sqrt(2000 / along.draws[at]), rel=0.3)
+
+
+def test_weights_are_those_of_the_draws_shown_beside_them(broad):
+    # q2 is N(y / 2 + 0.2, 0.9^2), the posterior N(y / 2, 1 / 2).
+    term = broad.terms[1]
+    x = term.x[:, 0]
+    log_w = -np.square(x - 0.5) + np.square((x - 0.7) / 0.9) / 2
+    expected = (log_w - np.log(np.mean(np.exp(log_w)))) / np.log(10)
+    np.testing.assert_allclose(term.log_weights, expected, atol=1e-9)
+
+
+def test_the_fitted_tail_expects_the_draws_that_it_was_fitted_to():
+    narrow = replace(imperfect(), q2=Normal(lambda y, theta: y / 2 + 0 * theta, scale=0.55))
+    term = found(PROBLEM, narrow, 1.0, 0.0)[-1].terms[1]
+    # Weights exp((1 / 0.55^2 - 2) (x - y / 2)^2 / 2) have k = 1 - 2 * 0.55^2 = 0.4.
+    assert abs(term.k - 0.4) < 4 * term.error
+    width = term.edges[1] - term.edges[0]
+    expects = np.trapezoid(term.tail_heights, term.tail) / width
+    # The curve ends a little past the last draw.
+    assert expects == pytest.approx(tail_count(term.nonzero), rel=0.1)
+
+
+def test_draws_that_bring_nothing_are_left_out_of_pictures(broad):
+    below = broad.terms[0].x[:, 0] <= 1.5
+    assert below.any()
+    assert np.isnan(broad.terms[0].log_weights[below]).all()
+    assert broad.terms[0].nonzero == 2000 - below.sum()
+
+
+def test_exact_proposals_have_weights_without_a_tail():
+    oracle = amci.load_proposals("tail-1d", variant="oracle")
+    last = found(PROBLEM, oracle, 1.0, 3.0)[-1]
+    for term in last.terms:
+        np.testing.assert_allclose(term.log_weights, 0, atol=1e-9)
+        assert term.k == -np.inf
+        assert len(term.tail) == 0
+        assert (term.heights > 0).sum() <= 2
+    assert last.level == "reliable"
+
+
+def test_the_draws_that_were_asked_for_are_judged_on_their_own():
+    few = found(PROBLEM, imperfect(), 1.0, 3.0, draws=30)[-1]
+    assert (few.asked, few.draws) == (30, LEAST_DRAWS)
+    assert few.asked_text.startswith("use more draws: E1: ")
+    assert few.level == "reliable"
