@@ -12,12 +12,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint clean browser
+.PHONY: help serve test lint clean browser docs notebooks
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
+	@echo "make docs    build the documentation into site/, fail on warnings"
+	@echo "make notebooks  open the notebooks in JupyterLab"
 	@echo "make clean   remove the environment, caches and build output"
 	@echo
 	@echo "PYTHON=python3.12      the interpreter to use (3.11 or newer)"
@@ -40,9 +42,16 @@ lint: $(VENV)/.installed-test
 browser: $(VENV)/.installed-test
 	@$(BIN)/python tests/install_browser.py
 
+docs: $(VENV)/.installed-test
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/mkdocs/mkdocs.yml
+	@echo "The documentation is in site/index.html"
+
+notebooks: $(VENV)/.installed-test
+	@$(BIN)/python -m jupyterlab notebooks
+
 clean:
 	@echo "Removing the environment, caches and build output"
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # PyTorch goes first and by exact version: a looser request can bring gigabytes of GPU libraries.
@@ -55,7 +64,7 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools"
-	@$(PIP) --editable ".[test]"
+	@$(PIP) --editable ".[test,notebooks,docs]"
 	@touch $@
 
 $(VENV)/.created:

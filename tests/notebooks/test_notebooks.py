@@ -1,0 +1,77 @@
+"""Stored notebooks are small, clean and complete; the solutions of their exercises run.
+
+That every notebook runs, and that the facts its prose states hold, is for nbmake to say: it
+executes them, with the assertions in their cells.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+LARGEST = 300_000
+# What a machine would leave behind: absolute paths and addresses.
+TRACES = re.compile(r"/home/|/root/|/tmp/|/work/|/Users/|[A-Z]:\\\\|localhost|127\.0\.0\.1")
+SOLUTION = re.compile(r"<details><summary>Solution</summary>\n(.*?)\n</details>", re.DOTALL)
+ALLOWED_OUTPUTS = {"stream", "execute_result"}
+
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def prose(notebook):
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def test_it_is_valid_and_small(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert path.stat().st_size < LARGEST
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{number:02d}" for number in range(len(notebook.cells))
+    ]
+
+
+def test_its_outputs_are_those_of_one_clean_run(path):
+    code = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert {output.output_type for output in outputs} <= ALLOWED_OUTPUTS
+    assert all(output.get("name") != "stderr" for output in outputs)
+    pictures = [output.data for output in outputs if output.output_type == "execute_result"]
+    assert pictures
+    assert all("image/png" in data for data in pictures)
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert printed
+    assert not TRACES.search(printed)
+    assert all(cell.metadata == {} for cell in code)
+
+
+def test_it_ends_in_two_exercises_with_folded_solutions(path):
+    _, _, exercises = prose(read(path)).partition("## Exercises")
+    assert re.findall(r"^\*\*(\d)\.\*\*", exercises, re.MULTILINE) == ["1", "2"]
+    assert len(SOLUTION.findall(exercises)) == 2
+
+
+def test_formulas_are_for_notebook_and_served_page_alike(path):
+    # Panel's Markdown knows double dollars alone.
+    assert "$" not in prose(read(path)).replace("$$", "")
+
+
+def test_its_solutions_run(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    notebook = read(path)
+    names = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, path.name, "exec"), names)
+    solutions = re.findall(r"```python\n(.*?)```", prose(notebook), re.DOTALL)
+    assert solutions
+    for solution in solutions:
+        exec(compile(solution, f"{path.name}, solution", "exec"), names)

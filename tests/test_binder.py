@@ -1,0 +1,160 @@
+"""What Binder does with this repository, done here: its files are read, its addresses answer."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from socket import create_server
+from urllib.error import URLError
+
+import panel_server
+import pytest
+from serving import ROOT, headless_browser
+from visit import Visit
+
+# A hub puts every user's server under a path of its own.
+BASE = "/user/somebody/"
+PATIENCE = 90
+
+
+@contextmanager
+def jupyter(folder: Path):
+    """The address of a Jupyter server that runs in the repository, as a hub would start it."""
+    with create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += [f"--port={port}", f"--ServerApp.base_url={BASE}", "--IdentityProvider.token="]
+    own = {
+        "JUPYTERHUB_SERVICE_PREFIX": BASE,
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    }
+    with (folder / "log.txt").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=subprocess.STDOUT
+        )
+    address = f"http://localhost:{port}{BASE}"
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                urllib.request.urlopen(address + "api", timeout=PATIENCE).close()
+                break
+            except (URLError, ConnectionError):
+                said = (folder / "log.txt").read_text()
+                assert process.poll() is None, said
+                assert time.monotonic() < deadline, said
+                time.sleep(0.2)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with jupyter(tmp_path_factory.mktemp("jupyter")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with headless_browser() as chromium:
+        yield chromium
+
+
+def test_repo2docker_accepts_the_repository():
+    done = subprocess.run(
+        [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert 'env update -p ${NB_PYTHON_PREFIX} --file "environment.yml"' in said
+    assert "Python version unspecified" not in said
+
+
+def test_the_dashboard_alone_is_served_beside_jupyter(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    command = panel_server._launch_command(5006)
+    assert [part for part in command if part.endswith((".py", ".ipynb"))] == ["app/dashboard.py"]
+    assert "--dev" not in command
+    assert "--autoreload" not in command
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("jupyter")
+def test_the_badge_leads_to_the_dashboard(server, browser):
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    visit = Visit(context, server + "panel/dashboard?runs=50")
+    visit.wait_for_end(50)
+    visit.close()
+    assert visit.complaints == []
+    assert visit.strangers == []
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("jupyter")
+def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
+    context = browser.new_context(viewport={"width": 1400, "height": 3000})
+    context.set_default_timeout(PATIENCE * 1000)
+    page = context.new_page()
+    strangers = []
+    page.on("request", lambda request: strangers.append(request.url))
+    page.goto(server + "lab/tree/notebooks/01_why_target_aware.ipynb")
+    page.get_by_role("heading", name="1. Why target-aware?").wait_for()
+    page.get_by_text("Run", exact=True).first.click()
+    page.get_by_text("Run All Cells", exact=True).first.click()
+    slider = page.get_by_role("slider", name="Threshold θ")
+    slider.wait_for()
+    # The slider moves the picture: its threshold is in the text that describes it.
+    slider.fill("2.5")
+    page.locator("[aria-label*='The threshold is at 2.5']").first.wait_for(state="attached")
+    context.close()
+    own = server.removesuffix(BASE)
+    assert [url for url in strangers if not url.startswith((own, "data:", "blob:"))] == []
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("jupyter")
+def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
+    server, browser, monkeypatch
+):
+    from app import cell, explorer
+
+    monkeypatch.setenv(cell.HUB_PREFIX, BASE)
+    cell._served.cache_clear()
+    frame = explorer(height=700, y=1, theta=3, runs=50)
+    assert frame.src.startswith(f"{BASE}proxy/absolute/")
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    visit = Visit(context, server.removesuffix(BASE) + frame.src)
+    visit.wait_for_end(50)
+    visit.close()
+    assert visit.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("jupyter")
+def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monkeypatch):
+    from app import cell, explorer
+
+    monkeypatch.delenv(cell.HUB_PREFIX, raising=False)
+    cell._served.cache_clear()
+    frame = explorer(runs=50)
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    visit = Visit(context, frame.src)
+    visit.wait_for_end(50)
+    visit.close()
+    assert visit.complaints == []
+    assert visit.strangers == []

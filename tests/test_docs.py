@@ -1,0 +1,165 @@
+"""The documentation builds without a warning, asks no other server, and what it says is so."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import amci_core
+import app
+from amci_core.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+WRITTEN = [ROOT / "README.md", ROOT / "pretrained" / "README.md", *PAGES]
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
+NAMED = re.compile(r"`((?:amci_core|app|benchmarks|docs|notebooks|pretrained|tests)/[\w./-]+)`")
+EXAMPLES = [
+    (page.name, example)
+    for page in PAGES
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+]
+COMMANDS = [
+    (page.name, command)
+    for page in PAGES
+    for command in re.findall(
+        r"^    ((?:amci|make|panel) .*?)(?:  +#.*)?$", page.read_text(), re.M
+    )
+]
+
+
+class References(HTMLParser):
+    """Gathers what a page loads by itself, where it links to, and the names of its places."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if "id" in found:
+            self.places.add(found["id"])
+        if tag in ("script", "img", "iframe") and "src" in found:
+            self.loads.append(found["src"])
+        if tag == "link" and found.get("rel") != "canonical":
+            self.loads.append(found["href"])
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built with warnings as errors."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(
+        [*command, "--config-file", "docs/mkdocs/mkdocs.yml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.xdist_group("docs")
+def test_pages_load_nothing_from_elsewhere_and_no_link_is_dead(site):
+    pages = {path: References(path.read_text()) for path in site.rglob("*.html")}
+    assert len(pages) >= len(PAGES)
+    for path, page in pages.items():
+        if path.name == "404.html":  # its links are for the root of a server
+            continue
+        for address in [*page.loads, *page.links]:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                assert address not in page.loads, f"{path.name} loads {address}"
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            assert target.exists(), f"{path}: {address}"
+            if parts.fragment and target in pages:
+                assert unquote(parts.fragment) in pages[target].places, f"{path}: {address}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?https?:", style.read_text()), style
+
+
+@pytest.mark.xdist_group("docs")
+def test_every_public_name_is_in_the_reference(site):
+    reference = (site / "reference" / "index.html").read_text()
+    shown = {"__version__", "load_snapshots", "pilot_moments", "tables"}
+    streams = {name for name in amci_core.__all__ if name.startswith("stream_")}
+    for name in set(amci_core.__all__) - shown - streams:
+        assert f".{name}" in reference, name
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_files_it_links_to_and_names_exist(path):
+    text = path.read_text()
+    for link in LINK.findall(text):
+        assert (path.parent / link.partition("#")[0]).exists(), link
+    for name in NAMED.findall(text):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize(("page", "example"), EXAMPLES)
+def test_its_examples_run(page, example):
+    exec(compile(example, page, "exec"), {"__name__": page})
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_its_commands_are_there(page, command, tmp_path, monkeypatch):
+    program, *words = shlex.split(command)
+    if program == "make":
+        dry = ["make", "--dry-run", *words]
+        done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    elif program == "panel":
+        assert words[0] == "serve"
+        assert (ROOT / words[1]).is_file()
+    else:
+        monkeypatch.chdir(tmp_path)
+        # What training writes is for its own tests; here it must only be asked for rightly.
+        monkeypatch.setattr("amci_core.training.train", lambda *_, **__: tmp_path)
+        with pytest.raises(SystemExit) as ended:
+            main(shlex.split(command)[1:])
+        assert ended.value.code == 0
+
+
+def test_the_tables_of_what_proposals_reach_are_those_of_the_evaluations():
+    tables = runpy.run_path(str(DOCS / "reach.py"))
+    assert tables["PAGE"].read_text() == tables["render"](), "run: python docs/reach.py"
+
+
+def modules():
+    """All modules of the packages but those that act when imported."""
+    names = [amci_core.__name__, app.__name__]
+    for package in (amci_core, app):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if found.name not in ("amci_core.__main__", "app.dashboard"):
+                names.append(found.name)
+    return [name for name in names if "_pretrained" not in name]
+
+
+def test_the_examples_in_docstrings_give_what_they_show():
+    tried = 0
+    for name in modules():
+        result = doctest.testmod(importlib.import_module(name))
+        assert result.failed == 0, name
+        tried += result.attempted
+    assert tried >= 5
