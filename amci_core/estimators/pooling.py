@@ -20,6 +20,8 @@ from amci_core.estimators.draws import Array, Draws, Points
 
 # A draw with a larger share than this of a second moment stands apart from the others.
 APART = 0.5
+# Where p^2 / (q_j q_m) is below this, in nats, it adds nothing to a second moment.
+NEGLIGIBLE = -600.0
 # One effective draw says nothing about a variance.
 LEAST_SPREAD = 1e-9
 
@@ -63,7 +65,8 @@ def pool(draws: Draws, counts: Indices, *, apart: bool) -> Pooled:
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = mean[-1] / along.totals(r)[-1, ..., None]
         log_w = log_joint - log_q[j] - log_scale[..., None]
-        under[j] = _Under.of(r, log_w, terms, centre=np.nan_to_num(centre))
+        log_second = log_w + log_joint - log_mixture - log_scale[..., None]
+        under[j] = _Under.of(r, log_w, log_second, terms, centre=np.nan_to_num(centre))
     sums = {j: found.sums(along) for j, found in under.items()}
     lone = _lone(under, along) if apart else []
     mean = mean - sum((draw.of(values) for draw in lone), start=np.zeros(()))
@@ -155,7 +158,8 @@ class _Under(NamedTuple):
         r: q_j / q_m, (*, n).
         z: t w_j - E, (*, 3, n); where r is zero, -E.
         tw: t w_j, (*, 3, n).
-        missed: Where a term is not zero and q_j is, (*, 3, n).
+        missed: Where a term is not zero and q_j all but is, so that the second moment is infinite,
+            (*, 3, n); a point whose p is as small does not count.
     """
 
     r: Array
@@ -164,13 +168,16 @@ class _Under(NamedTuple):
     missed: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, r: Array, log_w: Array, terms: Array, *, centre: Array) -> _Under:
+    def of(
+        cls, r: Array, log_w: Array, log_second: Array, terms: Array, *, centre: Array
+    ) -> _Under:
         reached = r > 0
         # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             w = np.where(reached, np.exp(np.where(reached, log_w, -np.inf)), 0.0)
             tw = terms * w[..., None, :]
-        return cls(r, tw - centre[..., None], tw, (terms > 0) & ~reached[..., None, :])
+        missed = ~reached & (log_second > NEGLIGIBLE)
+        return cls(r, tw - centre[..., None], tw, (terms > 0) & missed[..., None, :])
 
     def sums(self, along: _Along) -> tuple[Array, Array, Array, Array]:
         """Of r, r^2, r z and r z z', each (B, *, ...)."""

@@ -74,3 +74,14 @@ def test_moments_of_proposals_that_cannot_reach_a_point_stay_finite_or_infinite(
     found = running_moments(draws, [[10, 10, 10], [30, 30, 30]], apart=True)
     assert np.isfinite(found.covariance[:, :, 0]).all()
     assert (found.covariance[:, -1, 2, 0, 0] == np.inf).all()
+
+
+def test_a_point_that_neither_p_nor_q_reaches_is_no_miss():
+    draws = MODEL.draws((30, 30, 30), runs=2, seed=4)
+    # One draw of q1_plus lies where p and q2 are zero but for hundreds of nats.
+    far = draws.of(0)
+    log_joint, log_q2 = far.log_joint.copy(), far.log_q_of(2).copy()
+    log_joint[:, 0], log_q2[:, 0] = -1500.0, -1200.0
+    moved = replace(far, log_joint=log_joint, log_q=(far.log_q[0], far.log_q[1], log_q2))
+    found = pooled_moments(Draws((moved, draws.of(1), draws.of(2))))
+    assert np.isfinite(found.covariance).all()
