@@ -17,6 +17,8 @@ from app.store import Store
 from app.views.layout import HTML, column
 
 NOTE = "p { margin: 0 0 4px 0; font-size: 0.85rem; line-height: 1.4; opacity: 0.85; }"
+# Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
+ROOM = ":host { min-height: 95vh; }"
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
     "& .MuiTab-root.Mui-focusVisible": {
@@ -70,7 +72,7 @@ class TabsView:
             sx=PLAIN,
         )
         self._strip.param.watch(answer(self._turned), "active")
-        self._place = column(tabs[0].panel)
+        self._place = column(tabs[0].panel, stylesheet=ROOM)
         self.panel = column(self._note, self._strip, self._place)
 
     def open(self, store: Store) -> None:
