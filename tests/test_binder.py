@@ -12,7 +12,7 @@ from urllib.error import URLError
 
 import panel_server
 import pytest
-from serving import ROOT, headless_browser
+from serving import ROOT
 from visit import Visit
 
 # A hub puts every user's server under a path of its own.
@@ -60,12 +60,6 @@ def jupyter(folder: Path):
 def server(tmp_path_factory):
     with jupyter(tmp_path_factory.mktemp("jupyter")) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with headless_browser() as chromium:
-        yield chromium
 
 
 def test_repo2docker_accepts_the_repository():

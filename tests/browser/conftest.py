@@ -1,7 +1,7 @@
-"""A real server and a real browser, one of each for all tests of a worker process."""
+"""A real server for all tests of a worker process, and visitors of it."""
 
 import pytest
-from serving import headless_browser, served_dashboard
+from serving import served_dashboard
 from visit import Visit
 
 
@@ -10,13 +10,6 @@ def server(tmp_path_factory):
     """The address of the dashboard, served by `panel serve`."""
     with served_dashboard(tmp_path_factory.mktemp("server") / "log.txt") as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium."""
-    with headless_browser() as chromium:
-        yield chromium
 
 
 @pytest.fixture

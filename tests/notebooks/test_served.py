@@ -9,7 +9,7 @@ from socket import create_server
 from urllib.error import URLError
 
 import pytest
-from serving import ROOT, headless_browser
+from serving import ROOT
 
 PATIENCE = 90
 
@@ -46,18 +46,18 @@ def page_address():
 
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
-def test_a_notebook_is_served_as_an_app(page_address):
-    with headless_browser() as browser:
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.set_default_timeout(PATIENCE * 1000)
-        complaints, requests = [], []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(page_address)
-        slider = page.get_by_role("slider", name="Threshold θ")
-        slider.wait_for()
-        slider.fill("2.5")
-        page.locator("[aria-label*='The threshold is at 2.5']").first.wait_for(state="attached")
+def test_a_notebook_is_served_as_an_app(browser, page_address):
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.set_default_timeout(PATIENCE * 1000)
+    complaints, requests = [], []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(page_address)
+    slider = page.get_by_role("slider", name="Threshold θ")
+    slider.wait_for()
+    slider.fill("2.5")
+    page.locator("[aria-label*='The threshold is at 2.5']").first.wait_for(state="attached")
+    page.close()
     assert complaints == []
     own = ("http://localhost:", "data:", "blob:")
     assert [url for url in requests if not url.startswith(own)] == []
