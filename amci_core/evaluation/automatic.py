@@ -4,18 +4,19 @@ from __future__ import annotations
 
 __all__ = ["Automatic", "estimator_of"]
 
+from typing import NamedTuple
+
 import numpy as np
 
 from amci_core.diagnostics import pareto_k, pareto_threshold
-from amci_core.estimators import ESTIMATORS, estimator, tables
+from amci_core.estimators import ESTIMATORS, PROPOSALS, estimator, tables
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.named import Adaptive, Estimator, Prepared
 from amci_core.evaluation.result import Sharing
 
 AUTO, REUSE = "auto", "reuse"
-# Below this many draws a tail cannot be fitted, and nothing allows sharing.
-LEAST_DRAWS = 25
+SHARED = "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
 
 
 class Automatic(Adaptive):
@@ -42,39 +43,51 @@ class Automatic(Adaptive):
     def sharing(self, prepared: Prepared) -> Sharing:
         """What was decided for these draws, and why."""
         draws = prepared.draws
+        shape = draws.of(draws.present[0]).log_joint.shape[:-1]
         if len(draws.present) < 2:
-            return Sharing(np.zeros(draws.of(0).log_joint.shape[:-1], bool), ("one proposal",))
-        allowed = self._allowed(draws)
-        reasons = [self._reason(draws, place) for place in np.ndindex(allowed.shape)]
+            return Sharing(np.zeros(shape, bool), ("one proposal",))
+        judged = [_Carrier.of(draws, j) for j in draws.present if j != 2]
+        allowed = np.logical_and.reduce([carrier.allowed for carrier in judged])
+        reasons = []
+        for place in np.ndindex(shape):
+            against = (carrier.against(place) for carrier in judged)
+            reasons.append(next((f"amci: {why}" for why in against if why), SHARED))
         return Sharing(allowed, tuple(reasons))
 
-    def _allowed(self, draws: Draws) -> np.ndarray:
-        found = [
-            (k < pareto_threshold(draws.of(j).n)) & ~_misses(draws, j)
-            for j, k in self._tails(draws).items()
-        ]
-        return np.logical_and.reduce(found)
-
     @staticmethod
-    def _tails(draws: Draws) -> dict[int, Array]:
-        """k-hat of w on the draws of every proposal but q2."""
-        return {j: pareto_k(_scaled(draws.log_weight(j))) for j in draws.present if j != 2}
+    def _allowed(draws: Draws) -> np.ndarray:
+        return np.logical_and.reduce(
+            [_Carrier.of(draws, j).allowed for j in draws.present if j != 2]
+        )
 
-    def _reason(self, draws: Draws, place: tuple[int, ...]) -> str:
-        for j, tails in self._tails(draws).items():
-            name = ("q1_plus", "q1_minus")[j]
-            n = draws.of(j).n
-            k, limit = float(tails[place]), float(pareto_threshold(n))
-            if _misses(draws, j)[place]:
-                return f"amci: {name} misses part of the posterior, so that it cannot carry E2"
-            if np.isnan(k):
-                return f"amci: {n} draws are too few to tell whether {name} can carry E2"
-            if not k < limit:
-                return (
-                    f"amci: w on {name} has k-hat {k:.2f}, not below {limit:.2f}: "
-                    "it cannot carry E2"
-                )
-        return "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
+
+class _Carrier(NamedTuple):
+    """Whether a proposal for E1 can carry E2, for a batch (*): its k-hat, and what it misses."""
+
+    name: str
+    draws: int
+    k: Array
+    misses: np.ndarray
+
+    @classmethod
+    def of(cls, draws: Draws, j: int) -> _Carrier:
+        tails = pareto_k(_scaled(draws.log_weight(j)))
+        return cls(PROPOSALS[j], draws.of(j).n, tails, _misses(draws, j))
+
+    @property
+    def allowed(self) -> np.ndarray:
+        return (self.k < pareto_threshold(self.draws)) & ~self.misses
+
+    def against(self, place: tuple[int, ...]) -> str:
+        """What speaks against it in one case, in words; empty where nothing does."""
+        k, limit = float(self.k[place]), float(pareto_threshold(self.draws))
+        if self.misses[place]:
+            return f"{self.name} misses part of the posterior, so that it cannot carry E2"
+        if np.isnan(k):
+            return f"{self.draws} draws are too few to tell whether {self.name} can carry E2"
+        if not k < limit:
+            return f"w on {self.name} has k-hat {k:.2f}, not below {limit:.2f}: it cannot carry E2"
+        return ""
 
 
 def estimator_of(

@@ -89,8 +89,8 @@ def estimate(
                 f"total: expected more than the pilot's {spent} draws, got {total}; "
                 "ask for a smaller pilot"
             )
-        scheme = estimator if estimator in SCHEMES else "amci"
-        counts = split_budget(moments, left, estimator=str(scheme))
+        scheme = estimator if isinstance(estimator, str) and estimator in SCHEMES else "amci"
+        counts = split_budget(moments, left, estimator=scheme)
     elif isinstance(draws, int | np.integer):
         check_count("draws", draws, low=1, high=MAX_POINTS)
         counts = None

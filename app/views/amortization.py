@@ -28,6 +28,7 @@ from app.colours import ESTIMATORS
 from app.session import answer
 from app.summary import number
 from app.views.figures import add_legend, describe, pane, picture, set_range
+from app.views.inputs import progress
 from app.views.layout import HTML, card, column, row, side_by_side
 
 NAMES = {"E1_plus": "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
@@ -117,13 +118,7 @@ class AmortizationView:
         for select in (self.across, self.upwards):
             select.param.watch(answer(self._chose), "value")
         self._planes = side_by_side(self.across, self.upwards, least=240)
-        self.progress = pmui.LinearProgress(
-            value=0,
-            variant="determinate",
-            sizing_mode="stretch_width",
-            margin=(4, 0, 6, 0),
-            sx={"height": "4px", "borderRadius": "2px"},
-        )
+        self.progress = progress()
         self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
         self.button = pmui.Button(label="Cancel", size="small", variant="outlined", margin=0)
         self.button.on_click(press)

@@ -17,7 +17,7 @@ from app.colours import ESTIMATORS, SHAPES
 from app.store import BUDGETS
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
-from app.views.inputs import choice
+from app.views.inputs import choice, progress
 from app.views.layout import HTML, card, row
 
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
@@ -43,13 +43,7 @@ class ErrorView:
         }
         self._guide = ColumnDataSource({"draws": [], "error": []}, name="errors-guide")
         self.figure = self._picture()
-        self.progress = pmui.LinearProgress(
-            value=0,
-            variant="determinate",
-            sizing_mode="stretch_width",
-            margin=(4, 0, 6, 0),
-            sx={"height": "4px", "borderRadius": "2px"},
-        )
+        self.progress = progress()
         self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
         self.button = pmui.Button(label="Cancel", size="small", variant="outlined", margin=0)
         self.measure = choice("Measure of error", {"ReMSE": True, "MSE": False}, value=True)

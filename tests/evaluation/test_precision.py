@@ -53,6 +53,8 @@ def test_where_one_draw_would_do_it_stops_after_the_first_look():
 def test_a_total_is_split_and_charged_with_its_pilot():
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50)
     assert 990 < found.draws <= 1000
+    table = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50, estimator=np.eye(3))
+    assert table.value == found.value
     spread = [
         float(amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, seed=seed, **how).value)
         for how in ({"total": 2000, "pilot": 50}, {"draws": 1000})
