@@ -1,11 +1,15 @@
 """What holds for every test."""
 
+import os
+
 import pytest
 import torch
 from serving import headless_browser
 
-# One thread each: workers that each start one thread a core wait for one another.
+# One thread each: workers that each start one thread a core wait for one another. The kernels and
+# servers that tests start take it from the environment.
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(scope="session")

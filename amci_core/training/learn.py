@@ -35,6 +35,8 @@ def learn(
     """Trains proposals for a problem, registered or not, and keeps them in memory.
 
     `amci_core.training.train` trains what comes along and writes it to a folder, with checkpoints.
+    Call `torch.set_num_threads(1)` first on a machine whose cores are busy or lent by the share:
+    the arrays are small, and threads that wait for one another made it fifteen times slower there.
 
     Arguments:
         problem: What is to be integrated.
