@@ -144,16 +144,19 @@ class CaseControls:
         self._state.move(**asked)
 
     def _watch(self, widget: Slider, move: Callable[[float], None]) -> None:
-        widget.param.watch(answer(partial(self._dragged, move)), "value")
-        widget.param.watch(answer(self._released), "value_throttled")
+        handled = answer(partial(self._handled, widget, move))
+        widget.param.watch(handled, ["value", "value_throttled"])
 
-    def _dragged(self, move: Callable[[float], None], event: Any) -> None:
-        if self._state.problem is not self._problem or self._shows(event.obj, event.new):
-            return
-        for message in self._messages.values():
-            if message.visible:
-                message.say()
-        move(event.new)
+    def _handled(self, widget: Slider, move: Callable[[float], None], *events: Any) -> None:
+        """Follows a slider; a move and its end may come together."""
+        moves = self._state.problem is self._problem and not self._shows(widget, widget.value)
+        if moves:
+            for message in self._messages.values():
+                if message.visible:
+                    message.say()
+            move(widget.value)
+        if any(event.name == "value_throttled" for event in events):
+            self._state.param.trigger("released")
 
     def _shows(self, widget: Slider, value: float) -> bool:
         """Whether the state is where the widget stands: then it was the state that moved it."""
@@ -168,6 +171,3 @@ class CaseControls:
                 values = getattr(state, name)
                 return bool(value == round(math.fsum(values) / len(values), 10))
         return False
-
-    def _released(self, *_: Any) -> None:
-        self._state.param.trigger("released")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["CountField", "Message", "Player", "Slider", "choice", "progress", "slider"]
 
+import math
+import time
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -16,6 +18,8 @@ from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at a slider's move; more than everything else together.
 MILLISECONDS_OF_DEBOUNCE = 1
+# Where answers take long, a slider rests after each for as long, but no longer than this.
+LONGEST_REST = 0.3
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
 STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
 UNSEEN_LABEL = """
@@ -26,9 +30,27 @@ WRONG = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; color: #d32f2f; }"
 
 
 class Slider(pmui.FloatSlider):
-    """A slider whose moves reach the server without delay."""
+    """A slider whose moves are answered without delay, and if they come too fast the newest.
 
-    _debounce = MILLISECONDS_OF_DEBOUNCE
+    Panel keeps the newest of the moves that come while it waits. On a machine that is slow or busy
+    a fixed wait answers every move, falls behind the hand by seconds, and then sends the handle
+    back to where it was. So half of the time is left for reading what has come meanwhile.
+    """
+
+    _rested = 0.0
+
+    @property
+    def _debounce(self) -> int:  # type: ignore[override]
+        rest = math.ceil(1000 * (self._rested - time.monotonic()))
+        return max(MILLISECONDS_OF_DEBOUNCE, rest)
+
+    def _process_events(self, events: dict[str, Any]) -> None:
+        started = time.monotonic()
+        try:
+            super()._process_events(events)
+        finally:
+            ended = time.monotonic()
+            self._rested = ended + min(ended - started, LONGEST_REST)
 
 
 class Player(pmui.Player):
