@@ -1,6 +1,7 @@
 """What Binder does with this repository, done here: its files are read, its addresses answer."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ from visit import Visit
 
 # A hub puts every user's server under a path of its own.
 BASE = "/user/somebody/"
+# Where the badges lead: to the dashboard, and to the first notebook.
+DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", (ROOT / "docs" / "how-to.md").read_text())
 PATIENCE = 90
 
 
@@ -89,7 +92,7 @@ def test_the_dashboard_alone_is_served_beside_jupyter(monkeypatch):
 def test_the_badge_leads_to_the_dashboard(server, browser):
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, server + "panel/dashboard?runs=50")
+    visit = Visit(context, f"{server}{DASHBOARD}?runs=50")
     visit.wait_for_end(50)
     visit.close()
     assert visit.complaints == []
@@ -104,7 +107,7 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
     page = context.new_page()
     strangers = []
     page.on("request", lambda request: strangers.append(request.url))
-    page.goto(server + "lab/tree/notebooks/01_why_target_aware.ipynb")
+    page.goto(server + NOTEBOOK)
     page.get_by_role("heading", name="1. Why target-aware?").wait_for()
     page.get_by_text("Run", exact=True).first.click()
     page.get_by_text("Run All Cells", exact=True).first.click()

@@ -14,9 +14,8 @@ from amci_core.cli import main
 README = (Path(__file__).parents[1] / "README.md").read_text()
 COMMANDS = re.findall(r"^    amci (.*)$", README, re.MULTILINE)
 PROBLEM_ROWS = re.findall(
-    r"^\| ([a-z]\S+)" + r" \| (\S+)" * 5 + r" \| (\d+) % \|$", README, re.MULTILINE
+    r"^\| ([a-z]\S+)" + r" \| (\S+)" * 5 + r" \| [^|]+ \| (\d+) % \|$", README, re.MULTILINE
 )
-ROWS = re.findall(r"^\| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
 
 
 def test_the_python_example_runs(capsys):
@@ -55,24 +54,9 @@ def test_every_command_runs(command, tmp_path, monkeypatch):
     assert ended.value.code == 0
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in ROWS if r[0] not in ("estimator", "---")], ids=" ".join
-)
-def test_the_table_holds_the_recorded_numbers(row):
-    name, variant, median, largest = row
-    path = pretrained_root() / "tail-1d" / variant.replace("any", "spline") / "evaluation.json"
-    errors = json.loads(path.read_text())["estimators"][name]
-    assert float(median) == pytest.approx(errors["remse_median"][-1], rel=0.05)
-    assert float(largest) == pytest.approx(errors["remse_max"][-1], rel=0.05)
-
-
-def test_the_table_is_there():
-    assert {row[0] for row in ROWS} >= {"amci", "snis-q2", "snis-qm", "bound"}
-
-
 def test_the_files_it_names_exist():
     root = Path(__file__).parents[1]
-    named = re.findall(r"`([\w./-]+\.(?:py|md|cff))`|\]\((docs/[\w.]+)\)", README)
+    named = re.findall(r"`([\w./-]+\.(?:py|md|cff))`|\]\(((?:docs|notebooks)/[\w.-]+)[#)]", README)
     assert len(named) > 5
     for path in (a or b for a, b in named):
         assert (root / path).is_file(), path
