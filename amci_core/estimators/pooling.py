@@ -67,20 +67,9 @@ def pool(draws: Draws, counts: Indices, *, apart: bool) -> Pooled:
         log_w = log_joint - log_q[j] - log_scale[..., None]
         log_second = log_w + log_joint - log_mixture - log_scale[..., None]
         under[j] = _Under.of(r, log_w, log_second, terms, centre=np.nan_to_num(centre))
-    sums = {j: found.sums(along) for j, found in under.items()}
     lone = _lone(under, along) if apart else []
     mean = mean - sum((draw.of(values) for draw in lone), start=np.zeros(()))
-    covariance = {}
-    for j, (zeroth, zeroth_squared, first, second) in sums.items():
-        for draw in lone:
-            r, z = draw.pick(under[j].r), draw.pick(under[j].z)
-            weighted = draw.weight * r
-            zeroth = zeroth - weighted
-            zeroth_squared = zeroth_squared - weighted**2
-            first = first - weighted[..., None] * z
-            second = second - weighted[..., None, None] * z[..., :, None] * z[..., None, :]
-        missed = along.any(under[j].missed)
-        covariance[j] = _covariance(zeroth, zeroth_squared, first, second, missed)
+    covariance = {j: _covariance(seen, along, lone) for j, seen in under.items()}
     ndim = log_scale.ndim
     return Pooled(
         log_scale,
@@ -263,14 +252,20 @@ def _largest(h: Array, along: _Along) -> tuple[Array, Indices, Array]:
     return top, place, weight
 
 
-def _covariance(
-    zeroth: Array,
-    zeroth_squared: Array,
-    first: Array,
-    second: Array,
-    missed: NDArray[np.bool_],
-) -> Array:
-    """Covariance (B, *, 3, 3) of one draw, unbiased; infinite for a term that is missed."""
+def _covariance(seen: _Under, along: _Along, lone: Sequence[_Lone]) -> Array:
+    """Covariance (B, *, 3, 3) of one draw, unbiased, without those that stand apart.
+
+    Infinite for a term that is missed.
+    """
+    zeroth, zeroth_squared, first, second = seen.sums(along)
+    for draw in lone:
+        r, z = draw.pick(seen.r), draw.pick(seen.z)
+        weighted = draw.weight * r
+        zeroth = zeroth - weighted
+        zeroth_squared = zeroth_squared - weighted**2
+        first = first - weighted[..., None] * z
+        second = second - weighted[..., None, None] * z[..., :, None] * z[..., None, :]
+    missed = along.any(seen.missed)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean = first / zeroth[..., None]
         raw = second / zeroth[..., None, None] - mean[..., :, None] * mean[..., None, :]

@@ -78,25 +78,13 @@ def estimate(
     sampler = Sampler(problem, proposals, y, theta, constant)
     for_points, for_choices = generators(seed)
     if total is not None:
-        check_count("total", total, low=1, high=MAX_POINTS)
-        if y.ndim > 1:
-            raise ValueError(f"total: expected a single pair, got batch {tuple(y.shape[:-1])}")
-        moments = _pilot(sampler, pilot, seed)
-        spent += pilot * len(sampler.present)
-        left = total - spent
-        if left < len(sampler.present):
-            raise ValueError(
-                f"total: expected more than the pilot's {spent} draws, got {total}; "
-                "ask for a smaller pilot"
-            )
         scheme = estimator if isinstance(estimator, str) and estimator in SCHEMES else "amci"
-        counts = split_budget(moments, left, estimator=scheme)
+        counts, spent = _split(sampler, total, spent, scheme=scheme, pilot=pilot, seed=seed)
     elif isinstance(draws, int | np.integer):
         check_count("draws", draws, low=1, high=MAX_POINTS)
-        counts = None
+        counts, budget = None, int(draws) * len(chosen.used(sampler.present))
     else:
         counts = _three(draws, sampler)
-    budget = 0 if counts is not None else int(draws) * len(chosen.used(sampler.present))  # type: ignore[arg-type]
     reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
@@ -124,7 +112,7 @@ def report(
     covariance = ratio_covariance(prepared.term_covariance(moments), moments.mean[..., 2])
     return Estimate(
         value=value + shift,
-        standard_error=prepared.standard_error(value),
+        standard_error=prepared.standard_error(value, moments),
         covariance=covariance,
         terms={
             name: Term(combined.log_terms[..., -1, t], combined.sign[..., -1, t])
@@ -210,6 +198,23 @@ def _constant(
             stacklevel=3,
         )
     return float(shift), spent
+
+
+def _split(
+    sampler: Sampler, total: int, spent: int, *, scheme: str, pilot: int, seed: int
+) -> tuple[np.ndarray, int]:
+    """Draws from each proposal out of a total, by a pilot, and what was spent before them."""
+    check_count("total", total, low=1, high=MAX_POINTS)
+    if sampler.y.ndim > 1:
+        raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
+    moments = _pilot(sampler, pilot, seed)
+    spent += pilot * len(sampler.present)
+    if total - spent < len(sampler.present):
+        raise ValueError(
+            f"total: expected more than the pilot's {spent} draws, got {total}; "
+            "ask for a smaller pilot"
+        )
+    return split_budget(moments, total - spent, estimator=scheme), spent
 
 
 def _three(draws: Sequence[int], sampler: Sampler) -> np.ndarray:
