@@ -75,6 +75,8 @@ def plane_of(problem: Problem, choice: Choice, along: tuple[str, str]) -> Plane:
 class Amortization:
     """Creates the card of one visitor and ties it to the state.
 
+    The map as far as it is computed is `found`, of the plane `plane`.
+
     Arguments:
         state: What a click moves.
         jobs: What computes in the background.
@@ -97,13 +99,14 @@ class Amortization:
         self._asked: Plane | None = None
         self._running = False
         self.found: AmortizationMap | None = None
+        self.plane: Plane | None = None
         self.view = AmortizationView(
             click=answer(self._click), turn=answer(self._turn), press=answer(self._press)
         )
 
     def open(self) -> None:
         """Makes ready for the state's problem."""
-        self._asked = self.found = None
+        self._asked = self.found = self.plane = None
         self._running = False
         problem = self._state.problem
         self.view.open(self._store().terms, axes_of(problem), default_plane(problem))
@@ -121,6 +124,7 @@ class Amortization:
         if asked == self._asked:
             return
         self._asked, self.found, self._running = asked, None, True
+        self.plane = asked
         self.view.begin()
         self._jobs.start(
             JOB,

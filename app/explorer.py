@@ -7,16 +7,17 @@ __all__ = ["Explorer"]
 import logging
 import math
 import sys
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
+import amci_core as amci
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
-from amci_core.pretrained import DEFAULT_VARIANT
+from amci_core.pretrained import DEFAULT_VARIANT, available_variants
 from app import export
 from app.amortization import Amortization
 from app.diagnosis import Diagnosis
@@ -36,7 +37,7 @@ from app.views.reuse import ReuseView, why_not_reuse
 from app.views.story import StoryView
 from app.views.strip import StripView
 from app.views.tabs import Tab, TabsView
-from app.worker import Jobs
+from app.worker import Jobs, in_spare_time
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,7 @@ class Explorer:
         )
         if self._reused is None or choice != self._reused[0]:
             self._reuse = self._reused = None
+            self.reuse.forget()
         if choice != self._diagnosed:
             self._diagnosis = self._diagnosed = None
         self.tabs.start()
@@ -288,6 +290,7 @@ class Explorer:
         with one_message(self._document):
             self.errors.end()
         self._report(message)
+        _get_ready()
 
     def _show_summary(self, found: Summary) -> None:
         self._summary = found
@@ -361,7 +364,21 @@ class Explorer:
             reuse=self._reuse,
             summary=self._summary,
             diagnosis=self._diagnosis,
+            amortization=self.amortization.found,
+            plane=self.amortization.plane,
         )
+
+
+@cache
+def _get_ready() -> None:
+    """Computes once, in spare time, what a first turn to any problem would wait for."""
+
+    def look_at(name: str) -> None:
+        state, store = State(name), store_of(name)
+        state.level_range()
+        store.densities(state.choice)
+
+    in_spare_time(partial(look_at, name) for name in amci.problems() if available_variants(name))
 
 
 # The address is replaced, not pushed: Back leads to where the visitor came from.

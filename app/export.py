@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
+from app.amortization import Plane
 from app.diagnosis import Diagnosis
 from app.planes import MarginalDensities, PlaneDensities
 from app.state import Choice
@@ -67,8 +68,21 @@ def everything_json(
     reuse: ReuseErrors | None,
     summary: Summary | None,
     diagnosis: Diagnosis | None = None,
+    amortization: AmortizationMap | None = None,
+    plane: Plane | None = None,
 ) -> StringIO:
-    """All that is shown, with the choices that lead to it; null for what is not there yet."""
+    """All that is shown, with the choices that lead to it; null for what is not there yet.
+
+    Arguments:
+        choice: What the user chose.
+        densities: What the pictures of densities show.
+        curves: Errors against draws.
+        reuse: Errors over (alpha, beta).
+        summary: The figures of the strip.
+        diagnosis: What the draws say of every term.
+        amortization: The map as far as it is computed.
+        plane: What it is a map of, which may no longer be what was chosen.
+    """
     content: dict[str, Any] = {"choice": asdict(choice), "densities": None, "error_curves": None}
     if densities is not None:
         content["densities"] = asdict(densities)
@@ -85,7 +99,19 @@ def everything_json(
                 for name, curve in curves.by_name.items()
             },
         }
-    content["reuse"] = reuse and {
+    content["reuse"] = None if reuse is None else _reuse(reuse)
+    content["summary"] = summary and asdict(summary)
+    content["diagnosis"] = diagnosis and asdict(diagnosis)
+    content["amortization_map"] = amortization and {
+        "proposals": plane and _proposals(plane),
+        "done_cases": amortization.cases,
+        **asdict(amortization),
+    }
+    return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+
+
+def _reuse(reuse: ReuseErrors) -> dict[str, Any]:
+    shown: dict[str, Any] = {
         "runs": reuse.runs,
         "alphas": reuse.alphas,
         "betas": reuse.betas,
@@ -95,10 +121,23 @@ def everything_json(
         "paper_optimum": reuse.paper,
         "optimum": reuse.optimum,
         "best": reuse.best,
+        "predicted_remse": None,
+        "best_draws_q1_q2": None,
     }
-    content["summary"] = summary and asdict(summary)
-    content["diagnosis"] = diagnosis and asdict(diagnosis)
-    return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+    # What is predicted takes the draws of both proposals for independent.
+    if not reuse.common:
+        at = {"amci": (1.0, 0.0), "paper_optimum": reuse.paper, "optimum": reuse.optimum}
+        of_q1 = {"amci": reuse.best_split_alone, "optimum": reuse.best_split}
+        total = sum(reuse.counts)
+        shown["predicted_remse"] = {name: reuse.predicted(*pair) for name, pair in at.items()}
+        shown["best_draws_q1_q2"] = {name: (n, total - n) for name, n in of_q1.items()}
+    return shown
+
+
+def _proposals(plane: Plane) -> dict[str, Any]:
+    """The proposals that are mapped, and the case where the axes do not move it."""
+    names = ("problem", "variant", "snapshot", "y", "theta")
+    return {name: getattr(plane.choice, name) for name in names}
 
 
 def _columns(found: Shown) -> dict[str, Any]:

@@ -6,9 +6,12 @@ numerator is mu itself.
 
 from __future__ import annotations
 
-__all__ = ["fieller", "logarithmic", "ratio_bias", "ratio_covariance"]
+__all__ = ["central", "fieller", "logarithmic", "ratio_bias", "ratio_covariance"]
+
+from numbers import Real
 
 import numpy as np
+from scipy.special import ndtri
 
 from amci_core.estimators.draws import Array
 
@@ -56,6 +59,42 @@ def logarithmic(mu: Array, standard_error: Array, *, z: float) -> tuple[Array, A
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(z * standard_error / mu)
         return mu / factor, mu * factor
+
+
+def central(
+    value: Array,
+    standard_error: Array,
+    covariance: Array,
+    *,
+    level: float,
+    positive: bool,
+    shift: float,
+) -> tuple[Array, Array]:
+    """Lower and upper ends (*) of a central interval for mu: NaN where the standard error is.
+
+    Arguments:
+        value: The estimate of mu, (*), in units of f.
+        standard_error: Of it, (*), in units of f.
+        covariance: As `ratio_covariance` gives it, (*, 2, 2).
+        level: Between 0 and 1.
+        positive: Whether mu is known to be positive: then on the log scale where the estimate is.
+        shift: The constant that was taken from f and added back to the ratio, in units of f.
+
+    Raises:
+        ValueError: the level does not lie strictly between 0 and 1.
+    """
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
+    z = float(-ndtri((1 - float(level)) / 2))
+    ends = fieller(value - shift, covariance, z=z)
+    above = logarithmic(value, standard_error, z=z)
+    unknown = np.isnan(standard_error)
+    on_log_scale = (value > 0) & positive
+    lower, upper = (
+        np.where(on_log_scale, factored, end + shift)
+        for factored, end in zip(above, ends, strict=True)
+    )
+    return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
 
 
 def ratio_bias(mu: Array, covariance: Array) -> Array:

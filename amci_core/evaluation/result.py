@@ -6,15 +6,13 @@ __all__ = ["Estimate", "Term"]
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge
 from amci_core.estimators.draws import Array
-from amci_core.estimators.intervals import fieller, logarithmic, ratio_bias
+from amci_core.estimators.intervals import central, ratio_bias
 
 
 @dataclass(frozen=True)
@@ -110,15 +108,11 @@ class Estimate:
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-        z = float(-ndtri((1 - float(level)) / 2))
-        ends = fieller(self.value - self.shift, self.covariance, z=z)
-        above = logarithmic(self.value, self.standard_error, z=z)
-        unknown = np.isnan(self.standard_error)
-        on_log_scale = (self.value > 0) & self.positive
-        lower, upper = (
-            np.where(on_log_scale, positive, end + self.shift)
-            for positive, end in zip(above, ends, strict=True)
+        return central(
+            self.value,
+            self.standard_error,
+            self.covariance,
+            level=level,
+            positive=self.positive,
+            shift=self.shift,
         )
-        return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)

@@ -25,7 +25,24 @@ SAVE_SVG = """
     })
 """
 FIT_LEGEND = """
-    legend.ncols = Math.max(1, Math.min(4, Math.floor(cb_obj.inner_width / 130)))
+    const [view, shown] = [Bokeh.index.find_one(cb_obj), Bokeh.index.find_one(legend)]
+    const words = shown?.entries.map(entry => entry.label_el.offsetWidth) ?? []
+    if (words.length == 0 || words.includes(0)) { return }
+    const items = words.map(width => legend.glyph_width + legend.label_standoff + width)
+    const taken = columns => {
+        let sum = (columns - 1) * legend.spacing
+        for (let i = 0; i < columns; i++) {
+            sum += Math.max(...items.filter((_, j) => j % columns == i))
+        }
+        return sum
+    }
+    const room = cb_obj.outer_width - 12
+    let columns = Math.min(4, items.length)
+    while (columns > 1 && taken(columns) > room) { columns -= 1 }
+    // No more of them than this many rows need.
+    columns = Math.ceil(items.length / Math.ceil(items.length / columns))
+    const over = Math.max(0, Math.ceil(view.frame.bbox.left + taken(columns) - room))
+    legend.setv({ncols: columns, styles: {"margin-left": `${-over}px`}})
 """
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
 SVG_ICON = (
@@ -88,7 +105,10 @@ def picture(
 
 
 def add_legend(shown: figure, items: list[Any], **options: Any) -> None:
-    """Puts a legend above a figure, in as many columns as there is room for."""
+    """Puts a legend above a figure, in as many columns as there is room for.
+
+    It begins where the frame does, or as far to the left of that as it needs room.
+    """
     options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 2} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")

@@ -13,6 +13,7 @@ import panel_material_ui as pmui
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
+    CustomJSTickFormatter,
     LogColorMapper,
     LogTicker,
     Range1d,
@@ -27,8 +28,8 @@ from app.session import answer
 from app.store import REUSE_GRID, Store
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
-from app.views.inputs import slider
-from app.views.layout import HTML, card, side_by_side
+from app.views.inputs import STILL, slider
+from app.views.layout import HTML, card, column, side_by_side
 
 FLOOR, CEILING = 1e-18, 1e6
 # The map's darkest colour: ten times off. What is worse need not be told apart.
@@ -37,6 +38,11 @@ ALPHAS = np.linspace(0, 1, 101)
 TEXT = """
 p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 4.5em; max-width: 90ch; }
 """
+SPLIT = "N : M, draws of q₁ and q₂, per cent"
+LEAST_SHARE, SHARE_STEP = 0.01, 0.01
+IN_PER_CENT = "const n = Math.round(100 * tick); return `${n} : ${100 - n}`"
+# Whose best split is marked, and on which side of the slider's track.
+MARKED = {"AMCI": "above", "u*": "below"}
 CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q₂", "SNIS q₁"]}
 
 
@@ -67,8 +73,12 @@ class ReuseView:
         low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
         self.alpha = slider("α: share of E₁ from q₁", value=1, start=low, end=high, step=0.01)
         self.beta = slider("β: share of E₂ from q₁", value=0, start=low, end=high, step=0.01)
-        self.share = slider("share of the draws that q₁ gets", value=0.5, start=0.05, end=0.95)
-        self.share.step = 0.05
+        ends = (LEAST_SHARE, 1 - LEAST_SHARE)
+        self.share = slider(SPLIT, value=0.5, start=ends[0], end=ends[1], step=SHARE_STEP)
+        self.share.format = CustomJSTickFormatter(code=IN_PER_CENT)
+        self.share.param.update(sx=STILL | _places({}), margin=(10, 0, 2, 0))
+        self._best: dict[str, float] = {}
+        self.take = {name: self._button(name) for name in MARKED}
         self.common = pmui.Switch(
             label="common random numbers",
             value=False,
@@ -85,7 +95,11 @@ class ReuseView:
             side_by_side(pane(self.map), pane(self.curve), least=340),
             side_by_side(self.alpha, self.beta, least=340),
             self._text,
-            side_by_side(self.share, self.common, least=340),
+            side_by_side(
+                self.share,
+                column(self.common, side_by_side(*self.take.values(), least=200, gap=8), gap=8),
+                least=340,
+            ),
             self._split,
             help_text=(
                 "Draws of q₁ may also serve E₂, and draws of q₂ serve E₁. α is the share of E₁, "
@@ -103,10 +117,15 @@ class ReuseView:
     def open(self) -> None:
         """Makes ready for a problem."""
         self._latest = None
-        self._split.object = "<p></p>"
+        self.forget()
         for source in (self.image, *self.marks.values(), self.cut):
             source.data = {name: [] for name in source.data}
         self._text.object = "<p></p>"
+
+    def forget(self) -> None:
+        """Takes away what holds for another case: its best splits."""
+        self._split.object = "<p></p>"
+        self._mark_splits({})
 
     def show(self, found: ReuseErrors) -> None:
         """Draws the map and its cut over the runs so far."""
@@ -144,7 +163,7 @@ class ReuseView:
             f"Relative error over alpha and beta, {_counted(found)}. It is "
             f"least at alpha {alpha:.2f}, beta {beta:.2f}, with {number(found.remse.min(), 2)}.",
         )
-
+        self._mark_splits(_best_splits(found))
         self._split.object = f"<p>{_about_split(found)}</p>"
 
     def complain(self, message: str) -> None:
@@ -155,6 +174,34 @@ class ReuseView:
         # A pair of draws needs one of each.
         self.share.param.update(disabled=event.new, **({"value": 0.5} if event.new else {}))
         self._again()
+
+    def _button(self, name: str) -> pmui.Button:
+        """A button that gives q1 its best share of the draws."""
+        button = pmui.Button(
+            label=f"Use the best split for {name}",
+            size="small",
+            variant="outlined",
+            disabled=True,
+            sizing_mode="stretch_width",
+            margin=0,
+        )
+        button.on_click(answer(lambda _: self._split_at(self._best[name])))
+        return button
+
+    def _split_at(self, share: float) -> None:
+        self.share.value = share
+        self._again()
+
+    def _mark_splits(self, best: dict[str, float]) -> None:
+        """Marks the best splits on the slider, and offers to go there."""
+        self._best = best
+        marks = [
+            {"value": share, "label": f"best for {name}, {_in_per_cent(share)}"}
+            for name, share in best.items()
+        ]
+        self.share.param.update(marks=marks or False, sx=STILL | _places(best))
+        for name, button in self.take.items():
+            button.disabled = name not in best
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -291,6 +338,59 @@ def _sentence(found: ReuseErrors, alpha: float, beta: float) -> str:
 def _counted(found: ReuseErrors) -> str:
     n, m = found.counts
     return f"N = M = {n:,} draws" if n == m else f"N = {n:,} and M = {m:,} draws"
+
+
+def _best_splits(found: ReuseErrors) -> dict[str, float]:
+    """The share of the draws that q1 should get, where it can be chosen, by what combines them."""
+    if found.common:
+        return {}
+    total = sum(found.counts)
+    counts = zip(MARKED, (found.best_split_alone, found.best_split), strict=True)
+    return {
+        name: min(max(round(count / total, 2), LEAST_SHARE), 1 - LEAST_SHARE)
+        for name, count in counts
+    }
+
+
+def _in_per_cent(share: float) -> str:
+    of_q1 = round(100 * share)
+    return f"{of_q1} : {100 - of_q1}"
+
+
+def _places(best: dict[str, float]) -> dict[str, Any]:
+    """Where the marks of a slider and their labels stand: a tick and its words on either side.
+
+    A label is shifted by as much of its width as its mark is along the track, so that it stays
+    within the track wherever the mark is.
+    """
+    places: dict[str, Any] = {
+        # As much room without marks as with them: nothing below may jump when they come.
+        "& .MuiSlider-root": {"marginTop": "18px", "marginBottom": "22px"},
+        "& .MuiSlider-mark": {
+            "width": "3px",
+            "height": "14px",
+            "borderRadius": "1px",
+            "opacity": 1,
+            "backgroundColor": "text.primary",
+        },
+        "& .MuiSlider-markLabel": {
+            "pointerEvents": "none",
+            "fontSize": "0.78rem",
+            "lineHeight": 1.4,
+            "color": "text.primary",
+        },
+    }
+    for i, (name, share) in enumerate(best.items()):
+        above = MARKED[name] == "above"
+        along = 100 * (share - LEAST_SHARE) / (1 - 2 * LEAST_SHARE)
+        places[f"& .MuiSlider-mark[data-index='{i}']"] = {
+            "transform": f"translate(-50%, {'-100%' if above else '0'})"
+        }
+        places[f"& .MuiSlider-markLabel[data-index='{i}']"] = {
+            "top": "calc(50% - 32px)" if above else "calc(50% + 15px)",
+            "transform": f"translateX(-{along:.1f}%)",
+        }
+    return places
 
 
 def _about_split(found: ReuseErrors) -> str:

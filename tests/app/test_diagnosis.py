@@ -7,6 +7,7 @@ import pytest
 from imperfect import Normal, imperfect
 
 import amci_core as amci
+from amci_core.diagnostics import LEVELS
 from amci_core.diagnostics.pareto import tail_count
 from app.diagnosis import LEAST_DRAWS, diagnosis
 
@@ -100,3 +101,15 @@ def test_the_draws_that_were_asked_for_are_judged_on_their_own():
     assert (few.asked, few.draws) == (30, LEAST_DRAWS)
     assert few.asked_text.startswith("use more draws: E1: ")
     assert few.level == "reliable"
+
+
+def test_the_verdict_is_the_worst_of_those_on_the_terms():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    for at in ((3.0, 0.1), (1.0, 3.0), (-4.0, 5.0)):
+        last = found(PROBLEM, paper, *at)[-1]
+        levels = [LEVELS.index(term.level) for term in last.terms]
+        assert max(levels) <= LEVELS.index(last.level)
+        named = {"E1_plus": "E1", "E2": "E2"}
+        for term, level in zip(last.terms, levels, strict=True):
+            about = any(reason.startswith(named[term.name] + ":") for reason in last.reasons)
+            assert about == (level > 0)

@@ -4,7 +4,9 @@ import json
 import numpy as np
 import pytest
 
+from amci_core.diagnostics import LEVELS
 from app import export
+from app.amortization import plane_of
 from app.state import State
 from app.store import COLUMNS, store_of
 
@@ -40,6 +42,10 @@ def test_densities_are_one_line_for_every_point(store, choice):
         np.testing.assert_array_equal(values, getattr(densities, name))
 
 
+def parse(text):
+    return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+
+
 def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, choice):
     *_, reuse = store.reuse(choice)
     text = export.everything_json(
@@ -50,11 +56,57 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
         summary=next(store.summary(choice)),
         diagnosis=next(store.diagnosis(choice)),
     ).read()
-    content = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+    content = parse(text)
     assert content["choice"]["theta"] == list(choice.theta)
     assert content["error_curves"] is None
     assert np.shape(content["reuse"]["remse"]) == reuse.remse.shape
+    assert content["reuse"]["predicted_remse"]["optimum"] == reuse.predicted(*reuse.optimum)
+    assert sum(content["reuse"]["best_draws_q1_q2"]["optimum"]) == sum(reuse.counts)
+    assert content["amortization_map"] is None
     assert content["summary"]["rows"][0]["name"] == "amci"
     # Exact proposals have weights without a tail.
     assert [term["k"] for term in content["diagnosis"]["terms"]] == [None, None]
     assert len(content["diagnosis"]["terms"][0]["x"]) == content["diagnosis"]["draws"]
+
+
+def test_everything_says_of_every_term_what_its_gauge_shows(store, choice):
+    *_, found = store.diagnosis(choice)
+    text = export.everything_json(
+        choice, densities=None, curves=None, reuse=None, summary=None, diagnosis=found
+    ).read()
+    content = parse(text)["diagnosis"]
+    for term, expected in zip(content["terms"], found.terms, strict=True):
+        assert term["name"] == expected.name
+        assert term["threshold"] == expected.threshold
+        assert term["effective"] == expected.effective
+        assert term["level"] in LEVELS
+    assert content["level"] == found.level
+    assert content["along"]["high"] == found.along.high.tolist()
+
+
+def test_everything_has_the_map_and_what_it_is_a_map_of(store, choice):
+    state = State(store.problem.name)
+    plane = plane_of(store.problem, state.choice, ("y", "theta"))
+    first, *_, last = store.amortization(plane.choice, plane.along)
+    for found in (first, last):
+        text = export.everything_json(
+            choice,
+            densities=None,
+            curves=None,
+            reuse=None,
+            summary=None,
+            amortization=found,
+            plane=plane,
+        ).read()
+        shown = parse(text)["amortization_map"]
+        assert shown["done_cases"] == np.sum(shown["done"]) == found.cases
+        variance = np.array(shown["relative_variance"], dtype=float)
+        np.testing.assert_array_equal(variance, found.relative_variance)
+        assert [shown[axis]["variable"] for axis in ("x", "y")] == ["y", "theta"]
+        assert shown["x"]["values"] == found.x.values.tolist()
+        # JSON has no number for a k-hat of -inf or NaN.
+        known = np.isfinite(found.pareto_k)
+        np.testing.assert_array_equal(np.not_equal(shown["pareto_k"], None), known)
+        # The map may be of other proposals than those that were chosen since.
+        assert shown["proposals"]["variant"] == state.variant != choice.variant
+    assert last.done.all()

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from app.worker import Jobs
+from app.worker import Jobs, in_spare_time
 
 PATIENCE = 20
 
@@ -174,3 +174,14 @@ def test_a_job_ends_when_its_visitor_has_gone(server, jobs):
     # The generator is closed once nothing holds the job any more.
     jobs.cancel_all()
     assert stopped.wait(PATIENCE)
+
+
+def test_tasks_in_spare_time_are_done_in_order_and_one_that_fails_stops_no_other():
+    done = queue.SimpleQueue()
+
+    def fail():
+        done.put("failed")
+        raise ValueError("wrong")
+
+    in_spare_time([partial(done.put, "first"), fail, partial(done.put, "last")])
+    assert [done.get(timeout=PATIENCE) for _ in range(3)] == ["first", "failed", "last"]

@@ -1,6 +1,7 @@
 """The tabs, and the amortization map behind the last of them."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -113,6 +114,11 @@ def test_other_quantities_can_be_shown_and_taken_home(visit):
         opened.press("Amortization map, CSV")
     lines = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert [float(line["effective_share_E2"]) for line in lines] == pytest.approx(shown.ravel())
+    with opened.page.expect_download() as download:
+        opened.press("Everything, JSON")
+    everything = json.loads(download.value.path().read_text())["amortization_map"]
+    assert np.ravel(everything["effective_share"][1]) == pytest.approx(shown.ravel())
+    assert everything["proposals"]["variant"] == "spline"
 
 
 def test_the_map_can_be_called_off_and_run_again(visit):

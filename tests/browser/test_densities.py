@@ -90,3 +90,36 @@ def test_frames_of_the_film_are_shown_and_it_plays_to_the_end(visit):
     opened.wait_for_other("densities", "q1", first)
     opened.wait_for_text(f"Step {snapshots[-1].step:,}")
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
+
+
+# Words of a legend beyond the ends of its picture, in pixels, for every legend that can be seen.
+BEYOND = """
+    () => Bokeh.index.query(view => view.model.type == "Figure" && view.el.clientWidth > 0)
+        .flatMap(view => view.model.above
+            .filter(model => model.type == "Legend")
+            .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
+                const words = entry.label_el.getBoundingClientRect()
+                const canvas = view.canvas_view.el.getBoundingClientRect()
+                const beyond = Math.max(canvas.left - words.left, words.right - canvas.right)
+                return [view.model.name, entry.label, beyond]
+            })))
+"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_legends_stay_within_their_pictures(visit, width):
+    opened = visit("?problem=gain-loss&runs=4", width=width, height=4000)
+    opened.wait_for_end(4)
+    for scale in ("linear", "log"):
+        opened.press(scale)
+        name = f"densities-{scale}"
+        opened.wait(f"() => ({BEYOND})().filter(([name]) => name == '{name}').length == 6")
+        opened.wait(f"() => ({BEYOND})().every(([name, label, beyond]) => beyond <= 0)")
+        # Not by one row for each: the picture would have no height left.
+        rows = opened.page.evaluate(
+            """name => 1 + Math.max(...Bokeh.index.find_one(
+                Bokeh.documents[0].get_model_by_name(name).above[0]
+            ).entries.map(entry => entry.row))""",
+            name,
+        )
+        assert rows <= 3
