@@ -7,14 +7,14 @@ one step of some 20 ms, not for the curves.
 
 from __future__ import annotations
 
-__all__ = ["Jobs"]
+__all__ = ["Jobs", "in_spare_time"]
 
 import asyncio
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
@@ -33,6 +33,22 @@ _pool = ThreadPoolExecutor(
 
 # A result is pushed to the page at most this often: painting costs more than a step.
 SECONDS_BETWEEN_PUSHES = 0.1
+
+
+def in_spare_time(tasks: Iterable[Callable[[], object]]) -> None:
+    """Does tasks one by one in the pool, each behind what waits there; a failure is logged."""
+    left = iter(tasks)
+
+    def step() -> None:
+        task = next(left, None)
+        if task is not None:
+            try:
+                task()
+            except Exception:  # nobody waits for it
+                log.exception("a task in spare time failed")
+            _pool.submit(step)
+
+    _pool.submit(step)
 
 
 class Document(Protocol):

@@ -97,13 +97,16 @@ class Prepared(NamedTuple):
             return paired_covariance(self.draws, moments)
         return term_covariance(self.last_table, moments)
 
-    def standard_error(self, value: Array) -> Array:
+    def standard_error(self, value: Array, moments: Moments) -> Array:
         """Standard error of the estimate mu from all of the draws, (*), in units of f.
 
         NaN where the draws say nothing of it, see `unjudged`. Mass that no draw has reached is not
         seen in it.
+
+        Arguments:
+            value: mu, (*), in units of f.
+            moments: What `moments` gives.
         """
-        moments = self.moments()
         if self.paired:
             c = np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
             form = np.einsum("...t,...ts,...s->...", c, self.term_covariance(moments), c)

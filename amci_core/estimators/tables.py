@@ -148,6 +148,8 @@ def _foreign(forms: Array, free: NDArray[np.bool_]) -> Array:
     flat = values <= FLAT * np.maximum(values[..., -1:], 1.0)
     along = np.where(flat, 0.0, along / np.where(flat, 1.0, values))
     shares = -np.einsum("...ki,...i->...k", vectors, along) / unit
+    # What rounding leaves of a closed share would meet an infinite variance.
+    shares = np.where(free, shares, 0.0)
     return np.einsum("kjt,...k->...jt", moves, shares)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["MAX_POINTS", "Sampler", "check_count", "generators"]
 
 import math
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -70,20 +71,16 @@ class Sampler:
             ValueError: common random numbers are asked for, and the numbers of points differ or a
                 proposal does not transport base points.
         """
-        drawn = [j for j in self.present if counts[j] > 0]
-        shared = self._shared_noise(drawn, counts, generator) if common else None
-        points: list[Points | None] = [None] * len(PROPOSALS)
-        for j in drawn:
-            points[j] = self._points(j, int(counts[j]), generator, shared)
+        drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
+        shared = self._shared_noise(drawn, generator) if common else None
+        points = self._points(drawn, generator, shared)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
-        return Draws((points[0], points[1], points[2]), log_E2)
+        return Draws((points.get(0), points.get(1), points.get(2)), log_E2)
 
-    def _shared_noise(
-        self, drawn: list[int], counts: Counts, generator: torch.Generator
-    ) -> Tensor:
-        if len({int(counts[j]) for j in drawn}) > 1:
+    def _shared_noise(self, drawn: dict[int, int], generator: torch.Generator) -> Tensor:
+        if len(set(drawn.values())) > 1:
             raise ValueError(
-                f"counts: common random numbers need equal ones, got {list(map(int, counts))}"
+                f"counts: common random numbers need equal ones, got {list(drawn.values())}"
             )
         for j in drawn:
             if not isinstance(self.densities[j], TrainableDensity):
@@ -91,27 +88,44 @@ class Sampler:
                     "estimator: common random numbers need proposals that transport base points, "
                     f"and {PROPOSALS[j]} of these does not"
                 )
-        cases = math.prod(self.y.shape[:-1])
-        size = cases * int(counts[drawn[0]])
+        size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values()))
         return 1 - torch.rand(size, self.problem.x.dim, dtype=self.y.dtype, generator=generator)
 
     @torch.inference_mode()
-    def _points(self, j: int, n: int, generator: torch.Generator, shared: Tensor | None) -> Points:
-        density = self.densities[j]
-        if shared is not None and isinstance(density, TrainableDensity):
-            x, own = density.transport(density.from_uniform(shared))
-        else:
-            x, own = density.draw(n, generator)
-        log_q: list[Array | None] = [None, None, None]
-        for k, other in self.densities.items():
-            log_q[k] = (own if k == j else other.log_prob(x)).numpy()
-        f_plus, f_minus = self.problem.f_parts(x, self.theta, self.shift)
-        return Points(
-            f_plus=f_plus.numpy(),
-            f_minus=None if f_minus is None else f_minus.numpy(),
-            log_joint=self.problem.log_joint(x, self.y).numpy(),
-            log_q=(log_q[0], log_q[1], log_q[2]),
-        )
+    def _points(
+        self, drawn: dict[int, int], generator: torch.Generator, shared: Tensor | None
+    ) -> dict[int, Points]:
+        """drawn[j] points of every proposal j; all of them are looked at in one go."""
+        x: dict[int, Tensor] = {}
+        log_q: dict[tuple[int, int], Array] = {}
+        for j, n in drawn.items():
+            density = self.densities[j]
+            if shared is not None and isinstance(density, TrainableDensity):
+                x[j], own = density.transport(density.from_uniform(shared))
+            else:
+                x[j], own = density.draw(n, generator)
+            log_q[j, j] = own.numpy()
+        for k, density in self.densities.items():
+            foreign = {j: n for j, n in drawn.items() if j != k}
+            if foreign:
+                found = density.log_prob(torch.cat([x[j] for j in foreign], -2))
+                for j, part in zip(foreign, found.split([*foreign.values()], -1), strict=True):
+                    log_q[k, j] = part.numpy()
+
+        together = torch.cat([*x.values()], -2)
+        f_plus, f_minus = self.problem.f_parts(together, self.theta, self.shift)
+        log_joint = self.problem.log_joint(together, self.y)
+        ends = pairwise(accumulate(drawn.values(), initial=0))
+        parts = {j: slice(*stretch) for j, stretch in zip(drawn, ends, strict=True)}
+        return {
+            j: Points(
+                f_plus=f_plus[..., part].numpy(),
+                f_minus=None if f_minus is None else f_minus[..., part].numpy(),
+                log_joint=log_joint[..., part].numpy(),
+                log_q=(log_q.get((0, j)), log_q.get((1, j)), log_q.get((2, j))),
+            )
+            for j, part in parts.items()
+        }
 
 
 def generators(seed: Any) -> tuple[torch.Generator, np.random.Generator]:

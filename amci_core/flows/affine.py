@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Affine", "Triangular", "gaussian"]
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,20 @@ from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
 from amci_core.flows.bases import StandardGaussian
 from amci_core.flows.network import Conditioner
 from amci_core.models.base import Problem
+
+
+class Scaled(NamedTuple):
+    """Shift of every case, and its scale, a factor or a triangular matrix, with log|det|.
+
+    Arguments:
+        shift: (cases, 1, D).
+        scale: (cases, 1, D), or (cases, D, D).
+        log_det: (cases, 1).
+    """
+
+    shift: Tensor
+    scale: Tensor
+    log_det: Tensor
 
 
 class Affine(ConditionalLayer):
@@ -26,18 +42,20 @@ class Affine(ConditionalLayer):
         self.dim = dim
         self.width = 2 * dim if scaled else dim
 
-    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def prepare(self, parameters: Tensor) -> Scaled:
         shift = parameters[:, None, : self.dim]
         log_scale = parameters[:, None, self.dim :]
-        return shift, log_scale if log_scale.shape[-1] else shift.new_zeros(1, 1, self.dim)
+        if not log_scale.shape[-1]:
+            log_scale = torch.zeros_like(shift)
+        return Scaled(shift, log_scale.exp(), log_scale.sum(-1))
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = self._split(parameters)
-        return shift + log_scale.exp() * z, log_scale.sum(-1).expand(*z.shape[:-1])
+    def _forward(self, z: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
+        x = parameters.shift + parameters.scale * z
+        return x, parameters.log_det.expand(z.shape[:-1])
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = self._split(parameters)
-        return (x - shift) * (-log_scale).exp(), -log_scale.sum(-1).expand(*x.shape[:-1])
+    def _inverse(self, x: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
+        z = (x - parameters.shift) / parameters.scale
+        return z, -parameters.log_det.expand(x.shape[:-1])
 
 
 class Triangular(ConditionalLayer):
@@ -54,23 +72,23 @@ class Triangular(ConditionalLayer):
         self.dim = dim
         self.width = 2 * dim + dim * (dim - 1) // 2
 
-    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def prepare(self, parameters: Tensor) -> Scaled:
         shift, log_diagonal, below = parameters.split(
             [self.dim, self.dim, self.width - 2 * self.dim], dim=-1
         )
         lower = torch.diag_embed(log_diagonal.exp())
         rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1, device=shift.device)
         lower[:, rows, columns] = below
-        return shift[:, None], lower, log_diagonal.sum(-1, keepdim=True)
+        return Scaled(shift[:, None], lower, log_diagonal.sum(-1, keepdim=True))
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, lower, log_det = self._split(parameters)
-        return shift + z @ lower.mT, log_det.expand(*z.shape[:-1])
+    def _forward(self, z: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
+        x = parameters.shift + z @ parameters.scale.mT
+        return x, parameters.log_det.expand(z.shape[:-1])
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, lower, log_det = self._split(parameters)
-        z = torch.linalg.solve_triangular(lower, (x - shift).mT, upper=False).mT
-        return z, -log_det.expand(*x.shape[:-1])
+    def _inverse(self, x: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
+        centred = (x - parameters.shift).mT
+        z = torch.linalg.solve_triangular(parameters.scale, centred, upper=False).mT
+        return z, -parameters.log_det.expand(x.shape[:-1])
 
 
 def gaussian(

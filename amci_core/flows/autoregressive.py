@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from amci_core.flows.base import (
     ConditionalLayer,
     Flow,
+    FlowAt,
     Trainable,
     TrainableDensity,
     flat_cases,
@@ -181,39 +182,38 @@ class AutoregressiveDensity(TrainableDensity):
 
     def __init__(self, proposal: Autoregressive, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
-        self._proposal, self._factors = proposal, proposal.factors
+        self._factors = proposal.factors
         self._y, self._theta = flat_cases(y, theta)
         self._bound = half_line(proposal.problem, self._theta).bound if proposal.bounded else None
-        first = self._factors[0]
-        self._first = self._with_bound(first.conditioner(self._y, self._theta), 0, 1)
+        self._context = self._context_of(0, None)
+        self._first = self._factors[0].flow.at(self._context)
 
     @property
     def _dim(self) -> int:
         return len(self._factors)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        first = self._first
+        like = self._context
         uniform = torch.rand(
-            len(first) * n, self._dim, dtype=first.dtype, device=first.device, generator=generator
+            len(like) * n, self._dim, dtype=like.dtype, device=like.device, generator=generator
         )
-        return 1 - uniform
+        return 1.0 - uniform
 
     def from_uniform(self, u: Tensor) -> Tensor:
         return u
 
     def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
         return stratified_uniform(
-            len(self._first), n, self._dim, like=self._first, generator=generator
+            len(self._context), n, self._dim, like=self._context, generator=generator
         )
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(len(self._first), -1, self._dim)
+        z = z.reshape(len(self._context), -1, self._dim)
         values: list[Tensor] = []
         features: list[Tensor] = []
         log_q = torch.zeros_like(z[..., 0])
-        for i, coordinate in enumerate(self._factors):
-            context = self._context(i, features)
-            x, log_density = coordinate.flow.transport(z[..., i].reshape(-1, 1), context)
+        for i in range(self._dim):
+            x, log_density = self._flow(i, features).transport(z[..., i].reshape(-1, 1))
             values.append(x.reshape(z.shape[:-1]))
             features.append(self._feature(i, values[-1]))
             log_q = log_q + log_density.reshape(z.shape[:-1])
@@ -221,28 +221,26 @@ class AutoregressiveDensity(TrainableDensity):
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
-        flat = x.reshape(len(self._first), *x.shape[-2:])
+        flat = x.reshape(len(self._context), *x.shape[-2:])
         features: list[Tensor] = []
         log_q = torch.zeros_like(flat[..., 0])
-        for i, coordinate in enumerate(self._factors):
+        for i in range(self._dim):
             points = flat[..., i]
-            context = self._context(i, features)
-            log_density = coordinate.flow.log_prob(points.reshape(-1, 1), context=context)
+            log_density = self._flow(i, features).log_prob(points.reshape(-1, 1))
             log_q = log_q + log_density.reshape(points.shape)
             features.append(self._feature(i, points))
         return self._unflat(log_q)
 
-    def _context(self, i: int, features: list[Tensor]) -> Tensor:
+    def _flow(self, i: int, features: list[Tensor]) -> FlowAt:
         if i == 0:
             return self._first
-        preceding = torch.stack(features, -1)
-        conditioner = self._factors[i].conditioner
-        parameters = conditioner(self._y, self._theta, preceding)
-        return self._with_bound(parameters, i, preceding.shape[1])
+        return self._factors[i].flow.at(self._context_of(i, torch.stack(features, -1)))
 
-    def _with_bound(self, parameters: Tensor, i: int, n: int) -> Tensor:
+    def _context_of(self, i: int, preceding: Tensor | None) -> Tensor:
+        parameters = self._factors[i].conditioner(self._y, self._theta, preceding)
         if self._bound is None:
             return parameters
+        n = 1 if preceding is None else preceding.shape[1]
         bound = self._bound[:, i : i + 1].repeat_interleave(n, dim=0)
         return torch.cat([parameters, bound.to(parameters.dtype)], dim=-1)
 

@@ -1,9 +1,9 @@
 r"""What a proposal is, and how one is built from a normflows flow and a conditioner network.
 
 A flow's parameters depend on (y, theta) alone. So the conditioner runs once per (y, theta), its
-output is the flow's context, and every layer reads its own columns of it. Rows of points are
-grouped by case: with contexts of shape (cases, P), points have shape (cases * draws, D) and the
-draws of one case are contiguous, so that layers broadcast instead of copying parameters.
+output is the flow's context, and every layer makes what it needs of its own columns of it, once as
+well. Points are grouped by case: with contexts of shape (cases, P), points have shape (cases,
+draws, D), so that layers broadcast instead of copying parameters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import normflows as nf
 import torch
@@ -102,7 +102,8 @@ class ConditionalLayer(nf.flows.Flow):
 
     Subclasses set `width`, the number of columns that they need, and define `_forward` and
     `_inverse` on points (cases, draws, D) with parameters (cases, width); both return the points
-    and the log determinant (cases, draws).
+    and the log determinant (cases, draws). What both need of the parameters can be computed in
+    `prepare`, once for a context; they then get that in the place of the parameters.
     """
 
     width: int
@@ -111,30 +112,37 @@ class ConditionalLayer(nf.flows.Flow):
         super().__init__()
         self.columns = slice(0, 0)
 
+    def prepare(self, parameters: Tensor) -> Any:
+        """What `_forward` and `_inverse` need of the parameters (cases, width)."""
+        return parameters
+
     def forward(self, z: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_det = self._forward(self._grouped(z, context), context[:, self.columns])
+        prepared = self.prepare(context[:, self.columns])
+        x, log_det = self._forward(self._grouped(z, context), prepared)
         return x.reshape(z.shape), log_det.reshape(-1)
 
     def inverse(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        z, log_det = self._inverse(self._grouped(x, context), context[:, self.columns])
+        prepared = self.prepare(context[:, self.columns])
+        z, log_det = self._inverse(self._grouped(x, context), prepared)
         return z.reshape(x.shape), log_det.reshape(-1)
 
     @staticmethod
     def _grouped(points: Tensor, context: Tensor) -> Tensor:
         return points.reshape(len(context), -1, points.shape[-1])
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, z: Tensor, parameters: Any) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def _inverse(self, x: Tensor, parameters: Any) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
 
 class Flow(nf.ConditionalNormalizingFlow):
     """A conditional flow that hands each of its layers a slice of the context.
 
-    normflows' `sample` draws from the global generator and its `forward_and_log_det` sums in
-    float32; `transport` does neither.
+    normflows' `sample` draws from the global generator, its `forward_and_log_det` sums in float32,
+    and its `log_prob` has every layer start from the context; `at` gives a density that does none
+    of this.
     """
 
     def __init__(self, base: nn.Module, layers: Sequence[ConditionalLayer]) -> None:
@@ -145,13 +153,41 @@ class Flow(nf.ConditionalNormalizingFlow):
             start += layer.width
         self.width = start
 
-    def transport(self, z: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """Base points z (cases * draws, D) as points of the flow, with their log density."""
-        log_q = self.q0.log_prob(z, context=context)
-        for layer in self.flows:
-            z, log_det = layer(z, context=context)
+    def at(self, context: Tensor) -> FlowAt:
+        """The flow at a context (cases, P)."""
+        return FlowAt(self, context)
+
+
+class FlowAt:
+    """A flow at one context (cases, P), all that depends on the context alone computed once.
+
+    Points are given as (cases, draws, D), or in rows with the draws of a case side by side.
+    """
+
+    def __init__(self, flow: Flow, context: Tensor) -> None:
+        self._base, self._cases = flow.q0, len(context)
+        self._layers = [(layer, layer.prepare(context[:, layer.columns])) for layer in flow.flows]
+
+    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Base points as points of the flow (cases, draws, D), with log q (cases, draws)."""
+        z = self._grouped(z)
+        log_q = self._base.log_prob(z)
+        for layer, prepared in self._layers:
+            z, log_det = layer._forward(z, prepared)
             log_q = log_q - log_det
         return z, log_q
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """log q in nats at points x, (cases, draws)."""
+        x = self._grouped(x)
+        total: Tensor | float = 0.0
+        for layer, prepared in reversed(self._layers):
+            x, log_det = layer._inverse(x, prepared)
+            total = total + log_det
+        return total + self._base.log_prob(x)
+
+    def _grouped(self, points: Tensor) -> Tensor:
+        return points.reshape(self._cases, -1, points.shape[-1])
 
 
 class FlowProposal(Trainable):
@@ -194,9 +230,10 @@ class FlowDensity(TrainableDensity):
 
     def __init__(self, proposal: FlowProposal, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
-        self._flow = proposal.flow
+        self._base = proposal.flow.q0
         self._dim = proposal.problem.x.dim
         self._context = proposal.context(*flat_cases(y, theta))
+        self._flow = proposal.flow.at(self._context)
 
     def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
         strata = stratified_uniform(
@@ -205,19 +242,18 @@ class FlowDensity(TrainableDensity):
         return self.from_uniform(strata)
 
     def from_uniform(self, u: Tensor) -> Tensor:
-        return self._flow.q0.from_uniform(u)
+        return self._base.from_uniform(u)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        return self._flow.q0.noise(len(self._context) * n, like=self._context, generator=generator)
+        return self._base.noise(len(self._context) * n, like=self._context, generator=generator)
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_q = self._flow.transport(z, self._context)
+        x, log_q = self._flow.transport(z)
         return x.reshape(*self.batch_shape, -1, self._dim), log_q.reshape(*self.batch_shape, -1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
-        flat = x.reshape(-1, self._dim)
-        return self._flow.log_prob(flat, context=self._context).reshape(x.shape[:-1])
+        return self._flow.log_prob(x).reshape(x.shape[:-1])
 
 
 class HalfLineSupport(NamedTuple):

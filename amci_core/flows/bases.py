@@ -10,6 +10,8 @@ import normflows as nf
 import torch
 from torch import Tensor
 
+from amci_core.models.base import standard_normal_log_prob
+
 
 class UnitUniform(nf.distributions.base.BaseDistribution):
     """The uniform distribution on the unit cube, end 1 included and end 0 left out.
@@ -35,11 +37,12 @@ class UnitUniform(nf.distributions.base.BaseDistribution):
         return u
 
     def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return torch.where(((z >= 0) & (z <= 1)).all(-1), 0.0, -math.inf).to(z.dtype)
+        outside = (z != z.clamp(0, 1)).any(-1)
+        return torch.zeros_like(z[..., 0]).masked_fill(outside, -math.inf)
 
 
 class StandardGaussian(nf.distributions.DiagGaussian):
-    """normflows' Gaussian base, fixed at N(0, I)."""
+    """normflows' Gaussian base, fixed at N(0, I), of which its `log_prob` makes use."""
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, trainable=False)
@@ -49,6 +52,9 @@ class StandardGaussian(nf.distributions.DiagGaussian):
         return torch.randn(
             n, *self.shape, dtype=like.dtype, device=like.device, generator=generator
         )
+
+    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return standard_normal_log_prob(z)
 
     def from_uniform(self, u: Tensor) -> Tensor:
         """Base points out of uniform ones on (0, 1]^D, (n, D): their normal quantiles."""

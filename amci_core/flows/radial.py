@@ -39,7 +39,8 @@ class Radial(ConditionalLayer):
         self.dim = dim
         self.width = dim + 2
 
-    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Centre (cases, 1, D), a and b (cases, 1)."""
         centre = parameters[:, None, : self.dim]
         a = SMALLEST + softplus(parameters[:, None, self.dim])
         # b > -a keeps the map increasing; b + a is bounded away from 0, so it stays invertible.
@@ -51,14 +52,18 @@ class Radial(ConditionalLayer):
         radial_part = (h * a / (a + r)).log1p()
         return (self.dim - 1) * h.log1p() + radial_part
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        centre, a, b = self._split(parameters)
+    def _forward(
+        self, z: Tensor, parameters: tuple[Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        centre, a, b = parameters
         offset = z - centre
         r = self._norm(offset)
         return z + (b / (a + r))[..., None] * offset, self._log_det(r, a, b)
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        centre, a, b = self._split(parameters)
+    def _inverse(
+        self, x: Tensor, parameters: tuple[Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        centre, a, b = parameters
         offset = x - centre
         s = self._norm(offset)
         p = a + b - s

@@ -33,7 +33,7 @@ IDENTITY = math.log(math.expm1(1 - SMALLEST))
 
 
 class Bins(NamedTuple):
-    """The bin of every point: left edge and width, bottom and slope, derivatives at both edges."""
+    """Bins of a spline: left edge and width, bottom and slope, derivatives at both edges."""
 
     left: Tensor
     width: Tensor
@@ -42,21 +42,49 @@ class Bins(NamedTuple):
     derivative: Tensor
     next_derivative: Tensor
 
+    @property
+    def curvature(self) -> Tensor:
+        """What the derivatives at both edges add up to beyond a straight line's."""
+        return self.derivative + self.next_derivative - 2.0 * self.slope
+
     def denominator(self, t: Tensor) -> Tensor:
-        """The rational function's denominator at t in [0, 1]; a sum of positive parts."""
-        between = t * (1 - t)
-        ends = self.derivative + self.next_derivative
-        return self.slope * (1 - 2 * between) + ends * between
+        """The rational function's denominator at t in [0, 1]; half of the slope or more."""
+        return self.slope + self.curvature * (t * (1.0 - t))
 
     def log_derivative(self, t: Tensor) -> Tensor:
-        """Logarithm of the spline's derivative at t in [0, 1]; again from positive parts."""
-        rest = 1 - t
+        """Logarithm of the spline's derivative at t in [0, 1], from positive parts."""
+        rest = 1.0 - t
         numerator = (
             self.derivative * rest.square()
-            + 2 * self.slope * t * rest
+            + 2.0 * self.slope * t * rest
             + self.next_derivative * t.square()
         )
-        return 2 * (self.slope / self.denominator(t)).log() + numerator.log()
+        return (numerator * (self.slope / self.denominator(t)).square()).log()
+
+
+class Knots(NamedTuple):
+    """What a spline's parameters come to, for every case.
+
+    Arguments:
+        bins: The fields of all bins, (6, cases, bins), in the order of `Bins`.
+        inner_left: Left edges of all bins but the first.
+        inner_bottom: Their bottoms.
+    """
+
+    bins: Tensor
+    inner_left: Tensor
+    inner_bottom: Tensor
+
+    def look_up(self, points: Tensor, edges: Tensor) -> Bins:
+        """The bins of points (cases, draws) between the inner edges, each field (cases, draws)."""
+        index = torch.searchsorted(edges, points.detach().contiguous(), right=True)
+        return Bins(*self.bins.gather(-1, index.expand(len(self.bins), -1, -1)))
+
+
+def _inner(edges: Tensor) -> Tensor:
+    inner = edges.detach()[:, 1:-1].contiguous()
+    # A single row of edges is looked up in half the time where it is not a batch of one.
+    return inner[0] if len(inner) == 1 else inner
 
 
 class RationalQuadratic(ConditionalLayer):
@@ -77,59 +105,66 @@ class RationalQuadratic(ConditionalLayer):
         self.bins = bins
         self.width = 3 * bins + 1
 
-    def _knots(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        widths, heights, derivatives = parameters.split(
-            [self.bins, self.bins, self.bins + 1], dim=-1
+    def prepare(self, parameters: Tensor) -> Knots:
+        widths, heights, free = parameters.split([self.bins, self.bins, self.bins + 1], dim=-1)
+        left, bottom = self._edges(widths), self._edges(heights)
+        derivative = SMALLEST + softplus(free + IDENTITY)
+        width = left.diff(dim=-1)
+        bins = Bins(
+            left[:, :-1],
+            width,
+            bottom[:, :-1],
+            bottom.diff(dim=-1) / width,
+            derivative[:, :-1],
+            derivative[:, 1:],
         )
-        return (
-            self._edges(widths),
-            self._edges(heights),
-            SMALLEST + softplus(derivatives + IDENTITY),
-        )
+        return Knots(torch.stack(bins), _inner(left), _inner(bottom))
 
     def _edges(self, unnormalized: Tensor) -> Tensor:
         sizes = SMALLEST + (1 - SMALLEST * self.bins) * softmax(unnormalized, dim=-1)
         inner = sizes.cumsum(-1)[:, :-1]
         return pad(pad(inner, (1, 0), value=0.0), (0, 1), value=1.0)
 
-    def _look_up(self, points: Tensor, parameters: Tensor, *, by_height: bool) -> Bins:
-        left, bottom, derivative = self._knots(parameters)
-        width = left.diff(dim=-1)
-        slope = bottom.diff(dim=-1) / width
-        edges = (bottom if by_height else left)[:, 1:-1].contiguous()
-        index = torch.searchsorted(edges.detach(), points.detach().contiguous(), right=True)
-        fields = (
-            left[:, :-1],
-            width,
-            bottom[:, :-1],
-            slope,
-            derivative[:, :-1],
-            derivative[:, 1:],
-        )
-        return Bins(*(field.gather(-1, index) for field in fields))
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, z: Tensor, parameters: Knots) -> tuple[Tensor, Tensor]:
         points = z.squeeze(-1)
-        bins = self._look_up(points, parameters, by_height=False)
+        bins = parameters.look_up(points, parameters.inner_left)
         t = ((points - bins.left) / bins.width).clamp(0, 1)
-        rise = bins.slope * t.square() + bins.derivative * t * (1 - t)
+        rise = bins.slope * t.square() + bins.derivative * t * (1.0 - t)
         x = bins.bottom + bins.width * bins.slope * rise / bins.denominator(t)
         return x[..., None], bins.log_derivative(t)
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def _inverse(self, x: Tensor, parameters: Knots) -> tuple[Tensor, Tensor]:
         points = x.squeeze(-1)
-        bins = self._look_up(points, parameters, by_height=True)
-        curvature = bins.derivative + bins.next_derivative - 2 * bins.slope
+        bins = parameters.look_up(points, parameters.inner_bottom)
         rise = points - bins.bottom
         height = bins.width * bins.slope
+        bend = rise * bins.curvature
         # The positive root of a t^2 + b t + c = 0, in the form without cancellation.
-        a = height * (bins.slope - bins.derivative) + rise * curvature
-        b = height * bins.derivative - rise * curvature
+        a = height * (bins.slope - bins.derivative) + bend
+        b = height * bins.derivative - bend
         c = -bins.slope * rise
         # Rounding can push the discriminant to zero, where a square root has no gradient.
-        root = (b.square() - 4 * a * c).clamp(min=torch.finfo(x.dtype).tiny).sqrt()
-        t = (2 * c / (-b - root)).clamp(0, 1)
+        root = (b.square() - 4.0 * a * c).clamp(min=torch.finfo(x.dtype).tiny).sqrt()
+        t = (2.0 * c / (-b - root)).clamp(0, 1)
         return (bins.left + t * bins.width)[..., None], -bins.log_derivative(t)
+
+
+class Side(NamedTuple):
+    """A side of a bound for every case, mirrored so that it lies above; (cases, 1, 1) each.
+
+    Arguments:
+        shift: Of `SoftHalfLine` alone.
+        log_scale: Logarithm of the scale.
+        scale: The scale.
+        bound: The bound.
+        nearest: The first number above the bound.
+    """
+
+    shift: Tensor
+    log_scale: Tensor
+    scale: Tensor
+    bound: Tensor
+    nearest: Tensor
 
 
 class HalfLine(ConditionalLayer):
@@ -147,26 +182,27 @@ class HalfLine(ConditionalLayer):
 
     def __init__(self, sign: int = 1) -> None:
         super().__init__()
-        self.sign = sign
+        self.sign = float(sign)
 
-    @staticmethod
-    def _split(parameters: Tensor) -> tuple[Tensor, Tensor]:
-        free, bound = parameters[:, None, :1], parameters[:, None, 1:]
-        return LOG_SCALE_CENTRE + LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD), bound
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        log_scale, bound = self._split(parameters)
-        log_z = z.log()
+    def prepare(self, parameters: Tensor) -> Side:
+        shift, free, bound = parameters[:, None].split([self.width - 2, 1, 1], dim=-1)
+        log_scale = LOG_SCALE_CENTRE + LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD)
         bound = self.sign * bound
-        x = self.sign * strictly_above(bound - log_scale.exp() * log_z, bound)
-        return x, (log_scale - log_z).squeeze(-1)
+        return Side(shift, log_scale, log_scale.exp(), bound, strictly_above(bound, bound))
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        log_scale, bound = self._split(parameters)
-        inside = self.sign * x > self.sign * bound
+    def _forward(self, z: Tensor, parameters: Side) -> tuple[Tensor, Tensor]:
+        side = parameters
+        log_z = z.log()
+        x = torch.maximum(side.bound - side.scale * log_z, side.nearest)
+        return self.sign * x, (side.log_scale - log_z).squeeze(-1)
+
+    def _inverse(self, x: Tensor, parameters: Side) -> tuple[Tensor, Tensor]:
+        side = parameters
+        excess = (self.sign * x - side.bound) / side.scale
+        outside = ~(excess > 0)
         # Outside the support any point of the unit interval will do: the log density is -inf.
-        excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
-        log_det = (-log_scale - excess).where(inside, -math.inf)
+        excess = excess.masked_fill(outside, 1.0)
+        log_det = (-side.log_scale - excess).masked_fill(outside, -math.inf)
         return torch.exp(-excess), log_det.squeeze(-1)
 
 
@@ -181,30 +217,26 @@ class SoftHalfLine(HalfLine):
     width = 3
     LOGISTIC_SCALE = 0.5
 
-    def _parts(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        log_scale, bound = self._split(parameters[:, 1:])
-        return parameters[:, None, :1], log_scale, bound
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale, bound = self._parts(parameters)
+    def _forward(self, z: Tensor, parameters: Side) -> tuple[Tensor, Tensor]:
+        side = parameters
         # At z = 1 lies the bound itself, where the density is zero: half a rounding error beside.
         z = z.clamp(max=1 - torch.finfo(z.dtype).eps / 2)
         log_z, log_rest = z.log(), torch.log1p(-z)
-        inner = shift + self.LOGISTIC_SCALE * (log_rest - log_z)
-        bound = self.sign * bound
-        x = self.sign * strictly_above(bound + log_scale.exp() * softplus(inner), bound)
-        log_det = log_scale + math.log(self.LOGISTIC_SCALE) + logsigmoid(inner)
-        return x, (log_det - log_z - log_rest).squeeze(-1)
+        inner = side.shift + self.LOGISTIC_SCALE * (log_rest - log_z)
+        x = torch.maximum(side.bound + side.scale * softplus(inner), side.nearest)
+        log_det = side.log_scale + math.log(self.LOGISTIC_SCALE) + logsigmoid(inner)
+        return self.sign * x, (log_det - log_z - log_rest).squeeze(-1)
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale, bound = self._parts(parameters)
-        inside = self.sign * x > self.sign * bound
-        excess = (self.sign * (x - bound) * (-log_scale).exp()).where(inside, 1.0)
+    def _inverse(self, x: Tensor, parameters: Side) -> tuple[Tensor, Tensor]:
+        side = parameters
+        excess = (self.sign * x - side.bound) / side.scale
+        outside = ~(excess > 0)
+        excess = excess.masked_fill(outside, 1.0)
         inner = excess + torch.log(-torch.expm1(-excess))
-        standardized = (inner - shift) / self.LOGISTIC_SCALE
+        standardized = (inner - side.shift) / self.LOGISTIC_SCALE
         size = standardized.abs()
-        log_det = -size - 2 * torch.log1p((-size).exp()) - math.log(self.LOGISTIC_SCALE)
-        log_det = (log_det - log_scale - logsigmoid(inner)).where(inside, -math.inf)
+        log_det = -size - 2.0 * torch.log1p((-size).exp()) - math.log(self.LOGISTIC_SCALE)
+        log_det = (log_det - side.log_scale - logsigmoid(inner)).masked_fill(outside, -math.inf)
         return torch.sigmoid(-standardized), log_det.squeeze(-1)
 
 

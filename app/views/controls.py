@@ -7,6 +7,7 @@ __all__ = ["Controls"]
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import panel_material_ui as pmui
@@ -55,7 +56,12 @@ class Controls:
             margin=(6, 0),
         )
         self._case = column()
-        self._presets = column(margin=(0, 0, 0, -6))
+        # As many buttons as the problem with most presets has: to name them anew takes page and
+        # server less time than to exchange them.
+        most = max(len(amci.problem(name).presets) for name in titles.values())
+        self._presets = [
+            self._button("", partial(self._chose_preset, i), variant="text") for i in range(most)
+        ]
         self.variant = choice("Proposals", ["spline"], sizing_mode="stretch_width")
         self.counts = {
             "draws": self._count("draws", "Draws N = M", "From each proposal, in one run."),
@@ -73,7 +79,7 @@ class Controls:
             heading("The case"),
             self._case,
             heading("Presets"),
-            self._presets,
+            column(*self._presets, margin=(0, 0, 0, -6)),
             heading("Proposals"),
             self.variant,
             self._messages["variant"],
@@ -95,10 +101,9 @@ class Controls:
         state = self._state
         self.case = CaseControls(state)
         self._case[:] = [self.case.panel]
-        self._presets[:] = [
-            self._button(preset.name, partial(_call, self._choose, preset), variant="text")
-            for preset in state.problem.presets
-        ]
+        for button, preset in zip_longest(self._presets, state.problem.presets):
+            label = preset.name if preset else ""
+            button.param.update(label=label, visible=preset is not None)
         options = list(available_variants(state.problem.name))
         self.variant.param.update(options=options, value=state.variant)
         self.problem.value = state.problem.name
@@ -156,11 +161,11 @@ class Controls:
             self._state.open(event.new)
             self._released()
 
+    def _chose_preset(self, i: int, _: Any) -> None:
+        # A click may come after the problem has changed to one with fewer.
+        for preset in self._state.problem.presets[i : i + 1]:
+            self._choose(preset)
+
     def _resample(self, _: Any) -> None:
         self._state.seed = random.SystemRandom().randrange(LIMITS["seed"][1])
         self._released()
-
-
-def _call(act: Callable[[Any], Any], argument: Any, _: Any) -> None:
-    """Calls back with an argument in the place of the click."""
-    act(argument)

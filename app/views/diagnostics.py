@@ -93,6 +93,7 @@ class DiagnosticsView:
         )
         self._coordinate.param.watch(answer(self._look), "value")
         self._place = column()
+        self._there: tuple[str, ...] = ()
         self.along = ColumnDataSource(
             {name: [] for name in ("draws", "value", "low", "high")}, name="diagnostics-way"
         )
@@ -121,8 +122,10 @@ class DiagnosticsView:
             view.open(_pretty(name, signed=signed), names[0] if several else "x")
         # A picture in a hidden place has no width, and the page waits for one: what a problem
         # does not have is not there.
-        panels = [self.terms[name].panel for name in store.terms]
-        self._place[:] = [side_by_side(*panels, least=300)]
+        if store.terms != self._there:
+            self._there = store.terms
+            panels = [self.terms[name].panel for name in store.terms]
+            self._place[:] = [side_by_side(*panels, least=300)]
         self.along.data = {name: [] for name in self.along.data}
         self._verdict.object = EMPTY
 

@@ -139,6 +139,18 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
     np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-12)
 
 
+def test_rounding_takes_nothing_from_a_proposal_that_misses_a_term():
+    # A share of 1e-20 of a term with infinite variance would make the standard error infinite.
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        factor = rng.standard_normal((3, 3, 3))
+        covariance = factor @ factor.swapaxes(-1, -2)
+        covariance[0, 1, 1] = covariance[0, 2, 2] = covariance[1, 0, 0] = np.inf
+        counts = np.array([40.0, 30.0, 50.0])
+        table = optimum(Moments(np.zeros(()), MODEL.terms, covariance, counts))
+        assert table[0, 1] == table[0, 2] == table[1, 0] == 0
+
+
 def test_exact_proposals_leave_the_optimum_at_amci():
     covariance = np.zeros((3, 3, 3))
     found = Moments(np.zeros(()), MODEL.terms, covariance, np.array([5.0, 5.0, 5.0]))
