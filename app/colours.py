@@ -53,5 +53,5 @@ SHAPES = {
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
     "region": Style("99 % of g", "#e0b400", "#e0b400"),
     "measured": Style("measured", "#0072b2", "#56b4e9"),
-    "guide": Style("slope N⁻¹", "#8a8a8a", "#8a8a8a", (1, 5)),
+    "guide": Style("slope 1/T", "#8a8a8a", "#8a8a8a", (1, 5)),
 }

@@ -1,5 +1,6 @@
 """What comes with the package loads, is what its card says, and refuses to be anything else."""
 
+import copy
 import json
 import shutil
 
@@ -7,9 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from amci_core import estimate, evaluate, load_proposals, load_snapshots, problem, problems
+from amci_core import (
+    estimate,
+    evaluate,
+    load_proposals,
+    load_snapshots,
+    problem,
+    problems,
+    save_proposals,
+)
 from amci_core._files import pretrained_root
 from amci_core.storage import StoredFileError
+from amci_core.training import learn
 from amci_core.training.held_out import HeldOut
 from amci_core.training.targets import TARGETS
 
@@ -229,7 +239,7 @@ def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
 def test_an_oracle_that_is_not_known_is_refused(name):
     with pytest.raises(ValueError, match=r"^variant: the optimal proposals of .* are not known"):
         load_proposals(name, variant="oracle")
-    with pytest.raises(ValueError, match=r"^variant: expected one of spline for"):
+    with pytest.raises(ValueError, match=r"^variant: expected one of spline.* for"):
         load_proposals(name, variant="best")
 
 
@@ -248,3 +258,42 @@ def test_a_folder_holds_the_variant_that_is_asked_for(copied):
     for other in ("paper", "oracle"):
         with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', not '{other}'"):
             load_proposals("tail-1d", variant=other, folder=copied)
+
+
+def test_what_learn_gave_is_the_same_after_saving_and_loading(tmp_path):
+    own = copy.copy(problem("gain-loss"))
+    own.name = "mine"
+    learnt = learn(own, steps=1)
+    folder = save_proposals(tmp_path / "kept", learnt)
+    loaded = load_proposals(own, folder=folder)
+    assert (loaded.problem, loaded.variant, loaded.present) == ("mine", "learnt", (0, 1, 2))
+    assert loaded.card["configuration"]["steps"] == {"q1_plus": 1, "q1_minus": 1, "q2": 1}
+    value, again = (estimate(own, each, 1.0, 0.4, draws=16).value for each in (learnt, loaded))
+    assert value == again
+    with pytest.raises(ValueError, match=r"^folder: .*kept holds proposals already"):
+        save_proposals(folder, learnt)
+    with pytest.raises(StoredFileError, match="made for the problem 'mine', not for gain-loss"):
+        load_proposals("gain-loss", folder=folder)
+    with pytest.raises(ValueError, match=r"^folder: expected one with proposals for mine"):
+        load_proposals(own)
+
+
+def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path):
+    shipped = load_proposals("tail-1d")
+    copied = load_proposals("tail-1d", folder=save_proposals(str(tmp_path / "copy"), shipped))
+    assert copied.variant == "spline"
+    at = {"y": 1.0, "theta": 3.0, "draws": 16}
+    tail = problem("tail-1d")
+    assert estimate(tail, copied, **at).value == estimate(tail, shipped, **at).value
+    with pytest.raises(
+        ValueError, match=r"^proposals: expected what learn or load_proposals gave"
+    ):
+        save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
+    assert not (tmp_path / "oracle").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"^folder: expected a folder, got .*file"):
+        save_proposals(tmp_path / "file", shipped)
+
+
+def test_a_problem_can_be_given_in_the_place_of_its_name():
+    assert load_proposals(problem("tail-1d")) is load_proposals("tail-1d")

@@ -239,7 +239,8 @@ def tail_1d() -> GaussianTail:
                 y=(-2.0,),
                 theta=(3.0,),
                 watch="Above θ lies one part in 130 million of the posterior: SNIS with q₂ "
-                "answers exactly 0, run after run, with nothing in its draws to warn you.",
+                "answers exactly 0, run after run, with 64 of 64 effective draws. Only that none "
+                "of them lies above θ gives it away.",
             ),
             Preset(
                 name="Failure: far from training",
@@ -247,8 +248,9 @@ def tail_1d() -> GaussianTail:
                 theta=(5.0,),
                 variant="paper",
                 watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
-                "most of g. AMCI stays far too low however many draws it gets, while its "
-                "effective draws and its standard error look fine.",
+                "most of g. AMCI stays at a quarter of the truth, while its effective draws and "
+                "its standard error look fine. With 1,000 draws k̂ of E₁ shows it, under "
+                "Diagnostics; more draws do not help.",
             ),
             Preset(
                 name="Failure: careless sharing",
@@ -256,8 +258,9 @@ def tail_1d() -> GaussianTail:
                 theta=(3.0,),
                 alpha=1.0,
                 beta=0.5,
-                watch="Half of E₂ now comes from q₁, which never sees the bulk of the "
-                "posterior: E₂ comes out at half its size and the estimate at twice the truth.",
+                watch="Look at Sample reuse, below. Half of E₂ now comes from q₁, which never "
+                "sees the bulk of the posterior: E₂ comes out at half its size and the estimate "
+                "at twice the truth.",
             ),
         ),
     )
@@ -283,7 +286,8 @@ PRESETS_5D = (
         y=(0.0,) * 5,
         theta=(2.0,) * 5,
         watch="Above θ lies one part in 170 billion of the posterior: SNIS with q₂ answers "
-        "exactly 0, run after run, with nothing in its draws to warn you.",
+        "exactly 0, run after run, with 64 of 64 effective draws. Only that none of them lies "
+        "above θ gives it away.",
     ),
 )
 

@@ -102,5 +102,6 @@ def card(
 def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:
     # Panel's own layouts: a Material one costs a React root each, on both sides of the wire.
     settings = {"sizing_mode": "stretch_width", "margin": 0} | options
-    sheet = f":host {{ gap: {gap}px; }} {stylesheet}"
+    # Panel lets no layout be taller than the window, and what comes next would lie on it.
+    sheet = f":host {{ gap: {gap}px; max-height: none !important; }} {stylesheet}"
     return kind(*content, stylesheets=[sheet], **settings)

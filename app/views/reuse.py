@@ -106,11 +106,12 @@ class ReuseView:
                 "β the share of E₂ that comes from q₁: (1, 0) is AMCI, (0, 0) is SNIS with q₂, "
                 "(1, 1) is SNIS with q₁. Shares below 0 or above 1 are allowed: they remove "
                 "noise that the two terms have in common. The curve is the cut through the map "
-                "at β = 0, the third column of the paper's figure. The paper's (α*, β*) take E₁ "
-                "and E₂ for uncorrelated; u* is the optimum by their full covariance. What is "
-                "predicted comes from the covariances of f w and w alone, to first order in "
-                "1/N. With common random numbers the errors of E₁ and E₂ go together: that "
-                "helps AMCI, whose ratio loses them, and takes away what sharing lives off."
+                "at your β; at β = 0 it is the third column of the paper's figure. The paper's "
+                "(α*, β*) take E₁ and E₂ for uncorrelated; u* is the optimum by their full "
+                "covariance. What is predicted comes from the covariances of f w and w alone, to "
+                "first order in 1/N. With common random numbers the errors of E₁ and E₂ go "
+                "together: that helps AMCI, whose ratio loses them, and takes away what sharing "
+                "lives off."
             ),
         )
 
@@ -140,11 +141,6 @@ class ReuseView:
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
             alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
             self.marks[name].data = {"alpha": [alpha], "beta": [beta]}
-        low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=0.0), FLOOR, CEILING)
-        mean = np.clip(found.errors(ALPHAS, beta=0.0).mean(axis=-1), FLOOR, CEILING)
-        self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
-        ends = np.log10([low.min(), max(high.max(), mean.max())])
-        set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
         self.move(*self._at)
 
     def move(self, alpha: float, beta: float) -> None:
@@ -154,6 +150,15 @@ class ReuseView:
         self._here.location = alpha
         if self._latest is not None:
             self._text.object = f"<p>{_sentence(self._latest, alpha, beta)}</p>"
+            self._show_cut(self._latest, beta)
+
+    def _show_cut(self, found: ReuseErrors, beta: float) -> None:
+        low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=beta), FLOOR, CEILING)
+        mean = np.clip(found.errors(ALPHAS, beta=beta).mean(axis=-1), FLOOR, CEILING)
+        self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
+        ends = np.log10([low.min(), max(high.max(), mean.max())])
+        set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+        self.curve.xaxis.axis_label = f"α, at β = {beta:.2f}"
 
     def describe(self, found: ReuseErrors) -> None:
         """Renews the text alternatives, when the map is complete."""
@@ -281,8 +286,8 @@ class ReuseView:
     def _curve(self) -> figure:
         shown = picture(
             "reuse-cut",
-            alternative="Relative error along alpha at beta = 0.",
-            x_label="α, at β = 0",
+            alternative="Relative error along alpha at your beta.",
+            x_label="α, at your β",
             y_label="ReMSE: squared error / μ²",
             height=360,
             y_axis_type="log",

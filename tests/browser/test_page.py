@@ -2,6 +2,7 @@
 
 import csv
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +11,22 @@ import amci_core as amci
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 Y, THETA = "Observation y", "Threshold θ"
+# Top, left and bottom of every card, from the first to the last.
+CARDS = """() => {
+    const found = []
+    const search = root => {
+        for (const node of root.querySelectorAll("*")) {
+            if (node.tagName === "H2") {
+                const card = node.getRootNode().host.parentNode.host.parentNode.host
+                const {top, left, bottom} = card.getBoundingClientRect()
+                found.push([top, left, bottom])
+            }
+            if (node.shadowRoot) search(node.shadowRoot)
+        }
+    }
+    search(document)
+    return found
+}"""
 SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
 
 
@@ -171,3 +188,13 @@ def test_pictures_have_words_and_formulas_are_typeset(visit):
     for beginning in ("Densities over x.", "Log-ratio", "Median relative", "Relative error over"):
         assert any(name.startswith(beginning) for name in names), beginning
     opened.page.locator("mjx-container").first.wait_for(state="visible")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 844)])
+def test_no_card_lies_on_another(visit, width, height):
+    opened = visit("?runs=4", width=width, height=height)
+    opened.wait_for_end(4)
+    cards = opened.page.evaluate(CARDS)
+    assert len(cards) == 4
+    for (_, left, bottom), (top, next_left, _) in pairwise(cards):
+        assert top >= bottom or next_left > left
