@@ -28,6 +28,7 @@ __all__ = [
     "problem",
     "problems",
     "reuse_errors",
+    "save_proposals",
     "split_budget",
     "stream_amortization_map",
     "stream_error_curves",
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
         stream_reuse_errors,
     )
     from amci_core.models import problem, problems
-    from amci_core.pretrained import load_proposals, load_snapshots
+    from amci_core.pretrained import load_proposals, load_snapshots, save_proposals
 
 __version__ = "0.1.0"
 
@@ -71,6 +72,7 @@ _HOMES = {
     "problem": "models",
     "problems": "models",
     "reuse_errors": "evaluation",
+    "save_proposals": "pretrained",
     "split_budget": "estimators",
     "stream_amortization_map": "evaluation",
     "stream_error_curves": "evaluation",

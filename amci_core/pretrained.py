@@ -14,6 +14,7 @@ __all__ = [
     "load_proposals",
     "load_snapshots",
     "save_proposals",
+    "write_proposals",
 ]
 
 from collections.abc import Mapping
@@ -25,11 +26,12 @@ from typing import Any
 import torch
 
 from amci_core._files import pretrained_root
+from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
 from amci_core.flows.exact import PosteriorNormal, TruncatedPosterior
 from amci_core.flows.exact_gain_loss import WeightedPosterior
 from amci_core.flows.exact_peak import TruncatedCauchy
-from amci_core.models import Problem, problem
+from amci_core.models import Problem, problem, problems
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.peak import ProductPeak
 from amci_core.models.tail import GaussianTail
@@ -47,7 +49,8 @@ FORMAT = 1
 # What a configuration must hold, and the types that its values may have.
 CONFIGURATION: dict[str, Kinds] = {"variant": (str,), "proposals": (dict,), "snapshots": (list,)}
 WEIGHTS: dict[str, Kinds] = {"file": (str,), "sha256": (str,)}
-TRAINED: dict[str, Kinds] = {**WEIGHTS, "family": (str,), "arguments": (dict,)}
+FAMILY: dict[str, Kinds] = {"family": (str,), "arguments": (dict,)}
+TRAINED: dict[str, Kinds] = {**WEIGHTS, **FAMILY}
 FRAME: dict[str, Kinds] = {
     **WEIGHTS,
     "step": (int,),
@@ -77,21 +80,28 @@ class Snapshot:
 
 
 def load_proposals(
-    name: str, *, variant: str | None = None, folder: str | Path | None = None
+    name: str | Problem, *, variant: str | None = None, folder: str | Path | None = None
 ) -> Proposals:
     """Proposals for a problem, in float64 and ready to draw from.
 
     Arguments:
-        name: The problem's name.
+        name: The problem's name; or, with a folder, the problem itself, which may be one of the
+            user's own.
         variant: `spline`, `paper`, or `oracle` for exact optimal proposals where they are known.
             None stands for `spline`, or for whatever the folder holds.
-        folder: A folder that `amci train` wrote, instead of those that come with the package.
+        folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
+            with the package.
 
     Raises:
         ValueError: no such problem or variant; the folder holds another variant; or a stored file
             is missing, damaged or made for another problem (the message names the file).
     """
-    chosen = problem(name)
+    chosen = name if isinstance(name, Problem) else problem(name)
+    if folder is None and chosen.name not in problems():
+        raise ValueError(
+            f"folder: expected one with proposals for {chosen.name}, since none come with the "
+            "package, got None"
+        )
     if folder is not None:
         loaded = _load(chosen, Path(folder))
         if variant not in (None, loaded.variant):
@@ -99,8 +109,8 @@ def load_proposals(
         return loaded
     if variant == ORACLE:
         return _oracle(chosen)
-    shipped = _shipped_folder(name, DEFAULT_VARIANT if variant is None else variant)
-    return _load_shipped(name, shipped)
+    shipped = _shipped_folder(chosen.name, DEFAULT_VARIANT if variant is None else variant)
+    return _load_shipped(chosen.name, shipped)
 
 
 def available_variants(name: str) -> tuple[str, ...]:
@@ -125,7 +135,50 @@ def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapsh
     return _load_snapshots(problem(name), _shipped_folder(name, variant))
 
 
-def save_proposals(
+def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
+    """Writes proposals to a folder, from which `load_proposals(problem, folder=...)` takes them.
+
+    Arguments:
+        folder: Where to; made where it is missing.
+        proposals: What `amci_core.training.learn` or `load_proposals` gave.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: the folder holds proposals already or cannot be made; or there is no record of
+            how these are built, as for the oracle and for densities of the user's own.
+    """
+    record = dict(proposals.card.get("configuration", {}))
+    built = record.get("proposals", {})
+    flows: dict[str, Trainable] = {}
+    for name, proposal in zip(PROPOSALS, proposals.as_tuple, strict=True):
+        if proposal is None:
+            continue
+        if not isinstance(proposal, Trainable) or name not in built:
+            raise ValueError(
+                f"proposals: expected what learn or load_proposals gave, got {name} without a "
+                "record of its family"
+            )
+        flows[name] = proposal
+    place = Path(folder)
+    if (place / "config.json").exists():
+        raise ValueError(f"folder: {place} holds proposals already; choose another")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"folder: expected a folder, got {place} ({error.strerror})") from None
+    write_proposals(
+        place,
+        flows,
+        configuration=record | {"problem": proposals.problem, "variant": proposals.variant},
+        families={name: {key: built[name][key] for key in FAMILY} for name in flows},
+        snapshots=[],
+    )
+    return place
+
+
+def write_proposals(
     folder: Path,
     proposals: Mapping[str, Trainable],
     *,

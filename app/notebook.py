@@ -126,8 +126,10 @@ class DensityPicture(pn.viewable.Viewer):
         pn.io.push_notebook(self._panel)
 
 
-def error_picture(curves: ErrorCurves) -> pn.pane.Bokeh:
+def error_picture(curves: ErrorCurves) -> pn.Column:
     """The dashboard's picture of error curves: medians, the middle half of the runs, means.
+
+    Below it stands, as there, which curves lie outside of the picture.
 
     Arguments:
         curves: Curves of a single pair (y, theta), AMCI's and the bound's among them; estimators
@@ -147,7 +149,8 @@ def error_picture(curves: ErrorCurves) -> pn.pane.Bokeh:
     view = ErrorView()
     view.open(tuple(drawn))
     shown = ErrorCurves(curves.budgets, drawn, curves.runs, curves.runs_wanted)
+    view.fit(shown)
     view.show(shown)
     view.describe(shown)
     view.recolour(False)
-    return pane(view.figure)
+    return column(pane(view.figure), view.note)

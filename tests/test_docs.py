@@ -14,10 +14,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from hidden import KNOWLEDGE
 
 import amci_core
 import app
 from amci_core.cli import main
+from amci_core.models import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -25,10 +27,12 @@ PAGES = sorted(DOCS.glob("*.md"))
 WRITTEN = [ROOT / "README.md", ROOT / "pretrained" / "README.md", *PAGES]
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
 NAMED = re.compile(r"`((?:amci_core|app|benchmarks|docs|notebooks|pretrained|tests)/[\w./-]+)`")
+# The Python of a section is one program, read from top to bottom.
 EXAMPLES = [
-    (page.name, example)
+    (page.name, "\n".join(blocks))
     for page in PAGES
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    for section in re.split(r"^## ", page.read_text(), flags=re.MULTILINE)
+    if (blocks := re.findall(r"```python\n(.*?)```", section, re.DOTALL))
 ]
 COMMANDS = [
     (page.name, command)
@@ -106,6 +110,26 @@ def test_every_public_name_is_in_the_reference(site):
     streams = {name for name in amci_core.__all__ if name.startswith("stream_")}
     for name in set(amci_core.__all__) - shown - streams:
         assert f".{name}" in reference, name
+
+
+@pytest.mark.xdist_group("docs")
+def test_stars_of_shapes_and_optima_are_no_emphasis(site):
+    pages = {path: path.read_text() for path in site.rglob("*.html")}
+    reference = pages[site / "reference" / "index.html"]
+    assert "x: (*, D), result: (*)" in reference
+    assert "alpha*, beta*" in reference
+    for path, text in pages.items():
+        assert not re.search(r"(\(|[αβ]|alpha|beta|\b[uV])<em>", text), path
+    # What is meant as emphasis still is.
+    assert "<em>oracle</em>" in pages[site / "concepts" / "index.html"]
+    assert "α*, β* of the paper" in pages[site / "estimators" / "index.html"]
+
+
+@pytest.mark.xdist_group("docs")
+def test_the_reference_shows_what_a_problem_defines(site):
+    reference = (site / "reference" / "index.html").read_text()
+    for method in (*Problem.__abstractmethods__, *KNOWLEDGE):
+        assert f'id="amci_core.models.Problem.{method}"' in reference, method
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: f"{path.parent.name}/{path.name}")

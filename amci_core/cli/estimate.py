@@ -102,7 +102,7 @@ def estimate(
         "value": found.value,
         "standard_error": found.standard_error,
         "interval_95": found.interval(0.95),
-        "truth": chosen.truth(y_values, theta_values),
+        "truth": chosen.truth(y_values, theta_values) if chosen.knows_truth else None,
         "terms": {
             name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
             for name, term in found.terms.items()
@@ -155,7 +155,7 @@ def _print(result: dict[str, Any]) -> None:
             ("estimate", number(result["value"], 8)),
             ("standard error", number(result["standard_error"])),
             ("95 % interval", f"{number(lower, 8)} to {number(upper, 8)}"),
-            ("truth", number(result["truth"], 8)),
+            *([] if result["truth"] is None else [("truth", number(result["truth"], 8))]),
             ("draws in all", str(result["draws_total"])),
             *([("reached", "yes" if result["reached"] else "no")] if "reached" in result else []),
             *([("decided", result["decided"])] if "decided" in result else []),

@@ -48,7 +48,7 @@ def split_budget(
             not positive, or the total does not buy one draw of each.
 
     References:
-        DESIGN, "Splitting the budget".
+        `docs/concepts.md`, "Error", without sharing; "Every estimator is a table" for V*.
     """
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")

@@ -106,7 +106,7 @@ def optimum(moments: Moments, *, fixed_E2: bool = False) -> Table:
         fixed_E2: Whether E2 is left to q2 alone.
 
     References:
-        DESIGN, "Optimal tables"; with two proposals u* = (P + Q)^-1 Q e.
+        `docs/concepts.md`, "Every estimator is a table"; with two proposals u* = (P + Q)^-1 Q e.
     """
     mean, covariance = moments.mean, moments.covariance
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -78,7 +78,7 @@ class AmortizationMap:
             equal, NaN where there are too few to say.
         bound_ratio: The least mean squared error of any self-normalised importance sampling over
             that of AMCI with as many draws in all, both for many draws, (m, n): above 1 where AMCI
-            wins. With more draws both fall alike.
+            wins. With more draws both fall alike. NaN where the problem does not know its bound.
         done: Which cases are computed, (m, n); others hold the values of a coarser neighbour.
     """
 
@@ -132,12 +132,14 @@ def amortization_map(
             is missing, the first two coordinates of the other.
         size: Number of cases along both axes, or along each; at least 2.
         draws: Points from each proposal, and from a broad reference of each term, in each case.
-        y: What y is where the axes do not move it; by default the first preset's.
+        y: What y is where the axes do not move it; by default the first preset's, or the middle
+            of the range shown where the problem has no presets.
         theta: Likewise.
         seed: Whole number >= 0.
 
     Raises:
-        ValueError: an argument is out of range, or the proposals are another problem's.
+        ValueError: an argument is out of range, the proposals are another problem's, or a range
+            that is needed has no end.
     """
     *_, last = stream_amortization_map(
         problem, proposals, along=along, size=size, draws=draws, y=y, theta=theta, seed=seed
@@ -170,10 +172,7 @@ def stream_amortization_map(
     generators(seed)
     n, m = _checked_size(size)
     across, upwards = _axes(problem, default_plane(problem) if along is None else along, (n, m))
-    preset = problem.presets[0]
-    kept_y, kept_theta = problem.check(
-        preset.y or None if y is None else y, preset.theta if theta is None else theta
-    )
+    kept_y, kept_theta = problem.check(*_kept(problem, y, theta))
     if kept_y.ndim > 1:
         raise ValueError(f"y: expected a single one, got batch {tuple(kept_y.shape[:-1])}")
     present = sum(q is not None for q in proposals.as_tuple)
@@ -260,27 +259,61 @@ def _compared(
     quality: TermQuality, problem: Problem, y: Tensor, theta: Tensor | None
 ) -> tuple[Array, Array]:
     """AMCI's relative variance for one draw of each proposal, and the bound over it, (cases)."""
-    log_mu = problem.log_truth(y, theta)
     relative = dict(zip(quality.terms, quality.relative_variance, strict=True))
     log_mean = dict(zip(quality.terms, quality.log_mean, strict=True))
     log_E2 = problem.log_normalizer(y, theta)
     if log_E2 is None:
         log_E2 = log_mean["E2"]
+    # mu's positive and negative part, as all points see them.
+    parts = {name: log_mean[name] - log_E2 for name in quality.terms if name != "E2"}
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        log_mu = problem.log_truth(y, theta) if problem.knows_truth else _log_gap(*parts.values())
         if problem.nonnegative:
             log_unit = log_mu
             variance = np.sum(list(relative.values()), axis=0)
         else:
             # mu can be zero where neither part of it is.
-            parts = {name: log_mean[name] - log_E2 for name in ("E1_plus", "E1_minus")}
             log_unit = np.logaddexp(*parts.values())
             variance = np.exp(2 * (log_mu - log_unit)) * relative.get("E2", 0.0) + sum(
                 np.exp(2 * (part - log_unit)) * relative[name] for name, part in parts.items()
             )
-        log_deviation = np.log(problem.expected_deviation(y, theta))
         # T draws in all are T / k of each of the k proposals.
-        ratio = np.exp(2 * (log_deviation - log_unit)) / (len(quality.terms) * variance)
+        ratio = np.full_like(variance, np.nan)
+        if problem.knows_bound:
+            log_deviation = np.log(problem.expected_deviation(y, theta))
+            ratio = np.exp(2 * (log_deviation - log_unit)) / (len(quality.terms) * variance)
         return variance * np.exp(2 * (log_unit - log_mu)), ratio
+
+
+def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
+    """log|exp(log_plus) - exp(log_minus)|."""
+    if log_minus is None:
+        return log_plus
+    larger = np.maximum(log_plus, log_minus)
+    return larger + np.log(-np.expm1(-abs(log_plus - log_minus)))
+
+
+def _kept(problem: Problem, y: Any, theta: Any) -> tuple[Any, Any]:
+    """y and theta as given; else the first preset's, or the middle of the ranges shown."""
+    if problem.presets:
+        preset = problem.presets[0]
+        return preset.y or None if y is None else y, preset.theta if theta is None else theta
+    return _or_middle(problem, problem.y, y), _or_middle(problem, problem.theta, theta)
+
+
+def _or_middle(problem: Problem, variable: Variable | None, value: Any) -> Any:
+    if variable is None or value is not None:
+        return value
+    ends = _shown(variable)
+    if ends is None:
+        raise ValueError(f"y, theta: give them, {problem.name} has no presets")
+    return np.full(variable.dim, sum(ends) / 2)
+
+
+def _shown(variable: Variable) -> tuple[float, float] | None:
+    """The part of its range that is looked at; None where that has no end."""
+    ends = variable.shown or (variable.low, variable.high)
+    return ends if np.isfinite(ends).all() else None
 
 
 def _moved(
@@ -317,8 +350,13 @@ def _axis(problem: Problem, name: str, size: int) -> Axis:
     coordinate = None if match[2] is None else int(match[2])
     if coordinate is not None and coordinate >= variable.dim:
         raise ValueError(f"along: expected one of {_allowed(problem)}, got {name!r}")
-    low, high = variable.shown or (variable.low, variable.high)
-    return Axis(match[1], coordinate, np.linspace(low, high, size))
+    ends = _shown(variable)
+    if ends is None:
+        raise ValueError(
+            f"along: the range of {match[1]} has no end, [{variable.low:g}, {variable.high:g}]; "
+            "declare the part of it that is shown"
+        )
+    return Axis(match[1], coordinate, np.linspace(*ends, size))
 
 
 def axis_names(problem: Problem) -> list[str]:

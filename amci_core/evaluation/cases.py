@@ -7,6 +7,7 @@ __all__ = ["Evaluation", "evaluate"]
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from amci_core.evaluation.runs import (
     MAX_RUNS,
     Truth,
     checked_budgets,
-    default_estimators,
     named_estimators,
     reserve,
     run_chunks,
+    usual_estimators,
 )
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -42,7 +43,7 @@ class Evaluation:
             `remse_q75`, `remse_q95`, `remse_max`, `mse_median`: quantiles over cases of the mean
             over runs.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound, over
-            budgets.
+            budgets; empty where `bound` is not among the estimators.
         draws_per_second: Points drawn, with every density at each, per second.
         seconds: Wall time.
     """
@@ -71,6 +72,7 @@ def evaluate(
     runs: int = 100,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     estimators: Sequence[str] | None = None,
+    truth: Any = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
@@ -85,25 +87,29 @@ def evaluate(
         pairs: Number of cases (y, theta).
         runs: Independent runs of each case.
         budgets: Total draws of an estimator; increasing.
-        estimators: Names of estimators, and `bound`.
+        estimators: Names of estimators, and `bound`; by default as for `error_curves`.
+        truth: What errors are counted from, in units of f: a number for each of
+            `problem.cases(pairs, seed=seed)`, (pairs,). By default the problem's own truth.
         seed: Whole number >= 0.
         progress: Called with the number of cases done and the number wanted.
 
     Raises:
-        ValueError: an argument is out of range or unknown.
+        ValueError: an argument is out of range or unknown; or the problem does not know its truth
+            and none is given, or not its bound and that is asked for.
     """
     started = time.perf_counter()
     check_count("pairs", pairs, low=1, high=1_000_000)
     check_count("runs", runs, low=1, high=MAX_RUNS)
     check_seed(seed)
     checked = checked_budgets(budgets)
-    estimators = default_estimators(proposals) if estimators is None else estimators
+    estimators = usual_estimators(problem, proposals) if estimators is None else estimators
     chosen = named_estimators(estimators)
     y, theta = problem.check(*problem.cases(pairs, seed=seed))
-    truth = Truth.of(problem, y, theta)
-    mu_squared = truth.mu_squared
-    bound = snis_bound(problem.expected_deviation(y, theta), checked) / mu_squared
+    target = Truth.of(problem, y, theta, truth)
+    mu_squared = target.mu_squared
     remse: dict[str, Array] = {name: np.empty((pairs, len(checked))) for name in chosen}
+    if "bound" in estimators:
+        remse["bound"] = snis_bound(problem.expected_deviation(y, theta), checked) / mu_squared
     seeds = np.random.SeedSequence(seed).spawn(pairs)
     points = 0
     for case in range(pairs if chosen else 0):
@@ -113,7 +119,7 @@ def evaluate(
             run_chunks(
                 sampler,
                 chosen,
-                truth[case],
+                target[case],
                 budgets=checked,
                 runs=runs,
                 seed=seeds[case],
@@ -124,7 +130,7 @@ def evaluate(
         if progress is not None:
             progress(case + 1, pairs)
     seconds = time.perf_counter() - started
-    tables = {name: bound if name == "bound" else remse[name] for name in estimators}
+    bound = remse.get("bound")
     return Evaluation(
         problem=problem.name,
         variant=proposals.variant,
@@ -132,8 +138,10 @@ def evaluate(
         pairs=pairs,
         runs=runs,
         seed=seed,
-        estimators={name: _summary(table, mu_squared) for name, table in tables.items()},
-        below_bound={name: (remse[name] < bound).mean(axis=0).tolist() for name in chosen},
+        estimators={name: _summary(remse[name], mu_squared) for name in estimators},
+        below_bound={}
+        if bound is None
+        else {name: (remse[name] < bound).mean(axis=0).tolist() for name in chosen},
         draws_per_second=points / seconds,
         seconds=seconds,
     )

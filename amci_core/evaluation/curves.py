@@ -19,9 +19,9 @@ from amci_core.evaluation.runs import (
     Budgets,
     Truth,
     checked_budgets,
-    default_estimators,
     named_estimators,
     run_chunks,
+    usual_estimators,
 )
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -112,6 +112,7 @@ def error_curves(
     budgets: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
     estimators: Sequence[str] | None = None,
+    truth: Any = None,
     seed: int = 0,
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
@@ -127,14 +128,26 @@ def error_curves(
         budgets: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
         estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS
-            bound.
+            bound; by default all that the proposals can serve of amci, snis-q2, snis-qm and
+            snis-q1, and the bound where the problem knows it.
+        truth: What errors are counted from, in units of f, broadcasting to (*): a value from
+            elsewhere, such as that of `estimate_to`. By default the problem's own truth.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Raises:
-        ValueError: an argument is out of range, of a wrong shape or unknown.
+        ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
+            not know its truth and none is given, or not its bound and that is asked for.
     """
     *_, last = stream_error_curves(
-        problem, proposals, y, theta, budgets=budgets, runs=runs, estimators=estimators, seed=seed
+        problem,
+        proposals,
+        y,
+        theta,
+        budgets=budgets,
+        runs=runs,
+        estimators=estimators,
+        truth=truth,
+        seed=seed,
     )
     return last
 
@@ -148,6 +161,7 @@ def stream_error_curves(
     budgets: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
     estimators: Sequence[str] | None = None,
+    truth: Any = None,
     seed: int = 0,
 ) -> Iterator[ErrorCurves]:
     """The same curves as they come: over the runs so far, after each of many small batches.
@@ -158,16 +172,19 @@ def stream_error_curves(
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)
-    estimators = default_estimators(proposals) if estimators is None else estimators
+    estimators = usual_estimators(problem, proposals) if estimators is None else estimators
     chosen = named_estimators(estimators)
     sampler = Sampler(problem, proposals, y, theta)
-    truth = Truth.of(problem, y, theta)
-    mu_squared = truth.mu_squared
-    bound = snis_bound(problem.expected_deviation(y, theta), checked)
+    target = Truth.of(problem, y, theta, truth)
+    mu_squared = target.mu_squared
+    without_draws: dict[str, Curve] = {}
+    if "bound" in estimators:
+        bound = snis_bound(problem.expected_deviation(y, theta), checked)
+        without_draws["bound"] = _bound_curve(bound, mu_squared)
     if not chosen:
         check_seed(seed)
-        return iter([ErrorCurves(checked, {"bound": _bound_curve(bound, mu_squared)}, runs, runs)])
-    chunks = run_chunks(sampler, chosen, truth, budgets=checked, runs=runs, seed=seed)
+        return iter([ErrorCurves(checked, without_draws, runs, runs)])
+    chunks = run_chunks(sampler, chosen, target, budgets=checked, runs=runs, seed=seed)
 
     def stream() -> Iterator[ErrorCurves]:
         gathered: dict[str, Array] = {}
@@ -177,9 +194,7 @@ def stream_error_curves(
                 gathered[name] = np.concatenate([*before, errors], axis=-2)
             so_far = next(iter(gathered.values())).shape[-2]
             curves = {
-                name: _bound_curve(bound, mu_squared)
-                if name == "bound"
-                else _curve(gathered[name], mu_squared)
+                name: without_draws.get(name) or _curve(gathered[name], mu_squared)
                 for name in estimators
             }
             yield ErrorCurves(checked, curves, so_far, runs)

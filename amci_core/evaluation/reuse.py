@@ -22,7 +22,7 @@ from amci_core.estimators.budget import predicted_variance
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.drawing import MAX_POINTS, Sampler, check_count, generators
-from amci_core.evaluation.runs import split_runs
+from amci_core.evaluation.runs import Truth, split_runs
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -152,6 +152,7 @@ def reuse_errors(
     share: float = 0.5,
     common: bool = False,
     runs: int = 1000,
+    truth: Any = None,
     seed: int = 0,
 ) -> ReuseErrors:
     """Errors over the grid alphas x betas, every point of it on the same draws.
@@ -167,10 +168,13 @@ def reuse_errors(
         share: The share of these that q1 gets, at least one draw each.
         common: Whether both proposals transport the same random numbers; as many draws each then.
         runs: Independent runs.
+        truth: What errors are counted from, in units of f: a number from elsewhere, such as that
+            of `estimate_to`. By default the problem's own truth.
         seed: Whole number >= 0.
 
     Raises:
-        ValueError: an argument is out of range, or the problem has a signed f or no q2.
+        ValueError: an argument is out of range; the problem has a signed f or no q2; or it does
+            not know its truth and none is given.
     """
     *_, last = stream_reuse_errors(
         problem,
@@ -183,6 +187,7 @@ def reuse_errors(
         share=share,
         common=common,
         runs=runs,
+        truth=truth,
         seed=seed,
     )
     return last
@@ -200,6 +205,7 @@ def stream_reuse_errors(
     share: float = 0.5,
     common: bool = False,
     runs: int = 1000,
+    truth: Any = None,
     seed: int = 0,
 ) -> Iterator[ReuseErrors]:
     """The same errors as they come: over the runs so far, after each of many small batches.
@@ -221,7 +227,7 @@ def stream_reuse_errors(
         raise ValueError(f"share: common random numbers need 0.5, got {share!r}")
     over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
-    log_truth = float(problem.log_truth(y, theta))
+    log_truth = float(Truth.of(problem, y, theta, truth).log_unit)
     for_points, _ = generators(seed)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])

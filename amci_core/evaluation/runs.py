@@ -11,10 +11,12 @@ __all__ = [
     "reserve",
     "run_chunks",
     "split_runs",
+    "usual_estimators",
 ]
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +53,28 @@ class Truth:
     sign: Array
 
     @classmethod
-    def of(cls, problem: Problem, y: Tensor, theta: Tensor | None) -> Truth:
-        """The truth at y and theta, as `Problem.check` returns them."""
-        log_truth = np.asarray(problem.log_truth(y, theta))
+    def of(cls, problem: Problem, y: Tensor, theta: Tensor | None, given: Any = None) -> Truth:
+        """The truth at y and theta, as `Problem.check` returns them.
+
+        Arguments:
+            problem: What is integrated.
+            y: Observations (*, D_y).
+            theta: Parameters of f (*, D_theta), or None.
+            given: What is taken for mu in the place of the problem's own, in units of f,
+                broadcasting to (*); None for the problem's own.
+
+        Raises:
+            ValueError: what is given does not broadcast, is not finite, or has a sign that mu
+                cannot have; or nothing is given and the problem does not know its truth.
+        """
+        if given is None:
+            log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
+        else:
+            value = _checked_truth(given, y.shape[:-1], nonnegative=problem.nonnegative)
+            with np.errstate(divide="ignore"):
+                log_truth, sign = np.log(np.abs(value)), np.sign(value)
         at_zero = log_truth == -np.inf
-        sign = np.where(at_zero, 0.0, problem.truth_sign(y, theta))
-        return cls(np.where(at_zero, LOG_UNIT_AT_ZERO, log_truth), sign)
+        return cls(np.where(at_zero, LOG_UNIT_AT_ZERO, log_truth), np.where(at_zero, 0.0, sign))
 
     def __getitem__(self, case: int) -> Truth:
         return Truth(self.log_unit[case], self.sign[case])
@@ -151,6 +169,32 @@ def _with(estimators: Mapping[str, Estimator], *, common: bool) -> dict[str, Est
 
 def _afforded(budgets: Budgets, least: int) -> list[int]:
     return np.maximum(budgets, least).tolist()
+
+
+def _checked_truth(value: Any, batch: Sequence[int], *, nonnegative: bool) -> Array:
+    expected = (
+        f"truth: expected finite numbers{' >= 0' if nonnegative else ''} that broadcast to the "
+        f"batch shape {tuple(batch)} of y and theta"
+    )
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected}, got {value!r}") from None
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{expected}, got {value!r}")
+    bad = ~np.isfinite(array) | (nonnegative & (array < 0))
+    if bad.any():
+        raise ValueError(f"{expected}, got {array[bad][0]:g}")
+    try:
+        return np.broadcast_to(array, tuple(batch)).astype(np.float64)
+    except ValueError:
+        raise ValueError(f"{expected}, got shape {array.shape}") from None
+
+
+def usual_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """Those of `default_estimators`, with the bound only where the problem knows it."""
+    served = default_estimators(proposals)
+    return tuple(name for name in served if name != "bound" or problem.knows_bound)
 
 
 def default_estimators(proposals: Proposals) -> tuple[str, ...]:

@@ -60,8 +60,12 @@ class Variable:
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
         if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
+            # A row of numbers, where each would be a case of its own.
+            row = self.dim == 1 and tensor.ndim == 1 and tensor.numel() > 1
+            hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
             raise ValueError(
                 f"{self.name}: expected {self._allowed()}, got shape {tuple(tensor.shape)}"
+                f"{hint if row else ''}"
             )
         bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
         if bad.any():
@@ -109,25 +113,40 @@ class Preset:
 class Problem(ABC):
     r"""A family of expectations mu(y, theta) = E[f(x; theta)] under p(x | y).
 
-    A new problem is one file in this folder: a subclass that fills in the class attributes and
-    the abstract methods below, plus a line in `models/__init__.py`. Subclasses hold nothing but
-    their mathematics: this class checks every argument once, and calls the methods that begin with
-    an underscore with float64 tensors of shapes (*, D). Densities and f are written with torch,
-    since training needs their values on any device; points x carry one axis more than y and theta,
-    (*, n, D) against (*, 1, D).
+    A new problem is a subclass that declares the attributes below and defines the abstract
+    methods. Subclasses hold nothing but their mathematics: this class checks every argument once,
+    and calls the methods that begin with an underscore with float64 tensors of shapes (*, D).
+    Densities and f are written with torch, since training needs their values on any device; points
+    x carry one axis more than y and theta, (*, n, D) against (*, 1, D).
 
     Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, and
     the tensors y have zero columns. Where E2 is known, `log_normalizer` says so, and no q2 is
     needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
 
+    What is known of the truth is optional. Estimates and training need none of it. Errors are
+    against `_log_truth`, or against reference values that are given as `truth`; the SNIS bound
+    needs `_expected_deviation`. The mismatch control of the dashboard needs `_mismatch` and
+    `_path`. What a problem does not define raises a ValueError where it is asked for.
+
+    Attributes:
+        name: What it is called by.
+        title: Its heading in lists and on the dashboard.
+        description: What it asks, in a few sentences.
+        formula: Its densities and f, in TeX.
+        x: What is integrated over.
+        y: What is observed, or None.
+        theta: The parameters of f, or None.
+        nonnegative: Whether f >= 0 everywhere.
+        presets: Points (y, theta) worth looking at; the first is where the dashboard opens.
+
     See also:
-        `amci_core.models.tail` for a complete example.
+        `amci_core.models.tail` for a complete example, `LineProblem` for x on the line.
     """
 
     name: str
-    title: str
-    description: str
-    formula: str
+    title: str = ""
+    description: str = ""
+    formula: str = ""
     x: Variable
     y: Variable | None
     theta: Variable | None
@@ -168,16 +187,20 @@ class Problem(ABC):
 
     @abstractmethod
     def support_plus(self, theta: Tensor | None) -> Constraint:
-        """The set outside which f_plus(.; theta) is zero, as a torch constraint."""
+        """The set outside which f_plus(.; theta) is zero, as a torch constraint: `self.support`
+        where there is nothing more to say."""
 
-    @abstractmethod
     def sample_training(
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """n draws (x, theta) from q'(theta, x) and log[p(theta) p(x) f_plus / q'] in nats, (n).
+        """n draws x (n, D), theta (n, D_theta) from q'(theta, x), and their
+        log[p(theta) p(x) f_plus / q'] in nats, (n).
 
-        The source of the paper's eq. (train-prop), where draws of p(x) p(theta) would miss f.
+        The source of the paper's eq. (train-prop), for its objective alone. By default q' is
+        p(theta) p(x); to be defined where its draws would miss f.
         """
+        x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
+        return x, theta, self.f(x, theta).clamp(min=0).log()
 
     @abstractmethod
     def sample_reference(
@@ -189,9 +212,22 @@ class Problem(ABC):
     def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
 
-    @abstractmethod
+    @property
+    def knows_truth(self) -> bool:
+        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
+        return type(self)._log_truth is not Problem._log_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
+        return type(self)._expected_deviation is not Problem._expected_deviation
+
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """log|mu(y, theta)| in nats, exact; result: (*)."""
+        """log|mu(y, theta)| in nats, exact; result: (*). Optional."""
+        raise ValueError(
+            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
+            "where there is an argument truth"
+        )
 
     def _truth_sign(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         """The sign of mu(y, theta), (*); to be defined where f takes both signs."""
@@ -223,20 +259,24 @@ class Problem(ABC):
         """
         raise ValueError(f"negated: f >= 0 for {self.name}, so that there is no f_minus")
 
-    @abstractmethod
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*)."""
+        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*).
+        Optional."""
+        raise ValueError(
+            f"expected_deviation: {self.name} does not know it; define _expected_deviation, or "
+            "ask for no bound"
+        )
 
-    @abstractmethod
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
+        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*). Optional."""
+        raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
 
-    @abstractmethod
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
 
-        The mismatch grows along the path. It may start from the point given.
+        The mismatch grows along the path. It may start from the point given. Optional.
         """
+        raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
 
     def _at_mismatch(
         self, y: Tensor, theta: Tensor | None, level: float
@@ -284,7 +324,7 @@ class Problem(ABC):
         """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
 
         Raises:
-            ValueError: see `check`.
+            ValueError: see `check`; or the problem does not know it.
         """
         return self.truth_sign(y, theta) * np.exp(self.log_truth(y, theta))
 
@@ -300,7 +340,7 @@ class Problem(ABC):
         """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
 
         Raises:
-            ValueError: see `check`.
+            ValueError: see `check`; or the problem does not know it.
         """
         return self._log_truth(*self.check(y, theta))
 
@@ -323,7 +363,7 @@ class Problem(ABC):
         """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
 
         Raises:
-            ValueError: see `check`.
+            ValueError: see `check`; or the problem does not know it.
         """
         return self._expected_deviation(*self.check(y, theta))
 
@@ -331,7 +371,7 @@ class Problem(ABC):
         """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.
 
         Raises:
-            ValueError: see `check`.
+            ValueError: see `check`; or the problem does not know it.
         """
         return self._mismatch(*self.check(y, theta))
 
@@ -351,7 +391,8 @@ class Problem(ABC):
             y (D_y,) and theta (D_theta,), each None where the problem has none.
 
         Raises:
-            ValueError: y, theta is not a single pair in range, or the level is no number >= 0.
+            ValueError: y, theta is not a single pair in range, the level is no number >= 0, or
+                the problem does not know its mismatch or has no path.
         """
         if not isinstance(level, Real) or not level >= 0:
             raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")

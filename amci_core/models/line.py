@@ -40,20 +40,10 @@ class LineProblem(Problem):
         The notebook `08_your_own_problem` has one in thirty lines.
     """
 
-    title = ""
-    description = ""
-    formula = ""
     reach: tuple[float, float]
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return constraints.real
-
-    def sample_training(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        # q' is p(x) p(theta): the weight is f_plus itself.
-        x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
-        return x, theta, self.f(x, theta).clamp(min=0).log()
 
     def sample_reference(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator

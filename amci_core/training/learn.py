@@ -7,6 +7,7 @@ __all__ = ["learn", "stream_learning", "usual_terms"]
 import copy
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -34,7 +35,9 @@ def learn(
 ) -> Proposals:
     """Trains proposals for a problem, registered or not, and keeps them in memory.
 
-    `amci_core.training.train` trains what comes along and writes it to a folder, with checkpoints.
+    `amci_core.save_proposals` writes them to a folder; `amci_core.training.train` trains what
+    comes along, with checkpoints.
+
     Call `torch.set_num_threads(1)` first on a machine whose cores are busy or lent by the share:
     the arrays are small, and threads that wait for one another made it fifteen times slower there.
 
@@ -76,13 +79,25 @@ def stream_learning(
         for name, term in chosen.items()
     }
 
+    card = {
+        "configuration": {
+            "seed": seed,
+            "steps": {name: steps for name in chosen},
+            "recipe": {name: asdict(term) for name, term in chosen.items()},
+            "proposals": {
+                name: {"family": term.family, "arguments": dict(term.arguments)}
+                for name, term in chosen.items()
+            },
+        }
+    }
+
     def stream() -> Iterator[tuple[Progress, Proposals]]:
         ready = {name: _usable(fit.proposal) for name, fit in fits.items()}
         for name, fit in fits.items():
             for progress in fit.run():
                 last = progress.step == fit.steps
                 ready[name] = _usable(fit.best_proposal() if last else fit.proposal)
-                yield progress, _proposals(problem, ready)
+                yield progress, _proposals(problem, ready, card)
 
     return stream()
 
@@ -169,11 +184,14 @@ def _usable(flow: Trainable) -> Trainable:
     return copy.deepcopy(flow).double().eval().requires_grad_(False)
 
 
-def _proposals(problem: Problem, flows: Mapping[str, Trainable]) -> Proposals:
+def _proposals(
+    problem: Problem, flows: Mapping[str, Trainable], card: dict[str, Any]
+) -> Proposals:
     return Proposals(
         problem=problem.name,
         variant=VARIANT,
         q1_plus=flows["q1_plus"],
         q1_minus=flows.get("q1_minus"),
         q2=flows.get("q2"),
+        card=card,
     )

@@ -20,9 +20,9 @@ import torch
 from amci_core._checks import check_seed
 from amci_core._json import plain
 from amci_core.evaluation.cases import evaluate
-from amci_core.evaluation.runs import default_estimators
+from amci_core.evaluation.runs import usual_estimators
 from amci_core.models import problem as problem_named
-from amci_core.pretrained import load_proposals, save_proposals
+from amci_core.pretrained import load_proposals, write_proposals
 from amci_core.storage import read_json, read_tensors, write_json, write_tensors
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.interrupt import deferred_interrupt
@@ -182,7 +182,7 @@ class _Session:
         if not complete and all(fit.between_steps for fit in self.fits.values()):
             self._save()
         terms = self.recipe.terms
-        save_proposals(
+        write_proposals(
             self.out,
             {name: fit.best_proposal() for name, fit in self.fits.items()},
             configuration={
@@ -269,13 +269,14 @@ def _log_entry(progress: Progress) -> dict[str, Any]:
 
 
 def _evaluate(name: str, out: Path, *, seed: int) -> None:
+    """Writes the errors of the estimators, where the problem knows its truth."""
+    problem = problem_named(name)
+    if not problem.knows_truth:
+        return
     proposals = load_proposals(name, folder=out)
-    *named, bound = default_estimators(proposals)
-    mixtures = ("snis-qm-stratified",) if "snis-qm" in named else ()
-    result = evaluate(
-        problem_named(name),
-        proposals,
-        estimators=(*named, *mixtures, bound),
-        seed=seed,
-    )
+    names = usual_estimators(problem, proposals)
+    if "snis-qm" in names:
+        after = names.index("snis-q1") + 1
+        names = (*names[:after], "snis-qm-stratified", *names[after:])
+    result = evaluate(problem, proposals, estimators=names, seed=seed)
     write_json(out / "evaluation.json", plain(result.as_dict()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["ErrorView"]
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import panel_material_ui as pmui
@@ -47,11 +48,11 @@ class ErrorView:
         self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
         self.button = pmui.Button(label="Cancel", size="small", variant="outlined", margin=0)
         self.measure = choice("Measure of error", {"ReMSE": True, "MSE": False}, value=True)
-        self._note = HTML("<p></p>", NOTE)
+        self.note = HTML("<p></p>", NOTE)
         self.panel = card(
             "Error against draws",
             pane(self.figure),
-            self._note,
+            self.note,
             self.progress,
             row(self.status, self.button),
             tools=[self.measure],
@@ -74,7 +75,7 @@ class ErrorView:
                 part.visible = name in names
             self.sources[name].data = {column: [] for column in COLUMNS}
         self._guide.data = {"draws": [], "error": []}
-        self._note.object = "<p></p>"
+        self.note.object = "<p></p>"
 
     def show(self, found: ErrorCurves) -> None:
         """Draws the curves over the runs so far, and says how far that is."""
@@ -94,7 +95,7 @@ class ErrorView:
         low_end, high_end = self._extent(found)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
-        self._note.object = f"<p>{self._outside(found)}</p>"
+        self.note.object = f"<p>{self._outside(found)}</p>"
 
     def set_relative(self, relative: bool) -> None:
         """Shows ReMSE, or MSE."""
@@ -102,6 +103,10 @@ class ErrorView:
         self.figure.yaxis.axis_label = _label(relative)
         if self._latest is not None:
             self._draw(self._latest)
+
+    def fit(self, found: ErrorCurves) -> None:
+        """Lets the axis of draws begin and end with these curves."""
+        set_range(self.figure.x_range, *_ends(found.budgets.tolist()))
 
     def begin(self) -> None:
         """A computation has started."""
@@ -155,7 +160,7 @@ class ErrorView:
             height=434,
             x_axis_type="log",
             y_axis_type="log",
-            x_range=Range1d(BUDGETS[0] * 0.85, BUDGETS[-1] * 1.15),
+            x_range=Range1d(*_ends(BUDGETS)),
             y_range=Range1d(1e-6, 10),
         )
         guide = shown.line("draws", "error", source=self._guide, line_width=1.5)
@@ -223,6 +228,10 @@ class ErrorView:
             elif np.nanmax(median) < FLOOR and name != "bound":
                 notes.append(f"{ESTIMATORS[name].label} is exact to rounding.")
         return " ".join(notes)
+
+
+def _ends(budgets: Sequence[int]) -> tuple[float, float]:
+    return budgets[0] * 0.85, budgets[-1] * 1.15
 
 
 def _middle(values: Array) -> float:

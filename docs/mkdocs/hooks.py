@@ -1,16 +1,20 @@
-r"""What the site needs beside Markdown: formulas, set by the KaTeX that Panel brings along.
+r"""What the site needs beside Markdown: formulas, and the stars of shapes.
 
-It writes MathML, which browsers draw with their own fonts, so that a page asks no other server.
+Formulas are set by the KaTeX that Panel brings along. It writes MathML, which browsers draw with
+their own fonts, so that a page asks no other server.
 """
 
 from __future__ import annotations
 
-__all__ = ["on_files"]
+__all__ = ["on_config", "on_files"]
 
 from pathlib import Path
 from typing import Any
 
 import panel
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.inlinepatterns import SimpleTextInlineProcessor
 from mkdocs.structure.files import File
 
 RENDER = """
@@ -24,6 +28,24 @@ document$.subscribe(() => {
     }
 })
 """
+
+# The star of a shape, as in (*, D) and (3, *), and those of alpha*, beta*, u*, V*.
+STAR = r"(?:(?<=[(\s])(?=\*[,)])|(?<=[αβ])|(?<=\balpha)|(?<=\bbeta)|(?<=\b[uV]))(\*)"
+# After code (190) and escapes (180), before emphasis (60).
+PRIORITY = 170
+
+
+class Stars(Extension):
+    """Takes stars that belong to the mathematics for what they are, and not for emphasis."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.inlinePatterns.register(SimpleTextInlineProcessor(STAR), "stars", PRIORITY)
+
+
+def on_config(config: Any) -> Any:
+    """Adds the extension, for pages and docstrings alike."""
+    config.markdown_extensions.append(Stars())
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

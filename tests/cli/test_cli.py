@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from hidden import hidden
 
 import amci_core as amci
 from amci_core.cli import main
@@ -237,3 +238,10 @@ def test_estimate_ends_with_a_verdict(run):
     out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --draws 256 --estimator snis-q2"))
     assert "Verdict: do not trust E1: none of the 256 draws of q2 counts." in out
     assert "k-hat" in out
+
+
+def test_an_estimate_without_a_known_truth_leaves_it_out(run, monkeypatch):
+    monkeypatch.setattr(amci, "problem", hidden, raising=False)
+    words = f"{ESTIMATE} --y 1 --theta 3"
+    assert "truth" not in succeeded(run(words))
+    assert strict(succeeded(run(f"{words} --format json")))["truth"] is None

@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 import torch
+from hidden import hidden
 from imperfect import imperfect
 from scipy.special import log_ndtr
 
 import amci_core as amci
 from amci_core.evaluation import amortization_map, stream_amortization_map
 from amci_core.evaluation.amortization import default_plane
+from amci_core.models import Variable
 
 FIELDS = ("relative_variance", "effective_share", "pareto_k", "bound_ratio")
 
@@ -136,6 +138,44 @@ def test_where_mu_is_zero_the_bound_can_still_be_compared():
     assert abs(middle) < 1e-12
     assert np.isfinite(found.bound_ratio).all()
     assert found.relative_variance[2, 2] > 1e12
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
+def test_a_problem_that_does_not_know_its_truth_has_a_map_without_the_bound(name):
+    proposals = amci.load_proposals(name, variant="oracle")
+    settings = {"size": 4, "draws": 2000, "seed": 1}
+    known = amortization_map(amci.problem(name), proposals, **settings)
+    found = amortization_map(hidden(name), proposals, **settings)
+    assert np.isnan(found.bound_ratio).all()
+    for field in ("effective_share", "pareto_k"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(known, field))
+    if name == "tail-1d":
+        # In units of mu, which is known as well as the parts are: exactly.
+        np.testing.assert_array_equal(found.relative_variance, known.relative_variance)
+
+
+def test_without_presets_other_variables_stay_in_the_middle_of_what_is_shown():
+    problem = hidden("tail-5d")
+    problem.presets = ()
+    proposals = amci.load_proposals("tail-5d")
+    settings = {"along": ("theta[0]", "theta[1]"), "size": 2, "draws": 32}
+    (low, high), (bottom, top) = problem.y.shown, problem.theta.shown
+    middle = {"y": [(low + high) / 2] * 5, "theta": [(bottom + top) / 2] * 5}
+    np.testing.assert_array_equal(
+        amortization_map(problem, proposals, **settings).relative_variance,
+        amortization_map(problem, proposals, **settings, **middle).relative_variance,
+    )
+
+
+def test_a_range_without_an_end_is_asked_for():
+    problem = hidden("tail-1d")
+    problem.presets = ()
+    problem.y = Variable("y", 1, -np.inf, np.inf, "an observation")
+    with pytest.raises(ValueError, match=r"^along: the range of y has no end, \[-inf, inf\]"):
+        stream_amortization_map(problem, imperfect())
+    problem.theta = Variable("theta", 2, 0.0, 5.0, "two thresholds")
+    with pytest.raises(ValueError, match=r"^y, theta: give them, tail-1d has no presets"):
+        stream_amortization_map(problem, imperfect(), along=("theta[0]", "theta[1]"))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
@@ -90,6 +91,41 @@ def test_adding_an_estimator_keeps_the_cases():
     few = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5, estimators=["bound"])
     many = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5)
     assert few.estimators["bound"] == many.estimators["bound"]
+
+
+def test_a_given_truth_stands_in_for_one_that_is_not_known():
+    settings = {"pairs": 4, "runs": 5, "budgets": BUDGETS, "seed": 2}
+    known = amci.evaluate(PROBLEM, imperfect(), **settings)
+    truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
+    found = amci.evaluate(hidden("tail-1d"), imperfect(), **settings, truth=truth)
+    assert "bound" in known.estimators
+    assert "bound" not in found.estimators
+    assert found.below_bound == {}
+    for name, errors in found.estimators.items():
+        for field, values in errors.items():
+            np.testing.assert_allclose(values, known.estimators[name][field], rtol=1e-9)
+
+
+def test_where_neither_is_known_it_says_so_before_any_draw():
+    unknown, asked = hidden("tail-1d"), []
+    report = {"progress": lambda *_: asked.append(1)}
+    with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
+        amci.evaluate(unknown, imperfect(), pairs=2, runs=2, **report)
+    with pytest.raises(
+        ValueError, match=r"^truth: expected .* batch shape \(2,\) .* shape \(3,\)"
+    ):
+        amci.evaluate(unknown, imperfect(), pairs=2, runs=2, truth=[0.1] * 3, **report)
+    with pytest.raises(ValueError, match=r"^expected_deviation: tail-1d does not know it"):
+        amci.evaluate(
+            unknown,
+            imperfect(),
+            pairs=2,
+            runs=2,
+            truth=0.1,
+            estimators=["amci", "bound"],
+            **report,
+        )
+    assert asked == []
 
 
 @pytest.mark.parametrize(

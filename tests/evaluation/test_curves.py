@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
@@ -153,6 +154,50 @@ def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
     )
     assert np.isnan(curves["amci"].remse).tolist() == [True, False]
     assert np.isfinite(curves["snis-q2"].remse).all()
+
+
+def test_errors_from_a_given_truth_are_those_of_a_problem_that_knows_it():
+    at = {"y": [[1.0], [0.0]], "theta": [[1.0], [2.0]], "budgets": [2, 100], "runs": 30}
+    known = amci.error_curves(PROBLEM, IMPERFECT, **at)
+    truth = PROBLEM.truth(at["y"], at["theta"])
+    found = amci.error_curves(hidden("tail-1d"), IMPERFECT, **at, truth=truth)
+    assert list(found.by_name) == [name for name in known.by_name if name != "bound"]
+    for name, curve in found.by_name.items():
+        np.testing.assert_allclose(curve.remse, known[name].remse, rtol=1e-9)
+        np.testing.assert_allclose(curve.mse, known[name].mse, rtol=1e-9)
+
+
+def test_an_exact_estimate_is_off_by_as_much_as_the_truth_that_is_given():
+    # (mu / 2 mu - 1)^2, whatever the problem itself knows.
+    truth = 2 * PROBLEM.truth(1.0, 3.0)
+    found = amci.error_curves(PROBLEM, ORACLE, 1.0, 3.0, budgets=[2], runs=4, truth=truth)
+    assert found["amci"].remse[0] == pytest.approx(0.25, rel=1e-9)
+    assert found["bound"].mse[0] == pytest.approx(curve("bound", theta=3.0, budgets=[2]).mse[0])
+    signed, oracle = amci.problem("gain-loss"), amci.load_proposals("gain-loss", variant="oracle")
+    mu = float(signed.truth(-1.0, 2.0))
+    assert mu < 0
+    found = amci.error_curves(signed, oracle, -1.0, 2.0, budgets=[3], runs=4, truth=-mu)
+    assert found["amci"].remse[0] == pytest.approx(4, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "truth: tail-1d does not know it; define _log_truth, or give reference values"),
+        ({"truth": 0.1, "estimators": ["amci", "bound"]}, "expected_deviation: tail-1d does not"),
+        ({"truth": np.nan}, r"truth: expected finite numbers >= 0 that broadcast .* got nan"),
+        ({"truth": -0.1}, r"truth: expected finite numbers >= 0 .* got -0.1"),
+        (
+            {"truth": [0.1, 0.2]},
+            r"truth: .* the batch shape \(\) of y and theta, got shape \(2,\)",
+        ),
+        ({"truth": "0.1"}, "truth: expected finite numbers .* got '0.1'"),
+        ({"truth": [[0.1], [0.2, 0.3]]}, "truth: expected finite numbers"),
+    ],
+)
+def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.stream_error_curves(hidden("tail-1d"), IMPERFECT, 1.0, 3.0, **options)
 
 
 @pytest.mark.parametrize(

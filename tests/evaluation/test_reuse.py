@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
@@ -162,3 +163,13 @@ def test_a_share_that_is_none_is_named(problem, share):
 def test_common_random_numbers_come_in_pairs(problem):
     with pytest.raises(ValueError, match=r"^share: common random numbers need 0.5, got 0.3"):
         errors(problem, imperfect(), share=0.3, common=True)
+
+
+def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):
+    known = errors(problem, imperfect(), runs=20)
+    found = errors(hidden("tail-1d"), imperfect(), runs=20, truth=problem.truth(**POINT))
+    np.testing.assert_allclose(found.remse, known.remse, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
+        errors(hidden("tail-1d"), imperfect())
+    with pytest.raises(ValueError, match=r"^truth: expected finite numbers >= 0"):
+        errors(problem, imperfect(), truth=-1.0)

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from hidden import KNOWLEDGE, hidden
 from scipy.stats import multivariate_normal
 
 import amci_core as amci
+from amci_core.models import Problem
 
 
 def quadrature(name, edges):
@@ -89,3 +91,41 @@ def test_the_support_follows_from_the_range_of_x():
         problem.x = type(problem.x)("x", 1, low, high, "a quantity")
         assert problem.support.check(torch.tensor(inside))
         assert outside is None or not problem.support.check(torch.tensor(outside))
+
+
+def test_what_a_problem_knows_of_its_truth_is_optional():
+    assert not Problem.__abstractmethods__ & set(KNOWLEDGE)
+    known, unknown = amci.problem("tail-1d"), hidden("tail-1d")
+    assert (known.knows_truth, known.knows_bound) == (True, True)
+    assert (unknown.knows_truth, unknown.knows_bound) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda p: p.truth(1.0, 3.0), "truth: tail-1d does not know it; define _log_truth, or"),
+        (lambda p: p.log_terms(1.0, 3.0), "truth: tail-1d does not know it"),
+        (lambda p: p.expected_deviation(1.0, 3.0), "expected_deviation: tail-1d does not know it"),
+        (lambda p: p.mismatch(1.0, 3.0), "mismatch: tail-1d does not know it; define _mismatch"),
+        (lambda p: p.mismatch_range(1.0, 3.0), "mismatch: tail-1d has no path .* define _path"),
+    ],
+)
+def test_what_is_not_known_is_named_with_the_method_to_define(ask, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        ask(hidden("tail-1d"))
+
+
+def test_a_row_of_numbers_is_told_from_several_cases():
+    problem = amci.problem("tail-1d")
+    hint = r"got shape \(2,\); for several cases give shape \(cases, 1\), such as \[\[1.0\], "
+    with pytest.raises(ValueError, match=f"^y: expected a number or .* {hint}"):
+        problem.check([1.0, 2.0], 3.0)
+    with pytest.raises(ValueError, match=r"got shape \(3,\)$"):
+        amci.problem("tail-5d").check([1.0, 2.0, 3.0], [1.0] * 5)
+
+
+def test_by_default_training_draws_come_from_the_model_and_carry_f():
+    problem = amci.problem("tail-1d")
+    x, theta, log_r = Problem.sample_training(problem, 1000, torch.Generator().manual_seed(0))
+    assert torch.equal(log_r.exp(), problem.f(x, theta))
+    assert 0 < log_r.exp().mean() < 1

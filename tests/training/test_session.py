@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+from hidden import hidden
 
 from amci_core import load_proposals
 from amci_core.storage import read_tensors
@@ -40,6 +41,16 @@ def quick(monkeypatch):
         "evaluate",
         lambda *a, **k: full(*a, **{**k, "pairs": 3, "runs": 3, "budgets": [4]}),
     )
+
+
+def test_training_for_a_problem_that_does_not_know_its_truth_ends_without_evaluation(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(session, "problem_named", hidden)
+    folder = train("tail-1d", minutes=0.05, out=tmp_path / "out")
+    assert not (folder / "evaluation.json").exists()
+    assert not (folder / session.CHECKPOINT).exists()
+    assert load_proposals("tail-1d", folder=folder).card["evaluation"] is None
 
 
 def weights(folder):
