@@ -94,7 +94,7 @@ def test_frames_of_the_film_are_shown_and_it_plays_to_the_end(visit):
 
 # Words of a legend beyond the ends of its picture, in pixels, for every legend that can be seen.
 BEYOND = """
-    () => Bokeh.index.query(view => view.model.type == "Figure" && view.el.clientWidth > 0)
+    () => [...Bokeh.index.query(v => v.model.type == "Figure" && v.el.clientWidth > 0)]
         .flatMap(view => view.model.above
             .filter(model => model.type == "Legend")
             .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
