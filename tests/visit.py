@@ -16,6 +16,11 @@ DATA = f"""
 }}
 """
 PATIENCE = 30
+SIDEWAYS = """() => {
+    const inner = Bokeh.index.roots[0]?.shadow_el ?? document
+    const main = inner.querySelector(".main-content")
+    return [main.scrollWidth - main.clientWidth, document.body.scrollWidth - innerWidth]
+}"""
 
 
 class Visit:
@@ -97,6 +102,11 @@ class Visit:
     def wait_for_end(self, runs: int) -> None:
         """Waits until the error curves are over that many runs."""
         self.wait_for_text(f"{runs:,} runs in")
+
+    def sideways(self) -> list[int]:
+        """By how many pixels the main area, and the page, are wider than their places."""
+        found: list[int] = self.page.evaluate(SIDEWAYS)
+        return found
 
     def _hear(self, message: Any) -> None:
         if message.type == "error":

@@ -142,15 +142,17 @@ class ReuseView:
             alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
             self.marks[name].data = {"alpha": [alpha], "beta": [beta]}
         self.move(*self._at)
+        self._show_cut(found, self._at[1])
 
     def move(self, alpha: float, beta: float) -> None:
         """Moves the user's mark, and says what the error is there."""
-        self._at = (alpha, beta)
+        cut_moves, self._at = beta != self._at[1], (alpha, beta)
         self.marks["current"].data = {"alpha": [alpha], "beta": [beta]}
         self._here.location = alpha
         if self._latest is not None:
             self._text.object = f"<p>{_sentence(self._latest, alpha, beta)}</p>"
-            self._show_cut(self._latest, beta)
+            if cut_moves:
+                self._show_cut(self._latest, beta)
 
     def _show_cut(self, found: ReuseErrors, beta: float) -> None:
         low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=beta), FLOOR, CEILING)

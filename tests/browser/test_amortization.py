@@ -162,9 +162,4 @@ def test_on_a_phone_the_map_fits_and_has_no_tools(visit):
     opened.wait(
         "() => Bokeh.documents[0].get_model_by_name('amortization-map').toolbar_location == null"
     )
-    sideways = """() => {
-        const inner = Bokeh.index.roots[0]?.shadow_el ?? document
-        const main = inner.querySelector(".main-content")
-        return [main.scrollWidth - main.clientWidth, document.body.scrollWidth - innerWidth]
-    }"""
-    assert opened.page.evaluate(sideways) == [0, 0]
+    assert opened.sideways() == [0, 0]

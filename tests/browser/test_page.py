@@ -159,12 +159,7 @@ def test_opens_well_on_screens_of_all_sizes(visit, width, height):
     controls = opened.slider(Y)
     controls.wait_for(state="visible" if width >= 600 else "hidden")
     # Nothing is wider than its place: the page does not scroll sideways.
-    sideways = """() => {
-        const inner = Bokeh.index.roots[0]?.shadow_el ?? document
-        const main = inner.querySelector(".main-content")
-        return [main.scrollWidth - main.clientWidth, document.body.scrollWidth - innerWidth]
-    }"""
-    assert opened.page.evaluate(sideways) == [0, 0]
+    assert opened.sideways() == [0, 0]
 
 
 def test_controls_can_be_used_from_the_keyboard(visit):

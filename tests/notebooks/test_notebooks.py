@@ -13,7 +13,7 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 LARGEST = 300_000
 # What a machine would leave behind: absolute paths and addresses.
-TRACES = re.compile(r"/home/|/root/|/tmp/|/work/|/Users/|[A-Z]:\\\\|localhost|127\.0\.0\.1")
+TRACES = re.compile(r"(?<![\w/.])/\w[\w.-]*/|[A-Z]:\\\\|localhost|127\.0\.0\.1")
 SOLUTION = re.compile(r"<details><summary>Solution</summary>\n(.*?)\n</details>", re.DOTALL)
 ALLOWED_OUTPUTS = {"stream", "execute_result"}
 
