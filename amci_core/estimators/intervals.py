@@ -8,10 +8,7 @@ from __future__ import annotations
 
 __all__ = ["central", "fieller", "logarithmic", "ratio_bias", "ratio_covariance"]
 
-from numbers import Real
-
 import numpy as np
-from scipy.special import ndtri
 
 from amci_core.estimators.draws import Array
 
@@ -28,13 +25,13 @@ def ratio_covariance(term_covariance: Array, E2: Array) -> Array:
         return to_ratio @ (term_covariance / np.square(E2)[..., None, None]) @ to_ratio.T
 
 
-def fieller(mu: Array, covariance: Array, *, z: float) -> tuple[Array, Array]:
+def fieller(mu: Array, covariance: Array, *, z: float | Array) -> tuple[Array, Array]:
     """Lower and upper ends (*) of the set of m with (1, -m) . estimates within z deviations of 0.
 
     Arguments:
         mu: The estimate, (*), in units of f.
         covariance: As `ratio_covariance` gives it, (*, 2, 2).
-        z: Quantile of the standard normal.
+        z: Quantile of the standard normal, or another for each, (*).
 
     Returns:
         Ends in units of f; both infinite where E2 is not told from zero.
@@ -54,7 +51,7 @@ def fieller(mu: Array, covariance: Array, *, z: float) -> tuple[Array, Array]:
     return np.where(told, centre - half, -np.inf), np.where(told, centre + half, np.inf)
 
 
-def logarithmic(mu: Array, standard_error: Array, *, z: float) -> tuple[Array, Array]:
+def logarithmic(mu: Array, standard_error: Array, *, z: float | Array) -> tuple[Array, Array]:
     """Lower and upper ends (*) on the logarithmic scale, where mu > 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(z * standard_error / mu)
@@ -66,7 +63,7 @@ def central(
     standard_error: Array,
     covariance: Array,
     *,
-    level: float,
+    z: float | Array,
     positive: bool,
     shift: float,
 ) -> tuple[Array, Array]:
@@ -76,16 +73,10 @@ def central(
         value: The estimate of mu, (*), in units of f.
         standard_error: Of it, (*), in units of f.
         covariance: As `ratio_covariance` gives it, (*, 2, 2).
-        level: Between 0 and 1.
+        z: How many standard errors it reaches to both sides, (*).
         positive: Whether mu is known to be positive: then on the log scale where the estimate is.
         shift: The constant that was taken from f and added back to the ratio, in units of f.
-
-    Raises:
-        ValueError: the level does not lie strictly between 0 and 1.
     """
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-    z = float(-ndtri((1 - float(level)) / 2))
     ends = fieller(value - shift, covariance, z=z)
     above = logarithmic(value, standard_error, z=z)
     unknown = np.isnan(standard_error)

@@ -46,6 +46,7 @@ from amci_core.estimators.moments import (
     unjudged,
     variance,
 )
+from amci_core.estimators.studentized import Studentized, studentized
 
 
 class Prepared(NamedTuple):
@@ -114,6 +115,10 @@ class Prepared(NamedTuple):
         else:
             spread = np.sqrt(variance(self.last_table, moments, value))
         return np.where(unjudged(self.last_table, self.draws, value), np.nan, spread)
+
+    def studentized(self, value: Array) -> Studentized:
+        """How the error of mu (*) over that standard error departs from a normal's."""
+        return studentized(self.last_table, self.draws, value, paired=self.paired)
 
 
 class Estimator(ABC):

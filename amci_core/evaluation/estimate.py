@@ -122,6 +122,7 @@ def report(
         diagnostics=diagnose(_carriers(prepared), prepared.draws),
         draws=draws,
         positive=positive,
+        studentized=prepared.studentized(value),
         shift=shift,
         sharing=chosen.sharing(prepared) if isinstance(chosen, Automatic) else None,
     )

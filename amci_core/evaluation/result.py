@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge
 from amci_core.estimators.draws import Array
 from amci_core.estimators.intervals import central, ratio_bias
+from amci_core.estimators.studentized import Studentized
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Estimate:
             != 0, Pareto k-hat.
         draws: Draws used of each pair, all proposals together, a pilot's with them.
         positive: Whether mu is known to be positive.
+        studentized: How the error over its standard error departs from a normal's.
         shift: The constant c that was taken from f and added back, in units of f.
         sharing: What `auto` decided; None for other estimators.
     """
@@ -75,6 +77,7 @@ class Estimate:
     diagnostics: dict[str, TermDiagnostics]
     draws: int
     positive: bool
+    studentized: Studentized
     shift: float = 0.0
     sharing: Sharing | None = None
 
@@ -101,9 +104,9 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 
-        On the log scale where mu is known to be positive, so that it stays so; Fieller's else, and
-        where reused draws made the estimate itself negative. Fieller's is infinite where E2 is not
-        told from zero.
+        It reaches as far as the studentized error asks for. On the log scale where mu is known to
+        be positive, so that it stays so; Fieller's else, and where reused draws made the estimate
+        itself negative. Fieller's is infinite where E2 is not told from zero.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
@@ -112,7 +115,7 @@ class Estimate:
             self.value,
             self.standard_error,
             self.covariance,
-            level=level,
+            z=self.studentized.quantile(level),
             positive=self.positive,
             shift=self.shift,
         )

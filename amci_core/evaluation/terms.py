@@ -18,6 +18,7 @@ from amci_core._checks import check_seed
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.estimators.intervals import central, ratio_covariance
+from amci_core.estimators.studentized import normal_quantile
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
 from amci_core.terms import Density, Integrand, TermEstimate, TermMethod, method
@@ -59,7 +60,7 @@ class TermsEstimate:
             np.asarray(self.value),
             np.asarray(self.standard_error),
             self.covariance,
-            level=level,
+            z=normal_quantile(level),
             positive=self.positive,
             shift=self.shift,
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from amci_core.flows.affine import gaussian
 from amci_core.flows.autoregressive import autoregressive_spline
 from amci_core.flows.base import ConditionalDensity, Proposal, Trainable
+from amci_core.flows.defensive import defended_spline
 from amci_core.flows.gamma_beta import gamma_beta
 from amci_core.flows.masked import masked_autoregressive
 from amci_core.flows.proposals import Proposals
@@ -17,6 +18,7 @@ from amci_core.flows.spline import half_line_spline
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,
+    "defended-spline": defended_spline,
     "gamma-beta": gamma_beta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,

@@ -23,7 +23,7 @@ __all__ = [
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import normflows as nf
@@ -95,6 +95,17 @@ class Trainable(nn.Module, Proposal):
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights that training starts from."""
+
+    def adopt(self, trained: Mapping[str, Trainable]) -> bool:
+        """Takes over what it has of proposals trained before it, by name.
+
+        Returns:
+            Whether it has anything of them; most have not.
+
+        Raises:
+            ValueError: one that it needs is not there.
+        """
+        return False
 
 
 class ConditionalLayer(nf.flows.Flow):

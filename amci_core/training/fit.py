@@ -8,7 +8,7 @@ __all__ = ["Fit", "Progress", "TrainingDiverged", "build"]
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +121,14 @@ class Fit:
         self._usual_norm = 0.0
         # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
         self.between_steps = True
+
+    def adopt(self, trained: Mapping[str, Fit]) -> None:
+        """Before its first step: takes over what its family has of the fits that are done."""
+        if self.step > 0:
+            return
+        if self.proposal.adopt({name: fit.best_proposal() for name, fit in trained.items()}):
+            self.best = copy.deepcopy(self.proposal.state_dict())
+            self.best_quality = self.held_out.quality(self.proposal)
 
     def run(
         self,

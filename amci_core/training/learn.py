@@ -93,7 +93,10 @@ def stream_learning(
 
     def stream() -> Iterator[tuple[Progress, Proposals]]:
         ready = {name: _usable(fit.proposal) for name, fit in fits.items()}
+        done: dict[str, Fit] = {}
         for name, fit in fits.items():
+            fit.adopt(done)
+            done[name] = fit
             for progress in fit.run():
                 last = progress.step == fit.steps
                 ready[name] = _usable(fit.best_proposal() if last else fit.proposal)

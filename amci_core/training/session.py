@@ -166,7 +166,10 @@ class _Session:
     def run(
         self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
     ) -> None:
+        done: dict[str, Fit] = {}
         for name, fit in self.fits.items():
+            fit.adopt(done)
+            done[name] = fit
             stops = self._film_steps(fit) if name == FILMED else ()
             for progress in fit.run(stops=stops, interrupted=interrupted):
                 self.log.append(_log_entry(progress))
