@@ -24,14 +24,27 @@ sys.path[:0] = [str(ROOT / "tests")]
 
 from serving import headless_browser, served_dashboard  # noqa: E402
 
+import amci_core as amci  # noqa: E402
+
 MOVES = 60
 RUNS = 1000
+# What each problem's densities are drawn from, and the picture of them.
+PICTURES = {
+    "tail-1d": ("densities", "densities-linear"),
+    "tail-5d": ("marginal-data", "marginal"),
+    "cancer": ("plane-target-data", "plane-target"),
+    "gain-loss": ("densities", "densities-linear"),
+    "peak": ("plane-target-data", "plane-target"),
+}
 LIMITS = {
     "density data in the page, 95th percentile": 0.100,
     "densities painted, 95th percentile": 0.150,
     "first error curves after release, slowest of 5": 0.500,
     "full set of error curves, slowest of 3": 6.0,
     "densities on a first visit, slowest of 3": 3.5,
+    "densities of another problem, slowest of 10": 1.0,
+    "density data of any problem, largest 95th percentile": 0.100,
+    "densities of any problem painted, likewise": 0.150,
 }
 
 # Moves a slider as a hand does: the thumb's input takes a value and tells React of it.
@@ -88,12 +101,18 @@ window.move = async (label, value, source) => {
     return [arrived, await painted() - start]
 }
 """
-DENSITIES_SHOWN = """
-() => {
-    const model = window.Bokeh?.documents?.[0]?.get_model_by_name("densities-linear")
-    return model && Bokeh.index.find_one(model)?.frame?.bbox?.width > 0
-}
+# Problems that have been left keep their pictures, out of sight.
+STANDS = """
+name => [...(window.Bokeh?.documents?.[0]?._all_models?.values() ?? [])].some(model => {
+    const view = model.name === name && Bokeh.index.find_one(model)
+    return view && view.frame?.bbox?.width > 0 && view.el.getBoundingClientRect().width > 0
+})
 """
+
+
+def _stands(page: Any, name: str = "densities-linear") -> None:
+    """Waits until a picture stands in the page."""
+    page.wait_for_function(STANDS, arg=name)
 
 
 def first_visits(browser: Any, address: str, count: int) -> list[float]:
@@ -104,16 +123,16 @@ def first_visits(browser: Any, address: str, count: int) -> list[float]:
         page = context.new_page()
         start = time.perf_counter()
         page.goto(address + "?runs=4", wait_until="commit")
-        page.wait_for_function(DENSITIES_SHOWN)
+        _stands(page)
         seconds.append(time.perf_counter() - start)
         page.get_by_text("4 runs in").wait_for()
         context.close()
     return seconds
 
 
-def drag(page: Any) -> np.ndarray:
+def drag(page: Any, label: str = "Threshold θ", source: str = "densities") -> np.ndarray:
     """Seconds until new densities are in the page and painted, (MOVES, 2)."""
-    slider = page.get_by_role("slider", name="Threshold θ").locator("xpath=../..")
+    slider = page.get_by_role("slider", name=label).locator("xpath=../..")
     rail = slider.bounding_box()
     middle = rail["y"] + rail["height"] / 2
     places = rail["x"] + rail["width"] * np.linspace(0.1, 0.9, MOVES + 1)
@@ -121,7 +140,7 @@ def drag(page: Any) -> np.ndarray:
     page.mouse.down()
     times = []
     for place in places[1:]:
-        page.evaluate("arm('densities')")
+        page.evaluate("source => arm(source)", source)
         page.mouse.move(place, middle)
         times.append(page.evaluate("() => dragged"))
         page.wait_for_timeout(30)
@@ -151,6 +170,37 @@ def full_sets(page: Any, count: int) -> list[float]:
     return seconds
 
 
+def switches(page: Any) -> dict[str, list[float]]:
+    """Seconds from choosing each problem, twice over, until its densities stand."""
+    seconds: dict[str, list[float]] = {name: [] for name in PICTURES}
+    for name in [*list(PICTURES)[1:], "tail-1d"] * 2:
+        problem = amci.problem(name)
+        page.get_by_role("combobox", name="Problem").click()
+        chosen = page.get_by_role("menuitem", name=problem.title, exact=True)
+        chosen.wait_for()
+        start = time.perf_counter()
+        chosen.click()
+        page.get_by_text(problem.description.splitlines()[0][:40]).first.wait_for()
+        _stands(page, PICTURES[name][1])
+        seconds[name].append(time.perf_counter() - start)
+        page.get_by_text("4 runs in").wait_for()
+        page.wait_for_timeout(500)
+    return seconds
+
+
+def drags(page: Any, address: str) -> dict[str, np.ndarray]:
+    """As `drag`, for every problem, along its mismatch level."""
+    times = {}
+    for name, (source, shown) in PICTURES.items():
+        page.goto(f"{address}?problem={name}&runs=4")
+        _stands(page, shown)
+        page.get_by_text("4 runs in").wait_for()
+        page.evaluate(f"() => {{ {TOOLS} }}")
+        drag(page, "Mismatch level, nats", source)
+        times[name] = np.quantile(drag(page, "Mismatch level, nats", source), 0.95, axis=0)
+    return times
+
+
 def measure(log: Path) -> dict[str, float]:
     """All figures, in seconds; the server writes to `log`."""
     with served_dashboard(log) as address, headless_browser() as browser:
@@ -159,7 +209,7 @@ def measure(log: Path) -> dict[str, float]:
         print(f"first visits: {_list(visits)}", flush=True)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.goto(f"{address}?runs=4")
-        page.wait_for_function(DENSITIES_SHOWN)
+        _stands(page)
         page.get_by_text("4 runs in").wait_for()
         page.evaluate(f"() => {{ {TOOLS} }}")
         drag(page)
@@ -173,8 +223,18 @@ def measure(log: Path) -> dict[str, float]:
         print(f"first curves: {_list(first)}", flush=True)
         full = full_sets(page, 3)
         print(f"full sets: {_list(full)}", flush=True)
+        page.goto(f"{address}?runs=4")
+        page.get_by_text("4 runs in").wait_for()
+        turned = switches(page)
+        for name, seconds in turned.items():
+            print(f"turning to {name}: {_list(seconds)}", flush=True)
+        dragged = drags(page, address)
+        for name, pair in dragged.items():
+            print(f"{name}, 95 % of {MOVES} moves of the mismatch: {_list(pair)}", flush=True)
     data, painted = np.quantile(times, 0.95, axis=0)
-    figures = [data, painted, max(first), max(full), max(visits)]
+    slowest = max(each for seconds in turned.values() for each in seconds)
+    others = np.max([*dragged.values()], axis=0)
+    figures = [data, painted, max(first), max(full), max(visits), slowest, *others]
     return dict(zip(LIMITS, map(float, figures), strict=True))
 
 

@@ -118,7 +118,7 @@ def report_dimensions(steps: int) -> None:
         coordinates = [{"kind": "half-line", "scale": 0.5}] * dim
         scaled = replace(term, arguments={**term.arguments, "coordinates": coordinates})
         device = torch.device("cpu")
-        fit = Fit(problem, "q1_plus", scaled, steps=steps, seed=0, device=device)
+        fit = Fit(problem, "q1_plus", scaled, steps=steps, seed=0, device=device, reports=5)
         last = list(fit.run())[-1]
         quality, q1 = last.quality, fit.best_proposal().double().requires_grad_(False)
         y, theta = problem.check(*problem.cases(1, seed=0))

@@ -91,6 +91,8 @@ class Fit:
         steps: Number of steps.
         seed: Whole number; the same seed gives the same weights on the same machine.
         device: Where to train.
+        reports: About how often held-out quality is looked at; in many dimensions that takes as
+            long as a hundred steps.
     """
 
     def __init__(
@@ -102,8 +104,10 @@ class Fit:
         steps: int,
         seed: int,
         device: torch.device,
+        reports: int = REPORTS,
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
+        self._every = max(1, steps // reports)
         target = TARGETS[name](problem)
         self.proposal = build(target.problem, term)
         for_weights, for_draws = _seeds(seed, name)
@@ -136,13 +140,12 @@ class Fit:
         stops: tuple[int, ...] = (),
         interrupted: Callable[[], bool] = lambda: False,
     ) -> Iterator[Progress]:
-        """Trains on, yielding some hundred times on the way, and at the steps in `stops`.
+        """Trains on, yielding at every report and at the steps in `stops`.
 
         Raises:
             KeyboardInterrupt: `interrupted` said so; it is asked between steps.
             TrainingDiverged: the loss or a gradient was not finite. The best so far is kept.
         """
-        every = max(1, self.steps // REPORTS)
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
@@ -153,7 +156,7 @@ class Fit:
             self._advance()
             self.between_steps = True
             self.seconds += time.perf_counter() - started
-            if self.step % every == 0 or self.step in stops or self.step == self.steps:
+            if self.step % self._every == 0 or self.step in stops or self.step == self.steps:
                 yield self._report()
 
     def _advance(self) -> None:

@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,8 @@ def test_everything_says_of_every_term_what_its_gauge_shows(store, choice):
 def test_everything_has_the_map_and_what_it_is_a_map_of(store, choice):
     state = State(store.problem.name)
     plane = plane_of(store.problem, state.choice, ("y", "theta"))
+    # A map that no other test has had: a store keeps maps, and gives them whole.
+    plane = replace(plane, choice=replace(plane.choice, seed=87))
     first, *_, last = store.amortization(plane.choice, plane.along)
     for found in (first, last):
         text = export.everything_json(
