@@ -289,11 +289,15 @@ _CANCER_Q2 = TermRecipe(
     steps_per_minute=800,
     share=0.4,
 )
+# f is never below 1e-8: where success is as rare as that, g is a piece of the posterior and, far
+# from it, a piece of what f lets through. q2 is what covers the first.
 _CANCER_Q1 = replace(
     _CANCER_Q2,
+    family="defended-spline",
     arguments={
         **_CANCER_Q2.arguments,
         "coordinates": [_LOG_SIZE, {"kind": "response", "centre": -4.0, "scale": 3.0}],
+        "defence": _CANCER_Q2.arguments,
     },
     learning_rate=1e-3,
     share=0.6,
@@ -317,8 +321,8 @@ _CANCER_PAPER = Recipe(
 )
 
 _CANCER_SPLINE = Recipe(
-    terms={"q1_plus": _CANCER_Q1, "q2": _CANCER_Q2},
-    budget_minutes=25,
+    terms={"q2": _CANCER_Q2, "q1_plus": _CANCER_Q1},
+    budget_minutes=45,
     note="Splines on the logarithm of the size, and on coordinates of the response.",
 )
 
