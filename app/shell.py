@@ -27,7 +27,16 @@ THEME = {
             "background": {"default": "#12171c", "paper": "#1a2027"},
         },
         "typography": {"fontFamily": FONT},
-        "components": {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#17324a"}}}},
+        "components": {
+            "MuiAppBar": {
+                "styleOverrides": {
+                    "root": {
+                        "backgroundColor": "#17324a",
+                        "& .MuiIconButton-root": {"color": "#ffffff"},
+                    }
+                }
+            }
+        },
     },
 }
 

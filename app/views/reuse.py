@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["ReuseView", "why_not_reuse"]
 
+import math
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -258,9 +259,9 @@ class ReuseView:
         current = self._mark(shown, "current", "circle", 13)
         current.glyph.update(fill_alpha=0, line_width=3)
         items = [
-            ("least error", [best]),
-            ("α*, β* of the paper", [paper]),
-            ("u*, the optimum", [optimum]),
+            ("least error", [self._symbol(shown, best)]),
+            ("α*, β* of the paper", [self._symbol(shown, paper)]),
+            ("u*, the optimum", [self._symbol(shown, optimum)]),
             ("yours", [current]),
         ]
         add_legend(shown, items)
@@ -272,6 +273,14 @@ class ReuseView:
         )
         shown.add_layout(bar, "right")
         return shown
+
+    def _symbol(self, shown: figure, mark: Any) -> Any:
+        """The mark as the legend has it, without the outline that the map asks for."""
+        # Of no point at all a legend shows nothing.
+        nowhere = [math.nan]
+        symbol = shown.scatter(nowhere, nowhere, marker=mark.glyph.marker, line_alpha=0)
+        self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
+        return symbol
 
     def _mark(self, shown: figure, name: str, marker: str, size: int) -> Any:
         return shown.scatter(
