@@ -223,9 +223,7 @@ class Explorer:
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""
         if any(event.name == "problem" for event in events):
-            # However many parts of the page are exchanged, its models are counted anew once.
-            with self._document.models.freeze():
-                self._open()
+            self._open()
         else:
             self._move()
 
