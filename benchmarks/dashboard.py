@@ -28,13 +28,13 @@ import amci_core as amci  # noqa: E402
 
 MOVES = 60
 RUNS = 1000
-# What each problem's densities are drawn from, and the picture of them.
+# The picture of each problem's densities.
 PICTURES = {
-    "tail-1d": ("densities", "densities-linear"),
-    "tail-5d": ("marginal-data", "marginal"),
-    "cancer": ("plane-target-data", "plane-target"),
-    "gain-loss": ("densities", "densities-linear"),
-    "peak": ("plane-target-data", "plane-target"),
+    "tail-1d": "densities-linear",
+    "tail-5d": "marginal",
+    "cancer": "plane-target",
+    "gain-loss": "densities-linear",
+    "peak": "plane-target",
 }
 LIMITS = {
     "density data in the page, 95th percentile": 0.100,
@@ -43,8 +43,6 @@ LIMITS = {
     "full set of error curves, slowest of 3": 6.0,
     "densities on a first visit, slowest of 3": 3.5,
     "densities of another problem, slowest of 10": 1.0,
-    "density data of any problem, largest 95th percentile": 0.100,
-    "densities of any problem painted, likewise": 0.150,
 }
 
 # Moves a slider as a hand does: the thumb's input takes a value and tells React of it.
@@ -130,9 +128,9 @@ def first_visits(browser: Any, address: str, count: int) -> list[float]:
     return seconds
 
 
-def drag(page: Any, label: str = "Threshold θ", source: str = "densities") -> np.ndarray:
+def drag(page: Any) -> np.ndarray:
     """Seconds until new densities are in the page and painted, (MOVES, 2)."""
-    slider = page.get_by_role("slider", name=label).locator("xpath=../..")
+    slider = page.get_by_role("slider", name="Threshold θ").locator("xpath=../..")
     rail = slider.bounding_box()
     middle = rail["y"] + rail["height"] / 2
     places = rail["x"] + rail["width"] * np.linspace(0.1, 0.9, MOVES + 1)
@@ -140,7 +138,7 @@ def drag(page: Any, label: str = "Threshold θ", source: str = "densities") -> n
     page.mouse.down()
     times = []
     for place in places[1:]:
-        page.evaluate("source => arm(source)", source)
+        page.evaluate("arm('densities')")
         page.mouse.move(place, middle)
         times.append(page.evaluate("() => dragged"))
         page.wait_for_timeout(30)
@@ -181,24 +179,11 @@ def switches(page: Any) -> dict[str, list[float]]:
         start = time.perf_counter()
         chosen.click()
         page.get_by_text(problem.description.splitlines()[0][:40]).first.wait_for()
-        _stands(page, PICTURES[name][1])
+        _stands(page, PICTURES[name])
         seconds[name].append(time.perf_counter() - start)
         page.get_by_text("4 runs in").wait_for()
         page.wait_for_timeout(500)
     return seconds
-
-
-def drags(page: Any, address: str) -> dict[str, np.ndarray]:
-    """As `drag`, for every problem, along its mismatch level."""
-    times = {}
-    for name, (source, shown) in PICTURES.items():
-        page.goto(f"{address}?problem={name}&runs=4")
-        _stands(page, shown)
-        page.get_by_text("4 runs in").wait_for()
-        page.evaluate(f"() => {{ {TOOLS} }}")
-        drag(page, "Mismatch level, nats", source)
-        times[name] = np.quantile(drag(page, "Mismatch level, nats", source), 0.95, axis=0)
-    return times
 
 
 def measure(log: Path) -> dict[str, float]:
@@ -228,13 +213,9 @@ def measure(log: Path) -> dict[str, float]:
         turned = switches(page)
         for name, seconds in turned.items():
             print(f"turning to {name}: {_list(seconds)}", flush=True)
-        dragged = drags(page, address)
-        for name, pair in dragged.items():
-            print(f"{name}, 95 % of {MOVES} moves of the mismatch: {_list(pair)}", flush=True)
     data, painted = np.quantile(times, 0.95, axis=0)
     slowest = max(each for seconds in turned.values() for each in seconds)
-    others = np.max([*dragged.values()], axis=0)
-    figures = [data, painted, max(first), max(full), max(visits), slowest, *others]
+    figures = [data, painted, max(first), max(full), max(visits), slowest]
     return dict(zip(LIMITS, map(float, figures), strict=True))
 
 
