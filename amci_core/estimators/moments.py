@@ -13,6 +13,7 @@ from __future__ import annotations
 
 __all__ = [
     "Moments",
+    "error_parts",
     "paired_covariance",
     "pooled_moments",
     "reweighted_covariance",
@@ -22,6 +23,7 @@ __all__ = [
     "variance",
 ]
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,15 +173,30 @@ def unjudged(table: Array, draws: Draws, value: Array) -> NDArray[np.bool_]:
         value: mu, (*).
     """
     silent = np.ones(value.shape, dtype=bool)
+    for j, parts in error_parts(table, draws, value):
+        size = sum((abs(part) for part in parts), start=np.zeros(()))
+        zero = abs(sum(parts, start=np.zeros(()))) <= ROUNDING * size
+        silent &= (zero | (draws.log_weight(j) == -np.inf)).all(axis=-1)
+    return silent
+
+
+def error_parts(table: Array, draws: Draws, value: Array) -> Iterator[tuple[int, list[Array]]]:
+    """For every proposal j in use, the terms of v[j] . (f_plus, -f_minus, -mu), each (*, n).
+
+    Their sum times w is what a draw brings to the error of mu.
+
+    Arguments:
+        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
+        draws: Points of every proposal that the table needs.
+        value: mu, (*).
+    """
     for j in np.flatnonzero((table != 0).reshape(-1, 3, 3).any(axis=(0, 2))):
         points = draws.of(int(j))
         plus, minus, one = np.moveaxis(table[..., j, :, None], -2, 0)
         parts = [plus * points.f_plus, -one * value[..., None]]
         if points.f_minus is not None:
             parts.append(-minus * points.f_minus)
-        zero = abs(sum(parts)) <= ROUNDING * sum(abs(part) for part in parts)
-        silent &= (zero | (draws.log_weight(int(j)) == -np.inf)).all(axis=-1)
-    return silent
+        yield int(j), parts
 
 
 def reweighted_covariance(values: Array, r: Array) -> Array:

@@ -2,7 +2,7 @@ r"""How the error of an estimate, over its own standard error, departs from a no
 
 from __future__ import annotations
 
-__all__ = ["Studentized", "studentized"]
+__all__ = ["Studentized", "normal_quantile", "studentized"]
 
 from dataclasses import dataclass
 from numbers import Real
@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.moments import error_parts
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,11 @@ def studentized(table: Array, draws: Draws, value: Array, *, paired: bool = Fals
 
 def _entering(table: Array, draws: Draws, value: Array, *, paired: bool) -> list[Array]:
     """What the draws of every proposal bring to the error, each (*, n), largest about one."""
-    used = [int(j) for j in np.flatnonzero((table != 0).reshape(-1, 3, 3).any(axis=(0, 2)))]
-    log_w = {j: draws.log_weight(j) for j in used}
+    factors = {j: sum(parts, start=np.zeros(())) for j, parts in error_parts(table, draws, value)}
+    log_w = {j: draws.log_weight(j) for j in factors}
     top = np.max([each.max(axis=-1) for each in log_w.values()], axis=0)
     top = np.where(np.isfinite(top), top, 0.0)[..., None]
-    found = []
-    for j in used:
-        points = draws.of(j)
-        plus, minus, one = np.moveaxis(table[..., j, :, None], -2, 0)
-        factor = plus * points.f_plus - one * value[..., None]
-        if points.f_minus is not None:
-            factor = factor - minus * points.f_minus
-        found.append(factor * np.exp(log_w[j] - top))
+    found = [factor * np.exp(log_w[j] - top) for j, factor in factors.items()]
     if paired:
         found = [np.sum(found, axis=0)]
     # Fourth powers of what is in units of mu may leave the range of a float.
