@@ -15,7 +15,7 @@ from typing import Any
 from amci_core.evaluation import AmortizationMap
 from amci_core.evaluation.amortization import axis_names, default_plane
 from amci_core.models import Problem
-from app.session import answer, one_message
+from app.session import answer
 from app.state import Choice, Point, State, shown_range
 from app.views.amortization import AmortizationView
 from app.worker import Jobs
@@ -80,7 +80,6 @@ class Amortization:
     Arguments:
         state: What a click moves.
         jobs: What computes in the background.
-        document: The visitor's Bokeh document.
         store: Gives the store of the problem looked at.
         report: Shows a message.
     """
@@ -89,12 +88,11 @@ class Amortization:
         self,
         state: State,
         jobs: Jobs,
-        document: Any,
         *,
         store: Callable[[], Any],
         report: Callable[[str | None], None],
     ) -> None:
-        self._state, self._jobs, self._document = state, jobs, document
+        self._state, self._jobs = state, jobs
         self._store, self._report = store, report
         self._asked: Plane | None = None
         self._running = False
@@ -142,13 +140,11 @@ class Amortization:
 
     def _show(self, found: AmortizationMap) -> None:
         self.found = found
-        with one_message(self._document):
-            self.view.show(found)
+        self.view.show(found)
 
     def _finish(self, message: str | None) -> None:
         self._running = False
-        with one_message(self._document):
-            self.view.end()
+        self.view.end()
         self._report(message)
 
     def _press(self, _: Any) -> None:

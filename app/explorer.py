@@ -21,7 +21,7 @@ from amci_core.pretrained import DEFAULT_VARIANT, available_variants
 from app import export
 from app.amortization import Amortization
 from app.diagnosis import Diagnosis
-from app.session import answer, one_message
+from app.session import answer
 from app.state import Choice, State
 from app.store import Store, store_of
 from app.summary import Summary, about_truth
@@ -53,7 +53,6 @@ class Explorer:
     def __init__(self, document: Any, query: dict[str, str]) -> None:
         self.state = State()
         self.jobs = Jobs(document)
-        self._document = document
         self._computed: Choice | None = None
         self._densities: Any = None
         self._curves: ErrorCurves | None = None
@@ -73,7 +72,6 @@ class Explorer:
         self.amortization = Amortization(
             self.state,
             self.jobs,
-            document,
             store=lambda: self.store,
             report=self._report,
         )
@@ -283,12 +281,10 @@ class Explorer:
 
     def _show_curves(self, found: ErrorCurves) -> None:
         self._curves = found
-        with one_message(self._document):
-            self.errors.show(found)
+        self.errors.show(found)
 
     def _finish_curves(self, message: str | None) -> None:
-        with one_message(self._document):
-            self.errors.end()
+        self.errors.end()
         self._report(message)
         _get_ready()
 
@@ -298,8 +294,7 @@ class Explorer:
 
     def _show_reuse(self, found: ReuseErrors) -> None:
         self._reuse = found
-        with one_message(self._document):
-            self.reuse.show(found)
+        self.reuse.show(found)
 
     def _finish_reuse(self, asked: tuple[Choice, float, bool], message: str | None) -> None:
         if message:
@@ -310,8 +305,7 @@ class Explorer:
 
     def _show_diagnosis(self, found: Diagnosis) -> None:
         self._diagnosis = found
-        with one_message(self._document):
-            self.diagnostics.show(found)
+        self.diagnostics.show(found)
 
     def _finish_diagnosis(self, choice: Choice, message: str | None) -> None:
         if self._diagnosis is not None:

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 __all__ = ["answer", "one_message"]
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import panel as pn
+from panel.io.document import schedule_write_events
+
+# So long after a message it is seen to that none is left behind.
+SECONDS_UNTIL_SWEPT = 0.02
 
 
 @contextmanager
 def one_message(document: Any) -> Iterator[None]:
     """Collects what changes inside, and sends it to the page at once, so that it paints once.
 
+    Whatever changes once the page stands has to be said in here. Bokeh and Panel have a way of
+    their own each to send what is not, and one may overtake the other: the page would be told of a
+    picture that it has not got yet.
+
     Arguments:
         document: The visitor's Bokeh document.
     """
-    with pn.io.hold(document):
-        yield
+    try:
+        with pn.io.hold(document):
+            yield
+    finally:
+        if getattr(getattr(document, "session_context", None), "session", None) is not None:
+            # Panel queues messages while the socket is busy. One that comes while the one before
+            # it is still being written can stay there until another one comes.
+            wake = partial(schedule_write_events, document, [], [])
+            asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, wake)
 
 
 def answer(act: Callable[..., Any]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 from app.explorer import Explorer
+from app.session import answer
 from app.views.layout import column, side_by_side
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -108,6 +109,6 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     def recolour(*_: Any) -> None:
         explorer.recolour(created.dark_theme)
 
-    created.param.watch(recolour, "dark_theme")
+    created.param.watch(answer(recolour), "dark_theme")
     recolour()
     return created

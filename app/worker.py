@@ -20,6 +20,9 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
+from bokeh.document import Document
+
+from app.session import one_message
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +54,6 @@ def in_spare_time(tasks: Iterable[Callable[[], object]]) -> None:
     _pool.submit(step)
 
 
-class Document(Protocol):
-    """The part of a Bokeh document that jobs need."""
-
-    def add_next_tick_callback(self, callback: Callable[[], None]) -> Any:
-        """Runs the callback in the server's thread, with the document's lock held."""
-
-
 class Loop(Protocol):
     """The part of the server's event loop that jobs need."""
 
@@ -68,9 +64,9 @@ class Loop(Protocol):
 class Jobs:
     """Creates the background jobs of one visitor: of each name at most one, the newest.
 
-    Results enter the document from the event loop's thread alone. Told by another thread while the
-    server collects changes, Bokeh can put the news on a list that is being sent, and keep it until
-    something else happens: the last result would never show.
+    Each result enters the document in one message, and from the event loop's thread alone. Told by
+    another thread while the server collects changes, Bokeh can put the news on a list that is just
+    being sent, and keep it until something else happens: the last result would never show.
 
     Arguments:
         document: Where results are pushed to.
@@ -172,7 +168,8 @@ class _Job:
 
         def unless_cancelled() -> None:
             if not self.cancelled.is_set():
-                deliver()
+                with one_message(self._document):
+                    deliver()
 
         if self.cancelled.is_set():
             return

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from bokeh.document import Document
 
 from app.worker import Jobs, in_spare_time
 
 PATIENCE = 20
 
 
-class Server:
+class Server(Document):
     """A server's event loop and its document: callbacks run one after the other, on demand."""
 
     def __init__(self):
+        super().__init__()
         self._soon = queue.SimpleQueue()
         self.waiting = []
         self.told_by = set()

@@ -56,7 +56,9 @@ def test_what_is_shown_is_what_the_draws_say(visit):
     np.testing.assert_allclose(opened.data("diagnostics-way", "value"), off, atol=1e-9)
     verdict = opened.page.get_by_role("status").filter(has_text="1,000 draws from each proposal")
     assert "Reliable" in verdict.inner_text()
+    # Described when all of it is there: a message of its own, after the last numbers.
     alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")
+    alternative.wait_for()
     assert alternative.count() == 1
 
 
