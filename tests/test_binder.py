@@ -109,6 +109,8 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
     page.on("request", lambda request: strangers.append(request.url))
     page.goto(server + NOTEBOOK)
     page.get_by_role("heading", name="1. Why target-aware?").wait_for()
+    # JupyterLab runs nothing, and says nothing, when it is asked to before the kernel is there.
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     page.get_by_text("Run", exact=True).first.click()
     page.get_by_text("Run All Cells", exact=True).first.click()
     slider = page.get_by_role("slider", name="Threshold θ")
