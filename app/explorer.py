@@ -41,6 +41,10 @@ from app.worker import Jobs, in_spare_time
 
 log = logging.getLogger(__name__)
 
+# Another problem's handles and densities have so long to be painted before the rest of the page is
+# made ready: what a message brings meanwhile is built before anything is painted.
+MILLISECONDS_AHEAD = 250
+
 
 class Explorer:
     """Creates everything that one visitor sees, and starts computing for the point asked for.
@@ -53,6 +57,9 @@ class Explorer:
     def __init__(self, document: Any, query: dict[str, str]) -> None:
         self.state = State()
         self.jobs = Jobs(document)
+        self._document = document
+        # While views are still to be turned to the problem; and whether to compute for it then.
+        self._turning = self._asked = False
         self._computed: Choice | None = None
         self._densities: Any = None
         self._curves: ErrorCurves | None = None
@@ -75,14 +82,15 @@ class Explorer:
             store=lambda: self.store,
             report=self._report,
         )
-        self.tabs = TabsView(*self._tabs(), choice=lambda: self.state.choice)
+        self.tabs = TabsView(*self._tabs(), choice=self._settled)
         self.film = FilmView(take=self._take_frame)
         self.story = StoryView()
         self.controls = Controls(
             self.state, self.film, downloads=self._downloads(), choose=self._choose
         )
         self._connect()
-        self._open()
+        self._open_case()
+        self._open_rest()
         self.controls.complain(wrong)
 
     @property
@@ -123,6 +131,9 @@ class Explorer:
 
     def start(self) -> None:
         """Starts Monte Carlo for the point shown, unless that is under way or done."""
+        if self._turning:
+            self._asked = True
+            return
         choice, store = self.state.choice, self.store
         if choice == self._computed:
             return
@@ -178,6 +189,10 @@ class Explorer:
             Tab("Amortization map", shown.view.panel, shown.start, shown.stop),
         ]
 
+    def _settled(self) -> Choice | None:
+        """What to compute for, once every view has turned to its problem."""
+        return None if self._turning else self.state.choice
+
     def _start_reuse(self, choice: Choice) -> None:
         store, share, common = self.store, self.reuse.share.value, self.reuse.common.value
         asked = (choice, share, common)
@@ -221,28 +236,42 @@ class Explorer:
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""
         if any(event.name == "problem" for event in events):
-            self._open()
+            # The page builds what one looks at first while the server makes ready the rest.
+            self._open_case()
+            self._turning = True
+            self._document.add_timeout_callback(answer(self._turn), MILLISECONDS_AHEAD)
         else:
             self._move()
 
-    def _open(self) -> None:
-        """Turns every view to the state's problem; nothing of another one stays."""
+    def _turn(self) -> None:
+        """Turns what is left to the state's problem, and computes if that was asked for."""
+        if self._turning:
+            asked, self._turning, self._asked = self._asked, False, False
+            self._open_rest()
+            if asked:
+                self.start()
+
+    def _open_case(self) -> None:
+        """Turns handles and densities to the state's problem, and calls off all computing."""
         self.jobs.cancel_all()
         self._computed = self._reused = self._diagnosis = self._diagnosed = None
         self._curves = self._reuse = self._summary = None
-        store = self.store
         self.density_place[:] = [self.densities.panel]
-        self.story.open(store.problem)
+        self.story.open(self.state.problem)
         self.controls.open()
-        self.film.open(store.snapshots)
+        self.film.open(self.store.snapshots)
+        self._show_frame()
+        self.amortization.open()
+        self.strip.clear()
+        self._move()
+
+    def _open_rest(self) -> None:
+        """Turns the other views to it; nothing of another problem stays."""
+        store = self.store
         self.errors.open(store.estimators)
         self.reuse.open()
         self.diagnostics.open(store)
-        self.amortization.open()
         self.tabs.open(store)
-        self.strip.clear()
-        self._move()
-        self._show_frame()
 
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""

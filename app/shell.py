@@ -8,6 +8,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
+from panel.util import edit_readonly
 
 from app.explorer import Explorer
 from app.session import answer
@@ -103,6 +104,10 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         stylesheets=[HIDE_ON_PHONES],
         meta_description="See amortized Monte Carlo integration at work.",
     )
+
+    # Nothing shows it, and every event of any visitor has this page searched to say so, twice.
+    with edit_readonly(created):
+        created.busy = False
 
     document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
 

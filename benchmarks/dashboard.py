@@ -91,6 +91,30 @@ window.arm = source => {
         return [arrived, await painted() - began]
     })()
 }
+window.turned = (text, picture) => new Promise((resolve, reject) => {
+    // Pictures of two problems can have the same name: those that are there now do not count.
+    const there = () => [...Bokeh.documents[0]._all_models.values()]
+        .filter(model => model.name === picture)
+        .map(model => Bokeh.index.find_one(model))
+        .filter(view => view?.frame?.bbox?.width > 0 && view.el.getBoundingClientRect().width > 0)
+    const before = there()
+    const told = node => node.nodeType === Node.TEXT_NODE
+        ? node.data.includes(text)
+        : [...node.childNodes, ...(node.shadowRoot?.childNodes ?? [])].some(told)
+    addEventListener("click", () => {
+        const start = performance.now()
+        setTimeout(() => reject(`no ${picture} within 20 s`), 20000)
+        const look = async () => {
+            if (there().some(view => !before.includes(view)) && told(document.body)) {
+                await painted()
+                resolve(performance.now() - start)
+            } else {
+                requestAnimationFrame(look)
+            }
+        }
+        look()
+    }, {capture: true, once: true})
+})
 window.move = async (label, value, source) => {
     const data = changed(source)
     const start = performance.now()
@@ -176,11 +200,10 @@ def switches(page: Any) -> dict[str, list[float]]:
         page.get_by_role("combobox", name="Problem").click()
         chosen = page.get_by_role("menuitem", name=problem.title, exact=True)
         chosen.wait_for()
-        start = time.perf_counter()
+        text = problem.description.splitlines()[0][:40]
+        page.evaluate("([t, p]) => { window.stood = turned(t, p) }", [text, PICTURES[name]])
         chosen.click()
-        page.get_by_text(problem.description.splitlines()[0][:40]).first.wait_for()
-        _stands(page, PICTURES[name])
-        seconds[name].append(time.perf_counter() - start)
+        seconds[name].append(page.evaluate("() => stood") / 1000)
         page.get_by_text("4 runs in").wait_for()
         page.wait_for_timeout(500)
     return seconds
@@ -210,6 +233,7 @@ def measure(log: Path) -> dict[str, float]:
         print(f"full sets: {_list(full)}", flush=True)
         page.goto(f"{address}?runs=4")
         page.get_by_text("4 runs in").wait_for()
+        page.evaluate(f"() => {{ {TOOLS} }}")
         turned = switches(page)
         for name, seconds in turned.items():
             print(f"turning to {name}: {_list(seconds)}", flush=True)

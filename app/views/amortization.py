@@ -29,7 +29,7 @@ from app.session import answer
 from app.summary import number
 from app.views.figures import add_legend, describe, pane, picture, set_range
 from app.views.inputs import progress
-from app.views.layout import HTML, card, column, row, side_by_side
+from app.views.layout import HTML, card, column, hide, row, side_by_side
 
 NAMES = {"E1_plus": "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
 # What lies beyond is drawn in the last colour; hover and file give it all the same.
@@ -150,7 +150,7 @@ class AmortizationView:
         self.layer.param.update(options=options, value=kept)
         self._set_axes(along)
         self._opening = False
-        self._planes.visible = len(axes) > 2
+        hide(self._planes, len(axes) <= 2)
         self._clear()
 
     def mark(self, across: float, upwards: float, *, inside: bool) -> None:

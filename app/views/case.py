@@ -103,8 +103,9 @@ class CaseControls:
             self._one(name, variable, i, f"{labels[0]}, coordinate {i + 1}")
             for i in range(variable.dim)
         ]
+        inside = column()
         folded = pmui.Accordion(
-            (f"{labels[0]}, one by one", column(*single)),
+            (f"{labels[0]}, one by one", inside),
             active=[],
             disable_gutters=True,
             title_variant="body2",
@@ -112,6 +113,13 @@ class CaseControls:
             margin=0,
             sx=FOLDED,
         )
+
+        def unfold(event: Any) -> None:
+            # Most are never looked at, and a slider takes page and server some time to build.
+            if event.new and not len(inside):
+                inside[:] = single
+
+        folded.param.watch(answer(unfold), "active")
         return [every, folded]
 
     def _one(self, name: str, variable: Variable, i: int, label: str) -> Slider:

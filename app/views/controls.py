@@ -19,8 +19,8 @@ from app.session import answer
 from app.state import LIMITS, State
 from app.views.case import CaseControls
 from app.views.film import FilmView
-from app.views.inputs import CountField, Message, choice
-from app.views.layout import column, heading, row
+from app.views.inputs import CountField, Message, Select, choice
+from app.views.layout import column, heading, hide, row
 
 
 class Controls:
@@ -47,7 +47,7 @@ class Controls:
         titles = {
             amci.problem(name).title: name for name in amci.problems() if available_variants(name)
         }
-        self.problem = pmui.Select(
+        self.problem = Select(
             label="Problem",
             options=titles,
             value=state.problem.name,
@@ -102,8 +102,8 @@ class Controls:
         self.case = CaseControls(state)
         self._case[:] = [self.case.panel]
         for button, preset in zip_longest(self._presets, state.problem.presets):
-            label = preset.name if preset else ""
-            button.param.update(label=label, visible=preset is not None)
+            button.label = preset.name if preset else ""
+            hide(button, preset is None)
         options = list(available_variants(state.problem.name))
         self.variant.param.update(options=options, value=state.variant)
         self.problem.value = state.problem.name

@@ -9,7 +9,6 @@ import re
 from html import escape
 
 import numpy as np
-import panel_material_ui as pmui
 from bokeh.models import (
     ColumnDataSource,
     CustomJSTickFormatter,
@@ -30,7 +29,8 @@ from app.session import answer
 from app.store import Store, TumourStore
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
-from app.views.layout import HTML, card, column, side_by_side
+from app.views.inputs import Select
+from app.views.layout import HTML, card, column, hide, side_by_side
 
 STYLES = {
     "E1_plus": SHAPES["q1"],
@@ -82,15 +82,15 @@ class DiagnosticsView:
         self._latest: Diagnosis | None = None
         self._verdict = HTML(EMPTY, VERDICT, margin=(0, 0, 12, 0))
         self.terms = {name: _TermView(name, self._painter) for name in STYLES}
-        self._coordinate = pmui.Select(
+        self._coordinate = Select(
             label="Coordinate of x",
             options=["x"],
             value="x",
             size="small",
             width=220,
             margin=(0, 0, 8, 0),
-            visible=False,
         )
+        hide(self._coordinate, True)
         self._coordinate.param.watch(answer(self._look), "value")
         self._place = column()
         self._there: tuple[str, ...] = ()
@@ -116,7 +116,8 @@ class DiagnosticsView:
         if isinstance(store, TumourStore):
             names = ["size c₀", "response ε"]
         several = len(names) > 1
-        self._coordinate.param.update(options=names, value=names[0], visible=several)
+        self._coordinate.param.update(options=names, value=names[0])
+        hide(self._coordinate, not several)
         signed = not problem.nonnegative
         for name, view in self.terms.items():
             view.open(_pretty(name, signed=signed), names[0] if several else "x")

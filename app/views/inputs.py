@@ -2,7 +2,7 @@ r"""Small inputs: sliders that answer at once, and text fields that say what is 
 
 from __future__ import annotations
 
-__all__ = ["CountField", "Message", "Player", "Slider", "choice", "progress", "slider"]
+__all__ = ["CountField", "Message", "Player", "Select", "Slider", "choice", "progress", "slider"]
 
 import math
 import time
@@ -16,7 +16,7 @@ from app.session import answer
 from app.state import whole_number
 from app.views.layout import HTML
 
-# Panel waits 50 ms before it looks at a slider's move; more than everything else together.
+# Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
 MILLISECONDS_OF_DEBOUNCE = 1
 # Where answers take long, a slider rests after each for as long, but no longer than this.
 LONGEST_REST = 0.3
@@ -51,6 +51,12 @@ class Slider(pmui.FloatSlider):
         finally:
             ended = time.monotonic()
             self._rested = ended + min(ended - started, LONGEST_REST)
+
+
+class Select(pmui.Select):
+    """A list whose choice reaches the server without delay."""
+
+    _debounce = MILLISECONDS_OF_DEBOUNCE
 
 
 class Player(pmui.Player):

@@ -2,7 +2,7 @@ r"""Cards: a title, tools, content and a few sentences of help, all in the same 
 
 from __future__ import annotations
 
-__all__ = ["HTML", "card", "column", "heading", "row", "side_by_side"]
+__all__ = ["HTML", "card", "column", "heading", "hide", "row", "side_by_side"]
 
 from collections.abc import Sequence
 from typing import Any
@@ -70,6 +70,15 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
     return column(
         *(column(part, stylesheet=place) for part in content), gap=gap, stylesheet=wrapped
     )
+
+
+def hide(part: Any, hidden: bool) -> None:
+    """Hides a part by its style, or shows it.
+
+    What turns invisible by Panel's own means has the whole page measured and laid out again. Not
+    for pictures: without a width a picture keeps the page waiting.
+    """
+    part.styles = {"display": "none"} if hidden else {}
 
 
 def card(

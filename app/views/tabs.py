@@ -57,14 +57,14 @@ class TabsView:
 
     Arguments:
         tabs: The cards, from left to right.
-        choice: What to compute for when a tab is opened.
+        choice: What to compute for when a tab is opened; None: nothing yet.
     """
 
-    def __init__(self, *tabs: Tab, choice: Callable[[], Choice]) -> None:
+    def __init__(self, *tabs: Tab, choice: Callable[[], Choice | None]) -> None:
         self._tabs = tabs
         self._choice = choice
         self._wanted = self._shown = 0
-        self._note = HTML("", NOTE, visible=False)
+        self._note = HTML("", NOTE)
         self._strip = pmui.Tabs(
             *((tab.title, pn.Spacer(height=0, margin=0)) for tab in tabs),
             sizing_mode="stretch_width",
@@ -87,11 +87,13 @@ class TabsView:
         self._strip.param.update(disabled=closed, active=self._shown)
         self._show()
         text = " ".join(reasons[i] for i in closed)
-        self._note.param.update(object=f"<p>{text}</p>", visible=bool(text))
+        self._note.object = f"<p>{text}</p>" if text else ""
 
     def start(self) -> None:
         """Starts what the open tab shows."""
-        self._tabs[self._shown].start(self._choice())
+        choice = self._choice()
+        if choice is not None:
+            self._tabs[self._shown].start(choice)
 
     def _turned(self, event: Any) -> None:
         if event.new == self._shown:

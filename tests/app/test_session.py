@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
@@ -30,24 +31,27 @@ class Served:
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
         assert self._ready.wait(PATIENCE)
-        self._client = pull_session(url=f"http://localhost:{self._server.port}/")
-        standing = MessageSentEvent(self._client.document, "bokeh_event", DocumentReady())
-        self._client._connection._send_patch_document(self._client.id, standing)
-        while not pn.state._loaded.get(self.document):
-            self._client.force_roundtrip()
+        # In a thread of its own: the loop of a browser may be running in this one.
+        self._elsewhere = ThreadPoolExecutor(1)
+        self._elsewhere.submit(self._visit).result(PATIENCE)
 
     def close(self) -> None:
-        self._client.close()
+        self._elsewhere.submit(self._client.close).result(PATIENCE)
+        self._elsewhere.shutdown()
         self.call(self._server.io_loop.stop)
         self._thread.join(PATIENCE)
 
     def wait_until(self, true: Callable[[], object]) -> None:
         """Has the client listen until something holds."""
         connection = self._client._connection
-        late = connection.io_loop.call_later(PATIENCE, connection.io_loop.stop)
-        connection._loop_until(true)
-        assert true(), "it never came true"
-        connection.io_loop.remove_timeout(late)
+
+        def listen() -> None:
+            late = connection.io_loop.call_later(PATIENCE, connection.io_loop.stop)
+            connection._loop_until(true)
+            assert true(), "it never came true"
+            connection.io_loop.remove_timeout(late)
+
+        self._elsewhere.submit(listen).result(2 * PATIENCE)
 
     def told(self) -> str | None:
         """What the client believes to be shown."""
@@ -87,6 +91,13 @@ class Served:
     def call(self, act: Callable[[], object]) -> None:
         """Has the server do something, sooner or later."""
         self._server.io_loop.add_callback(act)
+
+    def _visit(self) -> None:
+        self._client = pull_session(url=f"http://localhost:{self._server.port}/")
+        standing = MessageSentEvent(self._client.document, "bokeh_event", DocumentReady())
+        self._client._connection._send_patch_document(self._client.id, standing)
+        while not pn.state._loaded.get(self.document):
+            self._client.force_roundtrip()
 
     def _page(self) -> pn.Column:
         self.document = pn.state.curdoc
