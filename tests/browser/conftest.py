@@ -1,8 +1,11 @@
 """A real server for all tests of a worker process, and visitors of it."""
 
 import pytest
+from playwright.sync_api import expect
 from serving import served_dashboard
-from visit import Visit
+from visit import PATIENCE, Visit
+
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import amci_core as amci
 from app.store import MAP_SIZES
@@ -65,7 +66,7 @@ def test_one_card_is_open_at_a_time_and_keys_lead_to_the_next(visit):
 def test_a_tab_without_sense_is_disabled_and_says_why(visit):
     opened = visit("?problem=peak&runs=4&draws=8")
     opened.wait_for_text("There is no sample reuse for this problem: E₂ is known")
-    assert opened.page.get_by_role("tab", name="Sample reuse").is_disabled()
+    expect(opened.page.get_by_role("tab", name="Sample reuse")).to_be_disabled()
 
 
 def test_the_map_is_computed_when_its_tab_is_opened_and_is_that_of_the_core(visit):

@@ -5,6 +5,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from playwright.sync_api import expect
 
 import amci_core as amci
 
@@ -43,7 +44,7 @@ def test_presets_lead_to_their_point_and_say_what_to_watch(visit):
             asked = getattr(preset, name)
             opened.wait_for_value(SHARES[name], default if asked is None else asked)
         chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
-        assert chosen.get_attribute("aria-pressed") == "true"
+        expect(chosen).to_have_attribute("aria-pressed", "true")
 
 
 def test_reset_leads_back_to_the_start(visit):
@@ -56,7 +57,7 @@ def test_reset_leads_back_to_the_start(visit):
     for label, value in [(Y, 1), (THETA, 3), (SHARES["alpha"], 1)]:
         opened.wait_for_value(label, value)
     for label, value in [("Draws N = M", "64"), ("Runs", "1000"), ("Seed", "0")]:
-        assert opened.page.get_by_label(label, exact=True).input_value() == value
+        expect(opened.page.get_by_label(label, exact=True)).to_have_value(value)
 
 
 def test_the_address_is_read_and_kept_without_filling_the_history(visit):
