@@ -265,6 +265,18 @@ def test_courses_are_draws_from_the_posterior(y):
     assert above.max() <= 16
 
 
+@pytest.mark.parametrize("y", MEASUREMENTS)
+def test_courses_solve_the_equations(y):
+    found = course(CANCER, CANCER.check(y)[0])
+    c0, fifth = found.sizes[:, 0], found.sizes[:, list(found.days).index(5)]
+    low, high = np.zeros_like(c0), np.ones_like(c0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        larger = trajectory(c0, middle, [5.0])[:, 0] > fifth
+        low, high = np.where(larger, middle, low), np.where(larger, high, middle)
+    np.testing.assert_allclose(found.sizes, trajectory(c0, low, found.days), rtol=5e-3)
+
+
 def test_quantiles_of_sizes_are_those_of_independent_draws():
     y = CANCER.check((600.0, 250.0))[0]
     found = course(CANCER, y)
