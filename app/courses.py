@@ -136,7 +136,7 @@ def _courses() -> Array:
 def _log_courses() -> RegularGridInterpolator:
     """Logarithms of the sizes on each day between the points of the grid, to 0.003.
 
-    To solve the equations at every move would take a quarter of the time that the page has.
+    To solve the equations at every move of a slider takes the server a third longer for it.
     """
     grid = cancer_grid()
     table = np.log(_courses()).reshape(len(grid.epsilon), len(grid.c0), -1)

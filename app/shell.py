@@ -105,7 +105,8 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         meta_description="See amortized Monte Carlo integration at work.",
     )
 
-    # Nothing shows it, and every event of any visitor has this page searched to say so, twice.
+    # Nothing here shows that the server is busy; to be told of it, this page would be searched
+    # twice at every event of any visitor.
     with edit_readonly(created):
         created.busy = False
 

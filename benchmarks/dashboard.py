@@ -131,7 +131,6 @@ window.move = async (label, value, source) => {
     return [arrived, await painted() - start]
 }
 """
-# Problems that have been left keep their pictures, out of sight.
 STANDS = """
 name => [...(window.Bokeh?.documents?.[0]?._all_models?.values() ?? [])].some(model => {
     const view = model.name === name && Bokeh.index.find_one(model)
@@ -140,9 +139,9 @@ name => [...(window.Bokeh?.documents?.[0]?._all_models?.values() ?? [])].some(mo
 """
 
 
-def _stands(page: Any, name: str = "densities-linear") -> None:
-    """Waits until a picture stands in the page."""
-    page.wait_for_function(STANDS, arg=name)
+def _stands(page: Any) -> None:
+    """Waits until the densities stand in the page."""
+    page.wait_for_function(STANDS, arg=PICTURES["tail-1d"])
 
 
 def first_visits(browser: Any, address: str, count: int) -> list[float]:

@@ -28,7 +28,7 @@ from app.colours import ESTIMATORS
 from app.session import answer
 from app.summary import number
 from app.views.figures import add_legend, describe, pane, picture, set_range
-from app.views.inputs import progress
+from app.views.inputs import progress, select
 from app.views.layout import HTML, card, column, hide, row, side_by_side
 
 NAMES = {"E1_plus": "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
@@ -112,11 +112,15 @@ class AmortizationView:
             color_mapper=self._mapper, ticker=BasicTicker(desired_num_ticks=6), width=12, padding=4
         )
         self.map = self._map(click)
-        self.layer = _select("Shown", {layer.label: name for name, layer in self._layers.items()})
-        self.across, self.upwards = _select("Across", {}), _select("Upwards", {})
+        self.layer = select(
+            "Shown", {layer.label: name for name, layer in self._layers.items()}, margin=(6, 0)
+        )
+        self.across, self.upwards = (
+            select(label, {}, margin=(6, 0)) for label in ("Across", "Upwards")
+        )
         self.layer.param.watch(answer(lambda _: self._draw()), "value")
-        for select in (self.across, self.upwards):
-            select.param.watch(answer(self._chose), "value")
+        for axis in (self.across, self.upwards):
+            axis.param.watch(answer(self._chose), "value")
         self._planes = side_by_side(self.across, self.upwards, least=240)
         self.progress = progress()
         self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
@@ -395,17 +399,6 @@ def _of_term(name: str, t: int) -> Callable[[AmortizationMap], Array]:
         return array
 
     return values
-
-
-def _select(label: str, options: dict[str, str]) -> pmui.Select:
-    return pmui.Select(
-        label=label,
-        options=options,
-        value=next(iter(options.values()), None),
-        size="small",
-        sizing_mode="stretch_width",
-        margin=(6, 0),
-    )
 
 
 def _independent(first: str, second: str) -> bool:

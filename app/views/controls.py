@@ -19,7 +19,7 @@ from app.session import answer
 from app.state import LIMITS, State
 from app.views.case import CaseControls
 from app.views.film import FilmView
-from app.views.inputs import CountField, Message, Select, choice
+from app.views.inputs import CountField, Message, choice, select
 from app.views.layout import column, heading, hide, row
 
 
@@ -47,14 +47,7 @@ class Controls:
         titles = {
             amci.problem(name).title: name for name in amci.problems() if available_variants(name)
         }
-        self.problem = Select(
-            label="Problem",
-            options=titles,
-            value=state.problem.name,
-            size="small",
-            sizing_mode="stretch_width",
-            margin=(6, 0),
-        )
+        self.problem = select("Problem", titles, value=state.problem.name, margin=(6, 0))
         self._case = column()
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.

@@ -11,7 +11,16 @@ from bokeh.plotting import figure
 from app.colours import SHAPES
 from app.store import SMALLEST_DENSITY, Densities
 from app.summary import number
-from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import (
+    Painter,
+    add_hover,
+    add_legend,
+    describe,
+    pane,
+    picture,
+    set_range,
+    step_above,
+)
 from app.views.inputs import choice
 from app.views.layout import card
 
@@ -183,7 +192,7 @@ class _Curves(_Marked):
             highest = max(columns[name].max() for name in self._names if name in WANTED)
             learnt = max(columns[name].max() for name in self._names if name.startswith("q1"))
             wanted = 1.05 * max(highest, min(learnt, 1.3 * highest))
-            set_range(self.figure.y_range, 0, _step(wanted, HEIGHTS))
+            set_range(self.figure.y_range, 0, step_above(wanted, HEIGHTS))
 
 
 class _Ratio(_Marked):
@@ -233,7 +242,7 @@ class _Ratio(_Marked):
                     g = found.columns["target_minus"][there]
                     inside = g > 0.01 * g.max()
                 largest = max(largest, float(np.abs(log_ratio[inside]).max(initial=0.0)))
-        half = _step(1.1 * largest, HALF_HEIGHTS)
+        half = step_above(1.1 * largest, HALF_HEIGHTS)
         set_range(self.figure.y_range, -half, half)
 
 
@@ -243,8 +252,3 @@ def _label(name: str, *, signed: bool) -> str:
     if not signed or name not in ("q1", "target"):
         return label
     return label.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
-
-
-def _step(wanted: float, steps: tuple[float, ...]) -> float:
-    """The least of the steps that is enough, or the largest."""
-    return next((step for step in steps if step >= wanted), steps[-1])

@@ -29,7 +29,7 @@ from app.session import answer
 from app.store import Store, TumourStore
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
-from app.views.inputs import Select
+from app.views.inputs import select
 from app.views.layout import HTML, card, column, hide, side_by_side
 
 STYLES = {
@@ -82,13 +82,8 @@ class DiagnosticsView:
         self._latest: Diagnosis | None = None
         self._verdict = HTML(EMPTY, VERDICT, margin=(0, 0, 12, 0))
         self.terms = {name: _TermView(name, self._painter) for name in STYLES}
-        self._coordinate = Select(
-            label="Coordinate of x",
-            options=["x"],
-            value="x",
-            size="small",
-            width=220,
-            margin=(0, 0, 8, 0),
+        self._coordinate = select(
+            "Coordinate of x", ["x"], sizing_mode=None, width=220, margin=(0, 0, 8, 0)
         )
         hide(self._coordinate, True)
         self._coordinate.param.watch(answer(self._look), "value")

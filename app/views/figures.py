@@ -2,7 +2,16 @@ r"""What all pictures have in common: tools, text alternatives, colours that fol
 
 from __future__ import annotations
 
-__all__ = ["Painter", "add_hover", "add_legend", "describe", "pane", "picture", "set_range"]
+__all__ = [
+    "Painter",
+    "add_hover",
+    "add_legend",
+    "describe",
+    "pane",
+    "picture",
+    "set_range",
+    "step_above",
+]
 
 from collections.abc import Callable
 from typing import Any
@@ -136,6 +145,11 @@ def set_range(axis: Range1d, low: float, high: float) -> None:
     """Moves an axis, and where the reset tool leads back to."""
     if (axis.start, axis.end, axis.reset_end) != (low, high, high):
         axis.update(start=low, end=high, reset_start=low, reset_end=high)
+
+
+def step_above(wanted: float, steps: tuple[float, ...]) -> float:
+    """The least of the steps that is enough, or the largest."""
+    return next((step for step in steps if step >= wanted), steps[-1])
 
 
 class Painter:

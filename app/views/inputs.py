@@ -2,7 +2,7 @@ r"""Small inputs: sliders that answer at once, and text fields that say what is 
 
 from __future__ import annotations
 
-__all__ = ["CountField", "Message", "Player", "Select", "Slider", "choice", "progress", "slider"]
+__all__ = ["CountField", "Message", "Player", "Slider", "choice", "progress", "select", "slider"]
 
 import math
 import time
@@ -90,6 +90,13 @@ def slider(
         margin=(2, 0),
         **({"description": description} if description else {}),
     )
+
+
+def select(label: str, options: list[str] | dict[str, str], **more: Any) -> Select:
+    """A list to choose from, at first the first; as wide as its place."""
+    first = next(iter(options.values() if isinstance(options, dict) else options), None)
+    settings = {"value": first, "size": "small", "sizing_mode": "stretch_width"} | more
+    return Select(label=label, options=options, **settings)
 
 
 def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui.RadioButtonGroup:

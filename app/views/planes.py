@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import panel_material_ui as pmui
 from bokeh.models import BoxAnnotation, ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
@@ -19,7 +18,17 @@ from app.colours import SHAPES
 from app.planes import MarginalDensities, PlaneDensities
 from app.session import answer
 from app.summary import number
-from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import (
+    Painter,
+    add_hover,
+    add_legend,
+    describe,
+    pane,
+    picture,
+    set_range,
+    step_above,
+)
+from app.views.inputs import select
 from app.views.layout import card, column, row
 
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines
@@ -106,10 +115,10 @@ class MarginalView:
         self._pairs = {
             f"{names[i]}, {names[j]}": (i, j) for i in range(dim) for j in range(i + 1, dim)
         }
-        self._coordinate = _select("Coordinate", list(self._coordinates))
-        self._pair = _select("Pair of coordinates", list(self._pairs))
-        for select in (self._coordinate, self._pair):
-            select.param.watch(answer(self._look), "value")
+        self._coordinate = select("Coordinate", list(self._coordinates))
+        self._pair = select("Pair of coordinates", list(self._pairs))
+        for chosen in (self._coordinate, self._pair):
+            chosen.param.watch(answer(self._look), "value")
         self._curves = _Curves(self._painter)
         self._plane = _Plane(
             self._painter,
@@ -278,7 +287,7 @@ class _Plane:
             self._closer, (found.x, found.y), (high.any(0), high.any(1)), strict=True
         ):
             low, end = points[there][[0, -1]]
-            width = _step(1.1 * (end - low), WIDTHS)
+            width = step_above(1.1 * (end - low), WIDTHS)
             start = min(max((low + end - width) / 2, points[0]), points[-1] - width)
             set_range(axis, start, start + width)
 
@@ -334,23 +343,12 @@ class _Curves:
         # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
         highest = max(found.target.max(), found.posterior.max())
         wanted = 1.05 * max(highest, min(found.q1.max(), 1.3 * highest))
-        set_range(self.figure.y_range, 0, _step(wanted, HEIGHTS))
-
-
-def _select(label: str, options: list[str]) -> pmui.Select:
-    return pmui.Select(
-        label=label, options=options, value=options[0], size="small", sizing_mode="stretch_width"
-    )
+        set_range(self.figure.y_range, 0, step_above(wanted, HEIGHTS))
 
 
 def _mode(found: PlaneDensities, density: Array) -> tuple[float, float]:
     row_, column_ = np.unravel_index(int(density.argmax()), density.shape)
     return float(found.x[column_]), float(found.y[row_])
-
-
-def _step(wanted: float, steps: tuple[float, ...]) -> float:
-    """The least of the steps that is enough, or the largest."""
-    return next((step for step in steps if step >= wanted), steps[-1])
 
 
 def _subscript(i: int) -> str:

@@ -55,10 +55,10 @@ def in_a_loop():
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
     def body(turned):
         explorer = turned.explorer
-        before = explorer.density_place[0]
+        densities, handles = explorer.density_place[0], explorer.controls.case
         turned.choose("gain-loss")
-        assert explorer.density_place[0] is not before
-        assert explorer.controls.case.panel is not None
+        assert explorer.density_place[0] is not densities
+        assert explorer.controls.case is not handles
         assert turned.started == []
         assert turned.wait() == 1
         assert sorted(turned.started) == ["diagnosis", "errors", "summary"]
