@@ -40,60 +40,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amci_core.estimators import split_budget, tables
-    from amci_core.evaluation import (
-        amortization_map,
+    from amci_core.amortization import amortization_map, stream_amortization_map
+    from amci_core.errors import (
         error_curves,
-        estimate,
-        estimate_terms,
-        estimate_to,
         evaluate,
-        pilot_moments,
         reuse_errors,
-        stream_amortization_map,
         stream_error_curves,
         stream_reuse_errors,
     )
+    from amci_core.estimation import estimate, estimate_to, pilot_moments
+    from amci_core.estimators import split_budget, tables
     from amci_core.models import problem, problems
-    from amci_core.pretrained import load_proposals, load_snapshots, save_proposals
+    from amci_core.proposals import load_proposals, load_snapshots, save_proposals
+    from amci_core.term_methods.mu import estimate_terms
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "amortization_map": "evaluation",
-    "error_curves": "evaluation",
-    "estimate": "evaluation",
-    "estimate_terms": "evaluation",
-    "estimate_to": "evaluation",
-    "evaluate": "evaluation",
-    "load_proposals": "pretrained",
-    "load_snapshots": "pretrained",
-    "pilot_moments": "evaluation",
-    "problem": "models",
-    "problems": "models",
-    "reuse_errors": "evaluation",
-    "save_proposals": "pretrained",
-    "split_budget": "estimators",
-    "stream_amortization_map": "evaluation",
-    "stream_error_curves": "evaluation",
-    "stream_reuse_errors": "evaluation",
-    "tables": "estimators",
+    "amortization": ("amortization_map", "stream_amortization_map"),
+    "errors": (
+        "error_curves",
+        "evaluate",
+        "reuse_errors",
+        "stream_error_curves",
+        "stream_reuse_errors",
+    ),
+    "estimation": ("estimate", "estimate_to", "pilot_moments"),
+    "estimators": ("split_budget", "tables"),
+    "models": ("problem", "problems"),
+    "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
+    "term_methods": ("estimate_terms",),
 }
-_MODULES = (
-    "diagnostics",
-    "estimators",
-    "evaluation",
-    "flows",
-    "models",
-    "pretrained",
-    "terms",
-    "training",
-)
+_MODULES = (*_HOMES, "diagnostics", "flows", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

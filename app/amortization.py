@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from amci_core.evaluation import AmortizationMap
-from amci_core.evaluation.amortization import axis_names, default_plane
+from amci_core.amortization import AmortizationMap, axis_names, default_plane
 from amci_core.models import Problem
 from app.session import answer
 from app.state import Choice, Point, State, shown_range

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge, pareto_tail
 from amci_core.diagnostics.pareto import ParetoTail
+from amci_core.estimation import Estimate
+from amci_core.estimation.estimate import report
+from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import ESTIMATORS, PROPOSALS, TERMS, Draws, Points
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import Estimate
-from amci_core.evaluation.drawing import Sampler, generators
-from amci_core.evaluation.estimate import report
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 from amci_core.models import Problem
 

@@ -15,9 +15,9 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 import amci_core as amci
-from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.errors import ErrorCurves, ReuseErrors
 from amci_core.models import Preset
-from amci_core.pretrained import DEFAULT_VARIANT, available_variants
+from amci_core.proposals import DEFAULT_VARIANT, available_variants
 from app import export
 from app.amortization import Amortization
 from app.diagnosis import Diagnosis

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
+from amci_core.amortization import AmortizationMap
+from amci_core.errors import ErrorCurves, ReuseErrors
 from app.amortization import Plane
 from app.diagnosis import Diagnosis
 from app.planes import MarginalDensities, PlaneDensities

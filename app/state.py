@@ -13,7 +13,7 @@ import param
 
 import amci_core as amci
 from amci_core.models import Preset, Problem, Variable
-from amci_core.pretrained import available_variants
+from amci_core.proposals import available_variants
 
 LIMITS = {"draws": (2, 5000), "runs": (4, 10_000), "seed": (0, 2**31 - 1)}
 OPENING_PROBLEM = "tail-1d"

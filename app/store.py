@@ -28,13 +28,14 @@ import numpy as np
 import torch
 
 import amci_core as amci
+from amci_core.amortization import AmortizationMap
+from amci_core.errors import ErrorCurves, ReuseErrors
+from amci_core.errors.runs import default_estimators
 from amci_core.estimators.draws import TERMS, Array
-from amci_core.evaluation import AmortizationMap, ErrorCurves, ReuseErrors
-from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
 from amci_core.models.cancer import TumourTreatment
-from amci_core.pretrained import Snapshot
+from amci_core.proposals import Snapshot
 from app.diagnosis import Diagnosis, diagnosis
 from app.planes import (
     Course,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
+from amci_core.errors.runs import default_estimators
+from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
-from amci_core.evaluation import Estimate
-from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.models.tail import GaussianTail

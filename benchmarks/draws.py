@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.evaluation.drawing import Sampler
+from amci_core.estimation.sampling import Sampler
 from amci_core.flows import Proposals
 from amci_core.models.tail import tail
 from amci_core.training.fit import Fit

@@ -27,10 +27,10 @@ from scipy.stats import norm
 from torch import Tensor
 
 import amci_core as amci
+from amci_core.errors.runs import split_runs
+from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import Moments, estimator, pooled_moments, tables
 from amci_core.estimators.budget import predicted_variance
-from amci_core.evaluation.drawing import Sampler, generators
-from amci_core.evaluation.runs import split_runs
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 
 PROBLEM = amci.problem("tail-1d")

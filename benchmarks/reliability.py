@@ -30,7 +30,7 @@ from torch.distributions.transforms import Transform
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS
-from amci_core.evaluation import Estimate
+from amci_core.estimation import Estimate
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 from amci_core.models import Problem
 

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.evaluation.terms import estimate_terms
-from amci_core.terms import METHODS
+from amci_core.term_methods import METHODS
+from amci_core.term_methods.mu import estimate_terms
 
 LARGEST_Z = 4.0
 ROUNDING = 1e-9

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Proposal, Proposals
-from amci_core.flows.base import TrainableDensity, stratified_uniform
+from amci_core.flows.density import TrainableDensity, stratified_uniform
 
 
 class NormalDensity(TrainableDensity):

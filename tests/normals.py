@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch.distributions import constraints
 
-from amci_core.terms import Integrand
+from amci_core.term_methods import Integrand
 
 LOG_TWO_PI = math.log(2 * math.pi)
 

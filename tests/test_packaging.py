@@ -74,7 +74,7 @@ def test_wheel_installs_the_command(installed: Path):
 
 def pretrained_root(package: Path) -> Path:
     """What `pretrained_root` answers in the given copy of the package."""
-    return runpy.run_path(str(package / "_files.py"))["pretrained_root"]()
+    return runpy.run_path(str(package / "files.py"))["pretrained_root"]()
 
 
 def test_trained_proposals_are_found_wherever_the_package_is(
@@ -85,7 +85,7 @@ def test_trained_proposals_are_found_wherever_the_package_is(
     in_checkout = pretrained_root(source / "amci_core")
     assert in_checkout == source / "pretrained"
 
-    shutil.copy(source / "amci_core" / "_files.py", tmp_path)
+    shutil.copy(source / "amci_core" / "files.py", tmp_path)
     with pytest.raises(FileNotFoundError, match="trained proposals are missing"):
         pretrained_root(tmp_path)
 

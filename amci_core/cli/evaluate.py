@@ -21,7 +21,7 @@ from amci_core.cli.options import (
 from amci_core.cli.output import number, print_json, print_table
 
 if TYPE_CHECKING:
-    from amci_core.evaluation import Evaluation
+    from amci_core.errors import Evaluation
 
 
 def evaluate(

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from amci_core._json import plain
+from amci_core.files import plain
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from amci_core.flows.affine import gaussian
 from amci_core.flows.autoregressive import autoregressive_spline
-from amci_core.flows.base import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.defensive import defended_spline
+from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import gamma_beta
 from amci_core.flows.masked import masked_autoregressive
 from amci_core.flows.proposals import Proposals

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
 from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.network import Conditioner
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
 from amci_core.models.base import Problem
 
 

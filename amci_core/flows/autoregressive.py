@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from amci_core.flows.base import (
+from amci_core.flows.bases import UnitUniform
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import (
     ConditionalLayer,
     Flow,
     FlowAt,
@@ -26,8 +28,6 @@ from amci_core.flows.base import (
     half_line,
     stratified_uniform,
 )
-from amci_core.flows.bases import UnitUniform
-from amci_core.flows.network import Conditioner
 from amci_core.flows.response import Response
 from amci_core.flows.spline import HalfLine, RationalQuadratic
 from amci_core.models.base import Problem

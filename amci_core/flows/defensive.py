@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from amci_core.flows.autoregressive import Autoregressive, autoregressive_spline
-from amci_core.flows.base import Trainable, TrainableDensity, flat_cases
-from amci_core.flows.network import Conditioner
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import Trainable, TrainableDensity, flat_cases
 from amci_core.models.base import Problem
 
 # Training starts from about LOG_ODDS_AT_START, a share of two in a hundred.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalDensity, Proposal
+from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models.base import standard_normal_log_prob, strictly_above
 from amci_core.models.gaussian import GaussianModel
 

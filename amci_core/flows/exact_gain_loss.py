@@ -11,7 +11,7 @@ import torch
 from scipy.special import log_ndtr
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalDensity, Proposal
+from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models.base import strictly_above
 from amci_core.models.gain_loss import GainLoss, log_mean_excess
 

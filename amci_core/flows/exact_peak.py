@@ -7,7 +7,7 @@ __all__ = ["TruncatedCauchy"]
 import torch
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalDensity, Proposal
+from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models.peak import ProductPeak, split_theta
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.distributions import Beta, Gamma
 from torch.nn.functional import softplus
 
-from amci_core.flows.base import ConditionalDensity, Trainable, flat_cases
-from amci_core.flows.network import Conditioner
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import ConditionalDensity, Trainable, flat_cases
 from amci_core.models.base import Problem
 
 # Means and standard deviations are softplus(free + ONE), so that they start at their unit.

@@ -18,10 +18,10 @@ import torch
 from normflows.nets.made import MADE
 from torch import Tensor, nn
 
-from amci_core._checks import check_count
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
+from amci_core.checks import check_count
 from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.network import ACTIVATIONS, Conditioner
+from amci_core.flows.conditioner import ACTIVATIONS, Conditioner
+from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
 from amci_core.models.base import Problem
 
 # The logarithm of a scale is limited to +- this in every layer, softly.

@@ -7,7 +7,7 @@ __all__ = ["Proposals"]
 from dataclasses import dataclass, field
 from typing import Any
 
-from amci_core.flows.base import Proposal
+from amci_core.flows.density import Proposal
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from amci_core.flows.affine import Affine
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal
 from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.network import Conditioner
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
 from amci_core.models.base import Problem
 
 SMALLEST = 1e-3

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from amci_core.flows.base import ConditionalLayer
+from amci_core.flows.density import ConditionalLayer
 from amci_core.models.cancer import HALF_SUCCESS, SOFTNESS
 from amci_core.models.tumour import LAMBDA, PHI, PSI
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad, softmax, softplus
 
-from amci_core.flows.base import ConditionalLayer, Flow, FlowProposal, half_line
 from amci_core.flows.bases import UnitUniform
-from amci_core.flows.network import Conditioner
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal, half_line
 from amci_core.models.base import Problem, strictly_above
 
 # Smallest width, height and derivative of a bin. normflows' 1e-3 leaves the last thousandth of the

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 
-from amci_core._checks import check_count, check_seed
+from amci_core.checks import check_count, check_seed
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from scipy.special import ndtri_exp
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
-from amci_core._checks import check_count
+from amci_core.checks import check_count
 from amci_core.models.base import Preset, Variable, strictly_above
 from amci_core.models.gaussian import GaussianModel
 from amci_core.models.orthant import log_orthant

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from amci_core._checks import check_count, check_seed
+from amci_core.checks import check_count, check_seed
 from amci_core.flows import Proposals, Trainable
-from amci_core.flows.base import half_line
+from amci_core.flows.density import half_line
 from amci_core.models import Problem, Variable
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.recipes import TermRecipe

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.base import TrainableDensity
+from amci_core.flows.density import TrainableDensity
 from amci_core.training.sources import SOURCES
 from amci_core.training.targets import Sample, Target
 

@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 
-from amci_core._checks import check_seed
-from amci_core._json import plain
-from amci_core.evaluation.cases import evaluate
-from amci_core.evaluation.runs import usual_estimators
+from amci_core.checks import check_seed
+from amci_core.errors.evaluation import evaluate
+from amci_core.errors.runs import usual_estimators
+from amci_core.files import plain, read_json, read_tensors, write_json, write_tensors
 from amci_core.models import problem as problem_named
-from amci_core.pretrained import load_proposals, write_proposals
-from amci_core.storage import read_json, read_tensors, write_json, write_tensors
+from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.interrupt import deferred_interrupt
 from amci_core.training.recipes import Recipe, recipe, with_source

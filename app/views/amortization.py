@@ -22,8 +22,8 @@ from bokeh.models import (
 from bokeh.palettes import Cividis256, interp_palette
 from bokeh.plotting import figure
 
+from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import AmortizationMap
 from app.colours import ESTIMATORS
 from app.session import answer
 from app.summary import number

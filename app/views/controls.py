@@ -14,7 +14,7 @@ import panel_material_ui as pmui
 
 import amci_core as amci
 from amci_core.models import Preset
-from amci_core.pretrained import available_variants
+from amci_core.proposals import available_variants
 from app.session import answer
 from app.state import LIMITS, State
 from app.views.case import CaseControls

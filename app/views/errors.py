@@ -12,8 +12,8 @@ import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
+from amci_core.errors import ErrorCurves
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import ErrorCurves
 from app.colours import ESTIMATORS, SHAPES
 from app.store import BUDGETS
 from app.summary import number

@@ -23,7 +23,7 @@ from bokeh.models import (
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
-from amci_core.evaluation import ReuseErrors
+from amci_core.errors import ReuseErrors
 from app.colours import ESTIMATORS, SHAPES
 from app.session import answer
 from app.store import REUSE_GRID, Store

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import amci_core as amci
-from amci_core.evaluation import amortization_map
-from amci_core.evaluation.amortization import default_plane
+from amci_core.amortization import amortization_map, default_plane
 from app import export
 from app.amortization import axes_of, plane_of
 from app.state import State

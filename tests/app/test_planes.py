@@ -7,7 +7,7 @@ from scipy import stats
 
 import amci_core as amci
 from amci_core.flows import FAMILIES, Proposals
-from amci_core.flows.base import ConditionalDensity, Proposal
+from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models.tumour import trajectory
 from app.planes import course, marginal_densities, plane_densities
 

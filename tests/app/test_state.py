@@ -3,7 +3,7 @@ import math
 import pytest
 
 import amci_core as amci
-from amci_core.pretrained import available_variants
+from amci_core.proposals import available_variants
 from app.state import LIMITS, State, whole_number
 
 PROBLEMS = [name for name in amci.problems() if available_variants(name)]

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 import amci_core as amci
-from amci_core.pretrained import available_variants
+from amci_core.proposals import available_variants
 from app.diagnosis import diagnosis
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]

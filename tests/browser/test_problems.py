@@ -5,7 +5,7 @@ import pytest
 from visit import DATA
 
 import amci_core as amci
-from amci_core.pretrained import available_variants
+from amci_core.proposals import available_variants
 from app.state import State
 from app.summary import number
 

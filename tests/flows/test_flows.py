@@ -9,7 +9,7 @@ import torch
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
-from amci_core.flows.base import FlowProposal
+from amci_core.flows.density import FlowProposal
 
 PROBLEM = amci.problem("tail-1d")
 NETWORK = {"hidden": (16, 16), "activation": "silu"}

@@ -8,7 +8,7 @@ import torch
 from hidden import hidden
 
 from amci_core import load_proposals
-from amci_core.storage import read_tensors
+from amci_core.files import read_tensors
 from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, session, train
 from amci_core.training import fit as fit_module
 from amci_core.training.held_out import HeldOut, Quality

@@ -1,0 +1,19 @@
+r"""Many answers: errors over independent runs, over (alpha, beta), and over cases (y, theta)."""
+
+from __future__ import annotations
+
+__all__ = [
+    "Curve",
+    "ErrorCurves",
+    "Evaluation",
+    "ReuseErrors",
+    "error_curves",
+    "evaluate",
+    "reuse_errors",
+    "stream_error_curves",
+    "stream_reuse_errors",
+]
+
+from amci_core.errors.curves import Curve, ErrorCurves, error_curves, stream_error_curves
+from amci_core.errors.evaluation import Evaluation, evaluate
+from amci_core.errors.reuse import ReuseErrors, reuse_errors, stream_reuse_errors

@@ -1,0 +1,9 @@
+r"""One answer: an estimate of mu(y, theta) with its uncertainty, diagnostics and verdict."""
+
+from __future__ import annotations
+
+__all__ = ["Estimate", "Precise", "Sampler", "estimate", "estimate_to", "pilot_moments"]
+
+from amci_core.estimation.estimate import Estimate, estimate, pilot_moments
+from amci_core.estimation.precision import Precise, estimate_to
+from amci_core.estimation.sampling import Sampler

@@ -1,0 +1,239 @@
+r"""One estimate of mu(y, theta), with its uncertainty and what it is made of."""
+
+from __future__ import annotations
+
+__all__ = ["Estimate", "Term", "estimate", "pilot_moments"]
+
+import math
+import warnings
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from amci_core.checks import check_count
+from amci_core.diagnostics import diagnose
+from amci_core.estimation.automatic import Automatic, estimator_of
+from amci_core.estimation.result import Estimate, Term
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimators import PROPOSALS, TERMS, Draws, Moments, pooled_moments, tables
+from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimators.draws import Array
+from amci_core.estimators.intervals import ratio_covariance
+from amci_core.estimators.named import Estimator, Prepared
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+PILOT_DRAWS = 64
+
+
+def estimate(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    draws: int | Sequence[int] = 64,
+    estimator: str | Array | Estimator = "amci",
+    alpha: float | None = None,
+    beta: float | None = None,
+    shift: float | str = 0.0,
+    total: int | None = None,
+    pilot: int = PILOT_DRAWS,
+    seed: int = 0,
+) -> Estimate:
+    """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: A number (where y has one dimension) or an array of shape (*, D_y). None where the
+            problem has no y.
+        theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
+        draws: Number of draws from each proposal that the estimator uses, or the three numbers for
+            q1_plus, q1_minus and q2, as `split_budget` gives them.
+        estimator: A name of `amci_core.estimators.ESTIMATORS`, `reuse`, `auto` (the optimal table
+            where the diagnostics allow q1's draws to carry E2, else AMCI; `Estimate.sharing` says
+            which and why), or a table of coefficients.
+        alpha: With `reuse`, the share of E1 that comes from q1's draws.
+        beta: With `reuse`, the share of E2 that comes from q1's draws.
+        shift: A constant c: f - c is split into its positive and negative part, and c is added
+            back. A c below f everywhere leaves no negative part. `pilot` takes an estimate of mu
+            from a pilot, for a single pair.
+        total: In the place of `draws`, all draws together, a pilot's with them: the rest is split
+            over the proposals as its moments say, for a single pair.
+        pilot: Draws of each proposal in a pilot; they are not used again.
+        seed: Whole number >= 0; the same seed gives the same draws.
+
+    References:
+        Section 4 of the paper, footnote on the shift.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown.
+    """
+    chosen = estimator_of(estimator, alpha=alpha, beta=beta)
+    y, theta = problem.check(y, theta)
+    constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
+    sampler = Sampler(problem, proposals, y, theta, constant)
+    for_points, for_choices = generators(seed)
+    if total is not None:
+        scheme = estimator if isinstance(estimator, str) and estimator in SCHEMES else "amci"
+        counts, spent = _split(sampler, total, spent, scheme=scheme, pilot=pilot, seed=seed)
+    elif isinstance(draws, int | np.integer):
+        check_count("draws", draws, low=1, high=MAX_POINTS)
+        counts, budget = None, int(draws) * len(chosen.used(sampler.present))
+    else:
+        counts = _three(draws, sampler)
+    reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
+    points = int(reserve.sum()) * math.prod(y.shape[:-1])
+    check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
+    drawn = sampler.draw(reserve, for_points, common=chosen.common)
+    if counts is None:
+        prepared = chosen.prepare(drawn, [budget], for_choices)
+    else:
+        prepared, budget = chosen.prepare_all(drawn), int(counts.sum())
+    return report(
+        chosen,
+        prepared,
+        draws=budget + spent,
+        positive=problem.nonnegative and not constant,
+        shift=constant,
+    )
+
+
+def report(
+    chosen: Estimator, prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
+) -> Estimate:
+    """What an estimator makes of its draws, with everything that goes with it."""
+    combined = prepared.combine()
+    value = combined.value[..., -1]
+    moments = prepared.moments()
+    covariance = ratio_covariance(prepared.term_covariance(moments), moments.mean[..., 2])
+    return Estimate(
+        value=value + shift,
+        standard_error=prepared.standard_error(value, moments),
+        covariance=covariance,
+        terms={
+            name: Term(combined.log_terms[..., -1, t], combined.sign[..., -1, t])
+            for t, name in enumerate(TERMS)
+            if not (name == "E1_minus" and not prepared.draws.signed)
+        },
+        diagnostics=diagnose(_carriers(prepared), prepared.draws),
+        draws=draws,
+        positive=positive,
+        studentized=prepared.studentized(value),
+        shift=shift,
+        sharing=chosen.sharing(prepared) if isinstance(chosen, Automatic) else None,
+    )
+
+
+def pilot_moments(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    draws: int = PILOT_DRAWS,
+    shift: float = 0.0,
+    seed: int = 0,
+) -> Moments:
+    """Pooled moments from a few draws of each proposal, for `split_budget` and `tables.optimum`.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: As for `estimate`.
+        theta: As for `estimate`.
+        draws: Draws from each proposal.
+        shift: The constant c taken from f.
+        seed: Whole number >= 0.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown.
+    """
+    check_count("draws", draws, low=1, high=MAX_POINTS)
+    return _pilot(Sampler(problem, proposals, *problem.check(y, theta), shift), draws, seed)
+
+
+def _pilot(sampler: Sampler, draws: int, seed: int) -> Moments:
+    check_count("pilot", draws, low=2, high=MAX_POINTS)
+    return pooled_moments(_pilot_draws(sampler, draws, seed))
+
+
+def _pilot_draws(sampler: Sampler, draws: int, seed: int) -> Draws:
+    counts = np.zeros(3, dtype=np.int64)
+    counts[list(sampler.present)] = draws
+    for_points, _ = generators(np.random.SeedSequence([seed, 1]))
+    return sampler.draw(counts, for_points)
+
+
+def _constant(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any,
+    shift: float | str,
+    *,
+    pilot: int,
+    seed: int,
+) -> tuple[float, int]:
+    """The shift c, and what finding it cost in draws."""
+    spent = 0
+    if shift == "pilot":
+        if y.ndim > 1:
+            raise ValueError(
+                f"shift: a pilot serves a single pair, got batch {tuple(y.shape[:-1])}"
+            )
+        check_count("pilot", pilot, low=2, high=MAX_POINTS)
+        found = estimate(problem, proposals, y, theta, draws=pilot, seed=seed + 1)
+        if not np.isfinite(found.value):
+            raise ValueError("shift: the pilot gave no estimate; give it more draws")
+        shift, spent = float(found.value), found.draws
+    if not isinstance(shift, Real) or not math.isfinite(shift):
+        raise ValueError(f"shift: expected a finite number or pilot, got {shift!r}")
+    if shift and type(problem).shifted is Problem.shifted:
+        warnings.warn(
+            f"shift: the proposals of {problem.name} were trained for f, not for f - {shift:g}: "
+            "expect larger errors, and look at the verdict",
+            stacklevel=3,
+        )
+    return float(shift), spent
+
+
+def _split(
+    sampler: Sampler, total: int, spent: int, *, scheme: str, pilot: int, seed: int
+) -> tuple[np.ndarray, int]:
+    """Draws from each proposal out of a total, by a pilot, and what was spent before them."""
+    check_count("total", total, low=1, high=MAX_POINTS)
+    if sampler.y.ndim > 1:
+        raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
+    moments = _pilot(sampler, pilot, seed)
+    spent += pilot * len(sampler.present)
+    if total - spent < len(sampler.present):
+        raise ValueError(
+            f"total: expected more than the pilot's {spent} draws, got {total}; "
+            "ask for a smaller pilot"
+        )
+    return split_budget(moments, total - spent, estimator=scheme), spent
+
+
+def _three(draws: Sequence[int], sampler: Sampler) -> np.ndarray:
+    counts = np.asarray(draws)
+    whole = counts.shape == (3,) and counts.dtype.kind in "iu" and (counts >= 0).all()
+    if not whole or any((counts[j] > 0) != (j in sampler.present) for j in range(3)):
+        there = ", ".join(PROPOSALS[j] for j in sampler.present)
+        raise ValueError(
+            "draws: expected a whole number of draws from each proposal, or three of them, above "
+            f"zero for those that are there ({there}) and zero for others, got {draws!r}"
+        )
+    return counts.astype(np.int64)
+
+
+def _carriers(prepared: Prepared) -> tables.Table:
+    """One table that says whose draws carry each term most."""
+    if prepared.table.ndim == 2:
+        return prepared.table
+    carried = tables.amci()
+    carried[[j for j in range(3) if j not in prepared.draws.present]] = 0
+    return carried

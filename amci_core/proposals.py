@@ -1,0 +1,340 @@
+r"""Trained proposals on disk: safetensors for weights, JSON for everything else, no pickle.
+
+A folder `<problem>/<variant>/` holds `config.json` (families, recipe, seed, hashes), a safetensors
+file a proposal, `training.json` (the log), `evaluation.json`, and `snapshots/` along the training
+of q1_plus.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DEFAULT_VARIANT",
+    "Snapshot",
+    "available_variants",
+    "load_proposals",
+    "load_snapshots",
+    "save_proposals",
+    "write_proposals",
+]
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amci_core.estimators import PROPOSALS
+from amci_core.files import (
+    StoredFileError,
+    pretrained_root,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
+from amci_core.flows.exact import PosteriorNormal, TruncatedPosterior
+from amci_core.flows.exact_gain_loss import WeightedPosterior
+from amci_core.flows.exact_peak import TruncatedCauchy
+from amci_core.models import Problem, problem, problems
+from amci_core.models.gain_loss import GainLoss
+from amci_core.models.peak import ProductPeak
+from amci_core.models.tail import GaussianTail
+
+Kinds = tuple[type, ...]
+
+FORMAT = 1
+# What a configuration must hold, and the types that its values may have.
+CONFIGURATION: dict[str, Kinds] = {"variant": (str,), "proposals": (dict,), "snapshots": (list,)}
+WEIGHTS: dict[str, Kinds] = {"file": (str,), "sha256": (str,)}
+FAMILY: dict[str, Kinds] = {"family": (str,), "arguments": (dict,)}
+TRAINED: dict[str, Kinds] = {**WEIGHTS, **FAMILY}
+FRAME: dict[str, Kinds] = {
+    **WEIGHTS,
+    "step": (int,),
+    "seconds": (int, float),
+    "relative_variance": (int, float, type(None)),
+}
+DEFAULT_VARIANT = "spline"
+ORACLE = "oracle"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The proposals as they were at one moment of the training of q1_plus.
+
+    Arguments:
+        step: Steps of training until then.
+        seconds: Time of training until then, on the machine that trained.
+        relative_variance: Held-out relative variance of f_plus w for one draw, median over cases;
+            None where no draw reached f.
+        proposals: Proposals with q1_plus of that moment; q2 is the trained one.
+    """
+
+    step: int
+    seconds: float
+    relative_variance: float | None
+    proposals: Proposals
+
+
+def load_proposals(
+    name: str | Problem, *, variant: str | None = None, folder: str | Path | None = None
+) -> Proposals:
+    """Proposals for a problem, in float64 and ready to draw from.
+
+    Arguments:
+        name: The problem's name; or, with a folder, the problem itself, which may be one of the
+            user's own.
+        variant: `spline`, `paper`, or `oracle` for exact optimal proposals where they are known.
+            None stands for `spline`, or for whatever the folder holds.
+        folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
+            with the package.
+
+    Raises:
+        ValueError: no such problem or variant; the folder holds another variant; or a stored file
+            is missing, damaged or made for another problem (the message names the file).
+    """
+    chosen = name if isinstance(name, Problem) else problem(name)
+    if folder is None and chosen.name not in problems():
+        raise ValueError(
+            f"folder: expected one with proposals for {chosen.name}, since none come with the "
+            "package, got None"
+        )
+    if folder is not None:
+        loaded = _load(chosen, Path(folder))
+        if variant not in (None, loaded.variant):
+            raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
+        return loaded
+    if variant == ORACLE:
+        return _oracle(chosen)
+    shipped = _shipped_folder(chosen.name, DEFAULT_VARIANT if variant is None else variant)
+    return _load_shipped(chosen.name, shipped)
+
+
+def available_variants(name: str) -> tuple[str, ...]:
+    """The variants that `load_proposals` knows for a problem, the default first.
+
+    Raises:
+        ValueError: there is no such problem.
+    """
+    chosen = problem(name)
+    shipped = {path.parent.name for path in (pretrained_root() / name).glob("*/config.json")}
+    first = [DEFAULT_VARIANT] if DEFAULT_VARIANT in shipped else []
+    known = [ORACLE] if _exact(chosen) is not None else []
+    return (*first, *sorted(shipped - {DEFAULT_VARIANT}), *known)
+
+
+def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapshot, ...]:
+    """The film of a training: proposals at a few moments along it, the last one trained.
+
+    Raises:
+        ValueError: see `load_proposals`.
+    """
+    return _load_snapshots(problem(name), _shipped_folder(name, variant))
+
+
+def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
+    """Writes proposals to a folder, from which `load_proposals(problem, folder=...)` takes them.
+
+    Arguments:
+        folder: Where to; made where it is missing.
+        proposals: What `amci_core.training.learn` or `load_proposals` gave.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: the folder holds proposals already or cannot be made; or there is no record of
+            how these are built, as for the oracle and for densities of the user's own.
+    """
+    record = dict(proposals.card.get("configuration", {}))
+    built = record.get("proposals", {})
+    flows: dict[str, Trainable] = {}
+    for name, proposal in zip(PROPOSALS, proposals.as_tuple, strict=True):
+        if proposal is None:
+            continue
+        if not isinstance(proposal, Trainable) or name not in built:
+            raise ValueError(
+                f"proposals: expected what learn or load_proposals gave, got {name} without a "
+                "record of its family"
+            )
+        flows[name] = proposal
+    place = Path(folder)
+    if (place / "config.json").exists():
+        raise ValueError(f"folder: {place} holds proposals already; choose another")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"folder: expected a folder, got {place} ({error.strerror})") from None
+    write_proposals(
+        place,
+        flows,
+        configuration=record | {"problem": proposals.problem, "variant": proposals.variant},
+        families={name: {key: built[name][key] for key in FAMILY} for name in flows},
+        snapshots=[],
+    )
+    return place
+
+
+def write_proposals(
+    folder: Path,
+    proposals: Mapping[str, Trainable],
+    *,
+    configuration: Mapping[str, Any],
+    families: Mapping[str, Mapping[str, Any]],
+    snapshots: list[dict[str, Any]],
+) -> None:
+    """Writes weights, then the configuration that vouches for them.
+
+    Arguments:
+        folder: Where to; made where it is missing.
+        proposals: Proposal name to its flow.
+        configuration: What is recorded beside: problem, variant, seed, recipe, versions.
+        families: Proposal name to its family's name and arguments.
+        snapshots: Entries with `file`, `sha256`, `step`, `seconds`, `relative_variance`, written
+            already.
+    """
+    entries = {}
+    for name, proposal in proposals.items():
+        file = f"{name}.safetensors"
+        digest = write_tensors(folder / file, proposal.state_dict())
+        entries[name] = {"file": file, "sha256": digest, **families[name]}
+    content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
+    write_json(folder / "config.json", content)
+
+
+@cache
+def _load_shipped(name: str, folder: Path) -> Proposals:
+    return _load(problem(name), folder)
+
+
+def _shipped_folder(name: str, variant: str) -> Path:
+    available = available_variants(name)
+    if variant not in available:
+        allowed = ", ".join(available) or "none"
+        raise ValueError(f"variant: expected one of {allowed} for {name}, got {variant!r}")
+    return pretrained_root() / name / variant
+
+
+def _oracle(chosen: Problem) -> Proposals:
+    exact = _exact(chosen)
+    if exact is None:
+        raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
+    q1_plus, q1_minus, q2 = exact
+    return Proposals(
+        problem=chosen.name,
+        variant=ORACLE,
+        q1_plus=q1_plus,
+        q1_minus=q1_minus,
+        q2=q2,
+        card={"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."},
+    )
+
+
+def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None] | None:
+    """The optimal proposals for E1_plus, E1_minus and E2, where they are known."""
+    if isinstance(chosen, GaussianTail) and chosen.dim == 1:
+        return TruncatedPosterior(chosen), None, PosteriorNormal(chosen)
+    if isinstance(chosen, GainLoss):
+        minus = WeightedPosterior(chosen.negated())
+        return WeightedPosterior(chosen), minus, PosteriorNormal(chosen)
+    if isinstance(chosen, ProductPeak):
+        return TruncatedCauchy(chosen), None, None
+    return None
+
+
+def _load(chosen: Problem, folder: Path) -> Proposals:
+    config = _read_config(chosen, folder)
+    loaded = {
+        name: _load_flow(chosen.negated() if name == "q1_minus" else chosen, folder, entry, entry)
+        for name, entry in config["proposals"].items()
+    }
+    evaluation = folder / "evaluation.json"
+    return Proposals(
+        problem=chosen.name,
+        variant=config["variant"],
+        q1_plus=loaded["q1_plus"],
+        q1_minus=loaded.get("q1_minus"),
+        q2=loaded.get("q2"),
+        card={
+            "configuration": config,
+            "evaluation": read_json(evaluation) if evaluation.is_file() else None,
+        },
+    )
+
+
+def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    config = read_json(path)
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
+    if config.get("problem") != chosen.name:
+        raise StoredFileError(
+            f"{path}: made for the problem {config.get('problem')!r}, not for {chosen.name}"
+        )
+    _check_entry(path, config, CONFIGURATION)
+    if "q1_plus" not in config["proposals"]:
+        raise StoredFileError(f"{path}: q1_plus is missing")
+    for name, entry in config["proposals"].items():
+        _check_entry(path, entry, TRAINED, within=f"proposals.{name}")
+    for number, entry in enumerate(config["snapshots"]):
+        _check_entry(path, entry, FRAME, within=f"snapshots.{number}")
+    return config
+
+
+def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "") -> None:
+    """Refuses an entry of a configuration that lacks a key, or has a value of another type."""
+    if not isinstance(entry, dict):
+        raise StoredFileError(f"{path}: expected an object as {within}, got {entry!r}")
+    for key, allowed in kinds.items():
+        place = f"{within}.{key}" if within else key
+        if key not in entry:
+            raise StoredFileError(f"{path}: {place} is missing")
+        if not isinstance(entry[key], allowed):
+            names = " or ".join(kind.__name__ for kind in allowed)
+            raise StoredFileError(f"{path}: expected {names} as {place}, got {entry[key]!r}")
+
+
+def _load_flow(
+    chosen: Problem, folder: Path, entry: Mapping[str, Any], weights: Mapping[str, Any]
+) -> Trainable:
+    path = folder / weights["file"]
+    if entry["family"] not in FAMILIES:
+        raise StoredFileError(
+            f"{folder / 'config.json'}: family {entry['family']!r} of {path.name} is not "
+            f"one of {', '.join(FAMILIES)}"
+        )
+    tensors = read_tensors(path, expected_sha256=weights["sha256"])
+    try:
+        flow = FAMILIES[entry["family"]](chosen, **entry["arguments"])
+        flow.load_state_dict(tensors)
+    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
+    return flow.to(torch.float64).eval().requires_grad_(False)
+
+
+def _load_snapshots(chosen: Problem, folder: Path) -> tuple[Snapshot, ...]:
+    config = _read_config(chosen, folder)
+    trained = _load(chosen, folder)
+    frames = []
+    for entry in config["snapshots"]:
+        q1_plus = _load_flow(chosen, folder, config["proposals"]["q1_plus"], entry)
+        frames.append(
+            Snapshot(
+                step=entry["step"],
+                seconds=entry["seconds"],
+                relative_variance=entry["relative_variance"],
+                proposals=Proposals(
+                    problem=trained.problem,
+                    variant=f"{trained.variant} at step {entry['step']}",
+                    q1_plus=q1_plus,
+                    q1_minus=trained.q1_minus,
+                    q2=trained.q2,
+                    card=trained.card,
+                ),
+            )
+        )
+    return tuple(frames)

@@ -1,0 +1,294 @@
+r"""mu from terms that are estimated each by a method of its own choice."""
+
+from __future__ import annotations
+
+__all__ = ["METHODS", "TermsEstimate", "estimate_terms", "method", "term"]
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.checks import check_seed
+from amci_core.estimators import TERMS
+from amci_core.estimators.draws import Array
+from amci_core.estimators.intervals import central, ratio_covariance
+from amci_core.estimators.studentized import normal_quantile
+from amci_core.flows import Proposal, Proposals
+from amci_core.models import Problem
+from amci_core.term_methods.annealed import Annealed
+from amci_core.term_methods.base import Density, Integrand, TermEstimate, TermMethod
+from amci_core.term_methods.importance import Importance
+from amci_core.term_methods.nested import Nested
+
+METHODS: dict[str, TermMethod] = {
+    "importance": Importance(),
+    "annealed": Annealed(),
+    "nested": Nested(),
+}
+
+
+def method(chosen: Any) -> TermMethod:
+    """The method of that name, or the one given.
+
+    Raises:
+        ValueError: no method has that name, or it cannot be called.
+    """
+    if callable(chosen):
+        return chosen
+    if not isinstance(chosen, str) or chosen not in METHODS:
+        raise ValueError(
+            f"method: expected a callable or one of {', '.join(METHODS)}, got {chosen!r}"
+        )
+    return METHODS[chosen]
+
+
+@dataclass(frozen=True)
+class TermsEstimate:
+    """An estimate of mu(y, theta) from independent estimates of its terms.
+
+    Arguments:
+        value: (E1_plus - E1_minus) / E2 + shift, in units of f; NaN where E2 came out zero.
+        standard_error: By the delta method, in units of f; NaN where that of a term is.
+        covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
+            (2, 2): diagonal, since the terms are independent.
+        terms: E1_plus, E1_minus (where f - shift takes both signs) and E2.
+        draws: How often an integrand was evaluated, all terms together.
+        positive: Whether mu is known to be positive.
+        shift: The constant c that was taken from f and added back, in units of f.
+    """
+
+    value: float
+    standard_error: float
+    covariance: Array
+    terms: dict[str, TermEstimate]
+    draws: int
+    positive: bool = False
+    shift: float = 0.0
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A central interval for mu of that level, as lower and upper end, in units of f.
+
+        As `Estimate.interval`: on the log scale where mu is known to be positive, Fieller's else,
+        infinite where E2 is not told from zero. NaN where the standard error is.
+
+        Raises:
+            ValueError: the level does not lie strictly between 0 and 1.
+        """
+        lower, upper = central(
+            np.asarray(self.value),
+            np.asarray(self.standard_error),
+            self.covariance,
+            z=normal_quantile(level),
+            positive=self.positive,
+            shift=self.shift,
+        )
+        return float(lower), float(upper)
+
+
+def estimate_terms(
+    problem: Problem,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    methods: str | TermMethod | Mapping[str, str | TermMethod] = "annealed",
+    proposals: Proposals | None = None,
+    shift: float = 0.0,
+    seed: int = 0,
+) -> TermsEstimate:
+    """Estimates mu(y, theta) term by term, each by importance sampling, annealing, or nesting.
+
+    A term starts from its own proposal, or where there is none from what the problem knows: its
+    reference density for E1_plus and E1_minus, its prior for E2. With a shift c these are asked
+    for f - c where the problem knows how; where it does not, and f - c reaches further than f on
+    the term's side, so that what was made for f would miss a part, the term starts from the prior.
+
+    Arguments:
+        problem: What is integrated.
+        y: A single observation, as for `estimate`.
+        theta: Likewise.
+        methods: A name of `amci_core.term_methods.METHODS` or a `TermMethod`, for all terms or
+            by term. Terms that are not named are annealed; E2 is not estimated where it is known,
+            unless it is named.
+        proposals: What the terms start from; None for the problem's own densities.
+        shift: A constant c, in units of f: f - c is split into its positive and negative part, and
+            c is added back.
+        seed: Whole number >= 0. A term's draws depend on it and on the term's own method alone.
+
+    References:
+        Rainforth, Golinski, Wood, Zaidi, Target-aware Bayesian inference: how to beat optimal
+        conventional estimators, Journal of Machine Learning Research 21, 2020.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown; the methods name a
+            term that f - shift does not have; the proposals are for another problem; or an
+            integrand or an estimate is not a number.
+    """
+    y_checked, theta_checked = problem.check(y, theta)
+    if y_checked.ndim > 1:
+        raise ValueError(f"y: expected a single one, got batch {tuple(y_checked.shape[:-1])}")
+    if proposals is not None and proposals.problem != problem.name:
+        raise ValueError(
+            f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
+        )
+    if not isinstance(shift, Real) or not math.isfinite(shift):
+        raise ValueError(f"shift: expected a finite number, got {shift!r}")
+    constant = float(shift)
+    chosen = _chosen(problem, methods, constant)
+    log_E2 = problem.log_normalizer(y_checked, theta_checked)
+    if log_E2 is not None and not (isinstance(methods, Mapping) and "E2" in methods):
+        del chosen["E2"]
+    seeds = np.random.SeedSequence(check_seed(seed)).generate_state(len(TERMS), np.uint64)
+    found: dict[str, TermEstimate] = {}
+    for name, how in chosen.items():
+        t = TERMS.index(name)
+        proposal = None if proposals is None else proposals.as_tuple[t]
+        integrand, start = term(problem, name, y_checked, theta_checked, proposal, shift=constant)
+        result = how(integrand, start, seed=int(seeds[t] >> np.uint64(1)))
+        found[name] = TermEstimate(*result).check(name)
+    if log_E2 is not None and "E2" not in found:
+        found["E2"] = TermEstimate(float(log_E2), 0.0, 0)
+    return _combined(found, positive=problem.nonnegative and not constant, shift=constant)
+
+
+def term(
+    problem: Problem,
+    name: str,
+    y: Tensor,
+    theta: Tensor | None,
+    proposal: Proposal | None = None,
+    *,
+    shift: float = 0.0,
+) -> tuple[Integrand, Density]:
+    """What a term integrates at a single y, theta, and the density that its estimate starts from.
+
+    Arguments:
+        problem: What is integrated.
+        name: E1_plus, E1_minus or E2.
+        y: As `Problem.check` returns it, (D_y,).
+        theta: Likewise, (D_theta,).
+        proposal: What to start from; None for the problem's own densities.
+        shift: The constant c that is taken from f.
+
+    Raises:
+        ValueError: the problem has no such term.
+    """
+    present = _present(problem, shift)
+    if name not in present:
+        raise ValueError(
+            f"term: expected one of {', '.join(present)} for {problem.name}, got {name!r}"
+        )
+    start: Density = _Prior(problem)
+    support, asked = problem.support, theta
+
+    def log_value(x: Tensor) -> Tensor:
+        log_joint = problem.log_joint(x, y)
+        if name == "E2":
+            return log_joint
+        f_plus, f_minus = problem.f_parts(x, theta, shift)
+        side = f_plus if name == "E1_plus" or f_minus is None else f_minus
+        return side.log() + log_joint
+
+    if _is_reached(problem, name, shift):
+        # f_minus is the f_plus of the problem with -f in the place of f.
+        sided = problem if name == "E1_plus" else problem.negated()
+        asked = problem.shifted(theta, shift) if shift else theta
+        support, start = sided.support_plus(asked), _Reference(sided, y, asked)
+    elif name == "E1_plus" or (name == "E1_minus" and not problem.nonnegative):
+        proposal = None
+    if proposal is not None:
+        with torch.inference_mode():
+            start = proposal(y, asked)
+    return Integrand(problem.x.dim, log_value, support), start
+
+
+def _is_reached(problem: Problem, name: str, shift: float) -> bool:
+    """Whether the problem has densities for this side of f - shift that miss no part of it."""
+    if name == "E2" or (name == "E1_minus" and problem.nonnegative):
+        return False
+    if type(problem).shifted is not Problem.shifted:
+        return True
+    # Those for f: on this side f - shift reaches no further than f does.
+    return shift >= 0 if name == "E1_plus" else shift <= 0
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """p(x), which reaches wherever p(x, y) does."""
+
+    problem: Problem
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        x = self.problem.sample_prior(n, generator or torch.Generator()).double()
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self.problem.log_prior(x)
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The problem's own density for f_plus p(x, y) at y, theta."""
+
+    problem: Problem
+    y: Tensor
+    theta: Tensor | None
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        generator = generator or torch.Generator()
+        return self.problem.sample_reference(self.y, self.theta, n, generator)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self.problem.log_reference(x, self.y, self.theta)
+
+
+def _present(problem: Problem, shift: float) -> tuple[str, ...]:
+    above = problem.nonnegative and shift <= 0
+    return tuple(t for t in TERMS if not (t == "E1_minus" and above))
+
+
+def _chosen(
+    problem: Problem, methods: str | TermMethod | Mapping[str, str | TermMethod], shift: float
+) -> dict[str, TermMethod]:
+    present = _present(problem, shift)
+    named: Mapping[str, str | TermMethod] = {}
+    default: str | TermMethod = "annealed"
+    if isinstance(methods, Mapping):
+        named = methods
+    else:
+        default = methods
+    unknown = [name for name in named if name not in present]
+    if unknown:
+        raise ValueError(
+            f"methods: expected terms among {', '.join(present)} for {problem.name}, "
+            f"got {unknown[0]!r}"
+        )
+    return {name: method(named.get(name, default)) for name in present}
+
+
+def _combined(terms: dict[str, TermEstimate], *, positive: bool, shift: float) -> TermsEstimate:
+    E2 = terms["E2"]
+    ratio, covariance = math.nan, np.full((2, 2), np.nan)
+    if E2.log_value > -math.inf:
+        parts, errors = np.zeros(3), np.zeros(3)
+        for t, name in enumerate(TERMS):
+            if name in terms:
+                parts[t] = math.exp(terms[name].log_value - E2.log_value)
+                errors[t] = parts[t] * terms[name].standard_error
+        ratio = float(parts[0] - parts[1])
+        covariance = ratio_covariance(np.diag(np.square(errors)), np.ones(()))
+    variance = covariance[0, 0] + ratio**2 * covariance[1, 1]
+    return TermsEstimate(
+        value=ratio + shift,
+        standard_error=math.sqrt(variance),
+        covariance=covariance,
+        terms=terms,
+        draws=sum(t.draws for t in terms.values()),
+        positive=positive,
+        shift=shift,
+    )

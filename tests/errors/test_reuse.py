@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+from hidden import hidden
+from imperfect import imperfect
+
+import amci_core as amci
+from amci_core.errors import reuse_errors, stream_reuse_errors
+
+ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
+POINT = {"y": 1.0, "theta": 1.5}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return amci.problem("tail-1d")
+
+
+def errors(problem, proposals, **options):
+    settings = {"alphas": ALPHAS, "betas": BETAS, "draws": 16, "runs": 300, "seed": 3} | options
+    return reuse_errors(problem, proposals, **POINT, **settings)
+
+
+def test_corners_are_amci_and_self_normalised_importance_sampling(problem):
+    # Different draws of the same estimators: means over runs agree within their Monte Carlo error.
+    found = errors(problem, imperfect(), runs=4000, draws=32)
+    curves = amci.error_curves(
+        problem,
+        imperfect(),
+        **POINT,
+        budgets=[32, 64],
+        runs=4000,
+        estimators=["amci", "snis-q1", "snis-q2"],
+        seed=4,
+    )
+    for name, alpha, beta, budget in [
+        ("amci", 1, 0, 1),
+        ("snis-q2", 0, 0, 0),
+        ("snis-q1", 1, 1, 0),
+    ]:
+        own = found.errors([alpha], beta=beta)[0]
+        spread = np.hypot(own.std() / np.sqrt(len(own)), curves[name].remse_error[budget])
+        assert abs(own.mean() - curves[name].remse[budget]) < 4 * spread, name
+
+
+def test_map_is_the_mean_of_the_errors_written_out(problem):
+    found = errors(problem, imperfect())
+    for b, beta in enumerate(BETAS):
+        written_out = found.errors(ALPHAS, beta=beta)
+        np.testing.assert_allclose(found.remse[:, b], written_out.mean(axis=-1), rtol=1e-9)
+        expected = np.quantile(written_out, (0.25, 0.5, 0.75), axis=-1)
+        np.testing.assert_allclose(found.quartiles[:, :, b], expected, rtol=1e-12)
+
+
+def test_errors_follow_from_the_two_proposals_means(problem):
+    found = errors(problem, imperfect())
+    (a1, a2), (b1, b2) = found.means.transpose(1, 2, 0)
+    estimate = (0.5 * a1 + 0.5 * b1) / (-0.2 * a2 + 1.2 * b2)
+    np.testing.assert_allclose(found.errors([0.5], beta=-0.2)[0], np.square(estimate - 1))
+
+
+def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits(problem):
+    found = errors(problem, amci.load_proposals("tail-1d", variant="oracle"))
+    assert found.remse[ALPHAS.index(1.0), BETAS.index(0.0)] < 1e-28
+    assert found.best == (1.0, 0.0)
+
+
+def test_best_is_the_least_on_the_grid(problem):
+    found = errors(problem, imperfect())
+    alpha, beta = found.best
+    assert found.remse.min() == found.remse[ALPHAS.index(alpha), BETAS.index(beta)]
+
+
+def test_the_papers_optimum_beats_amci_where_the_posterior_reaches_f(problem):
+    # At (3, 0.1), with a poor q1, q2's draws carry E1 as well: the paper's low-mismatch case.
+    found = reuse_errors(
+        problem, imperfect(), 3.0, 0.1, alphas=[1.0], betas=[0.0], draws=64, runs=2000, seed=0
+    )
+    at_optimum = found.errors([found.paper[0]], beta=found.paper[1]).mean()
+    assert 0 < found.paper[0] < 1
+    assert at_optimum < 0.9 * found.remse[0, 0]
+
+
+def test_stream_grows_and_ends_with_the_same_errors(problem):
+    stream = list(
+        stream_reuse_errors(
+            problem, imperfect(), **POINT, alphas=ALPHAS, betas=BETAS, draws=16, runs=300, seed=3
+        )
+    )
+    runs = [found.runs for found in stream]
+    assert runs == sorted(set(runs))
+    assert runs[0] < 10
+    assert runs[-1] == stream[-1].runs_wanted == 300
+    whole = errors(problem, imperfect())
+    np.testing.assert_array_equal(stream[-1].remse, whole.remse)
+    assert stream[-1].paper == whole.paper
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alphas": []}, "alphas: expected finite numbers"),
+        ({"betas": [float("nan")]}, "betas: expected finite numbers"),
+        ({"draws": 0}, "draws: expected a whole number"),
+        ({"runs": 0}, "runs: expected a whole number"),
+        ({"draws": 10**6, "runs": 10**6}, "draws times runs"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_arguments_are_named(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        errors(problem, imperfect(), **options)
+
+
+def test_one_pair_at_a_time(problem):
+    with pytest.raises(ValueError, match="y: expected a single pair"):
+        reuse_errors(problem, imperfect(), [[1.0], [2.0]], 1.0, alphas=[1.0], betas=[0.0])
+
+
+def test_the_optimum_and_its_prediction_are_those_of_many_runs(problem):
+    found = errors(problem, imperfect(), draws=200, runs=8000)
+    for at in (found.optimum, found.paper, (1.0, 0.0)):
+        relative = found.errors([at[0]], beta=at[1])[0]
+        error = relative.std() / np.sqrt(len(relative))
+        # The delta method leaves out terms of relative order 1 / N.
+        assert abs(relative.mean() - found.predicted(*at)) < 4 * error + 0.1 * relative.mean()
+    assert found.predicted(*found.optimum) <= min(
+        found.predicted(*found.paper), found.predicted(1.0, 0.0), found.predicted(0.0, 0.0)
+    )
+
+
+def test_draws_go_where_they_are_sent(problem):
+    even = errors(problem, imperfect(), draws=100)
+    assert even.counts == (100, 100)
+    alone = even.best_split_alone
+    assert 0 < alone < 200
+    split = errors(problem, imperfect(), draws=100, share=alone / 200)
+    assert split.counts == (alone, 200 - alone)
+    assert split.predicted(1.0, 0.0) <= even.predicted(1.0, 0.0) * 1.05
+
+
+def test_common_random_numbers_are_amci_crn(problem):
+    found = errors(problem, imperfect(), draws=32, runs=4000, common=True)
+    curve = amci.error_curves(
+        problem,
+        imperfect(),
+        **POINT,
+        budgets=[64],
+        runs=4000,
+        estimators=["amci-crn"],
+        seed=4,
+    )["amci-crn"]
+    own = found.errors([1.0], beta=0.0)[0]
+    spread = np.hypot(own.std() / np.sqrt(len(own)), curve.remse_error[0])
+    assert abs(own.mean() - curve.remse[0]) < 4 * spread
+
+
+@pytest.mark.parametrize("share", [0, 1, "half", float("nan")])
+def test_a_share_that_is_none_is_named(problem, share):
+    with pytest.raises(ValueError, match=r"^share: expected a number between 0 and 1, got"):
+        errors(problem, imperfect(), share=share)
+
+
+def test_common_random_numbers_come_in_pairs(problem):
+    with pytest.raises(ValueError, match=r"^share: common random numbers need 0.5, got 0.3"):
+        errors(problem, imperfect(), share=0.3, common=True)
+
+
+def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):
+    known = errors(problem, imperfect(), runs=20)
+    found = errors(hidden("tail-1d"), imperfect(), runs=20, truth=problem.truth(**POINT))
+    np.testing.assert_allclose(found.remse, known.remse, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
+        errors(hidden("tail-1d"), imperfect())
+    with pytest.raises(ValueError, match=r"^truth: expected finite numbers >= 0"):
+        errors(problem, imperfect(), truth=-1.0)

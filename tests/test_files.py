@@ -1,0 +1,51 @@
+"""Files are written whole or not at all, and read with their hash checked."""
+
+import pytest
+import torch
+
+from amci_core.files import StoredFileError, read_json, read_tensors, write_json, write_tensors
+
+
+def test_tensors_come_back_as_they_were(tmp_path):
+    tensors = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]], dtype=torch.int64)}
+    digest = write_tensors(tmp_path / "new" / "t.safetensors", tensors)
+    back = read_tensors(tmp_path / "new" / "t.safetensors", expected_sha256=digest)
+    assert back.keys() == tensors.keys()
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path):
+    write_json(tmp_path / "f.json", {"a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "f.json", {"a": float("nan")})
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_json(tmp_path / "folder", {"a": 1})
+    assert read_json(tmp_path / "f.json") == {"a": 1}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "folder"]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-1], lambda b: b + b"x", lambda b: b"", bytes.upper]
+)
+def test_damage_is_noticed_and_the_file_named(tmp_path, damage):
+    path = tmp_path / "t.safetensors"
+    digest = write_tensors(path, {"a": torch.arange(3.0)})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StoredFileError, match=r"t\.safetensors: its SHA-256 is not the recorded"):
+        read_tensors(path, expected_sha256=digest)
+
+
+def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "t"
+    path.write_bytes(b"not at all")
+    with pytest.raises(StoredFileError, match="t: not a valid safetensors file"):
+        read_tensors(path)
+    with pytest.raises(StoredFileError, match="t: not valid JSON"):
+        read_json(path)
+    for read in (read_json, read_tensors):
+        with pytest.raises(StoredFileError, match="absent: no such file"):
+            read(tmp_path / "absent")
+        with pytest.raises(StoredFileError, match=r"folder: cannot be read \(Is a directory\)"):
+            read(tmp_path / "folder")

@@ -1,0 +1,298 @@
+"""What comes with the package loads, is what its card says, and refuses to be anything else."""
+
+import copy
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from amci_core import (
+    estimate,
+    evaluate,
+    load_proposals,
+    load_snapshots,
+    problem,
+    problems,
+    save_proposals,
+)
+from amci_core.files import StoredFileError, pretrained_root
+from amci_core.training import learn
+from amci_core.training.held_out import HeldOut
+from amci_core.training.targets import TARGETS
+
+MEGABYTE = 2**20
+# Problem, the least ratio of the bound to AMCI's error at 1000 draws, and the least share of cases
+# in which AMCI lies below the bound.
+FLOORS = [
+    ("tail-1d", 1e5, 1.0),
+    ("tail-5d", 100, 1.0),
+    ("cancer", 100, 0.99),
+    ("gain-loss", 1e3, 0.99),
+    ("peak", 1e3, 1.0),
+]
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the default proposals, to damage."""
+    return shutil.copytree(pretrained_root() / "tail-1d" / "spline", tmp_path / "spline")
+
+
+def edit(folder, change):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+
+
+def test_every_shipped_variant_loads_and_estimates():
+    tail = problem("tail-1d")
+    for variant in ("spline", "paper", "oracle"):
+        proposals = load_proposals("tail-1d", variant=variant)
+        assert (proposals.problem, proposals.variant) == ("tail-1d", variant)
+        assert proposals.q1_minus is None
+        found = estimate(tail, proposals, y=1.0, theta=3.0, draws=4096, seed=1)
+        spread = max(float(found.standard_error), 1e-12 * float(found.value))
+        assert abs(found.value - tail.truth(1.0, 3.0)) < 4 * spread, variant
+
+
+def test_the_default_is_the_spline():
+    assert load_proposals("tail-1d").variant == "spline"
+
+
+@pytest.mark.parametrize(
+    ("variant", "median", "largest"), [("spline", 1e-7, 1e-5), ("paper", 1e-4, np.inf)]
+)
+def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, largest):
+    evaluation = load_proposals("tail-1d", variant=variant).card["evaluation"]
+    assert (evaluation["pairs"], evaluation["runs"], evaluation["budgets"][-1]) == (100, 100, 1000)
+    amci = evaluation["estimators"]["amci"]
+    assert amci["remse_median"][-1] <= median
+    assert amci["remse_max"][-1] <= largest
+
+
+def test_the_recorded_evaluation_is_what_evaluating_gives():
+    recorded = load_proposals("tail-1d").card["evaluation"]
+    proposals = load_proposals("tail-1d")
+    fresh = evaluate(problem("tail-1d"), proposals, seed=recorded["seed"]).estimators["amci"]
+    # Rounding differs between machines, by some digits of errors near 1e-9 of mu.
+    np.testing.assert_allclose(
+        fresh["remse_median"], recorded["estimators"]["amci"]["remse_median"], rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in problems() if name != "tail-1d"])
+def test_the_weights_have_the_quality_that_is_recorded(name):
+    proposals = load_proposals(name)
+    recorded = proposals.card["configuration"]["quality"]
+    present = {t for t in TARGETS if getattr(proposals, t) is not None}
+    assert set(recorded) == present
+    for term, quality in recorded.items():
+        fresh = HeldOut(TARGETS[term](problem(name))).quality(getattr(proposals, term))
+        # The same cases and draws; an exact proposal's variance is rounding.
+        for field, value in quality.items():
+            assert getattr(fresh, field) == pytest.approx(value, rel=0.02, abs=1e-9), (term, field)
+
+
+@pytest.mark.parametrize("name", problems())
+def test_what_is_shipped_integrates_to_one_and_stays_inside(name):
+    chosen, proposals = problem(name), load_proposals(name)
+    n = 4000
+    y, theta = chosen.check(*chosen.cases(8, seed=2))
+    for term in proposals.card["configuration"]["quality"]:
+        target = TARGETS[term](chosen)
+        density = getattr(proposals, term)(y, theta)
+        own, _ = density.draw(n, torch.Generator().manual_seed(0))
+        assert (target.log_density(own, y, theta) > -np.inf).all(), term
+        other = target.reference(y, theta, n, torch.Generator().manual_seed(1))
+        x = torch.cat([own, other.to(own.dtype)], -2)
+        # The mean of q over its mixture with a known density.
+        ratio = 2 * torch.sigmoid(density.log_prob(x) - target.log_reference(x, y, theta))
+        error = torch.sqrt((ratio[:, :n].var(-1) + ratio[:, n:].var(-1)) / (4 * n))
+        assert (abs(ratio.mean(-1) - 1) < 4.5 * error + 1e-9).all(), term
+
+
+@pytest.mark.parametrize(("name", "ratio", "share"), FLOORS)
+def test_amci_beats_the_bound_as_asked(name, ratio, share):
+    evaluation = load_proposals(name).card["evaluation"]
+    measure = "mse_median" if name == "gain-loss" else "remse_median"
+    found = {k: v[measure][-1] for k, v in evaluation["estimators"].items()}
+    assert evaluation["budgets"][-1] == 1000
+    assert found["bound"] / found["amci"] >= ratio
+    assert evaluation["below_bound"]["amci"][-1] >= share
+
+
+def test_the_film_shows_q1_getting_better():
+    film = load_snapshots("tail-1d")
+    assert 5 <= len(film) <= 8
+    steps = [frame.step for frame in film]
+    assert steps == sorted(set(steps))
+    assert steps[0] == 0
+    variances = [v for v in (frame.relative_variance for frame in film) if v is not None]
+    assert len(variances) == len(film)
+    assert variances[-1] == min(variances) < 1e-3 * variances[0]
+    trained = load_proposals("tail-1d")
+    at_the_end = film[-1].proposals
+    y, theta = problem("tail-1d").check(1.0, 3.0)
+    x, expected = trained.q1_plus(y, theta).draw(10)
+    np.testing.assert_allclose(at_the_end.q1_plus(y, theta).log_prob(x), expected, atol=1e-9)
+
+
+def test_files_are_small_and_none_is_a_pickle():
+    files = [p for p in pretrained_root().rglob("*") if p.is_file()]
+    assert sum(p.stat().st_size for p in files) < 20 * MEGABYTE
+    for default in pretrained_root().glob("*/spline"):
+        assert sum(p.stat().st_size for p in default.glob("*.safetensors")) < MEGABYTE
+    assert {p.suffix for p in files} <= {".safetensors", ".json", ".md"}
+
+
+def test_damaged_weights_are_refused(copied):
+    path = copied / "q1_plus.safetensors"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(StoredFileError, match=r"q1_plus\.safetensors: its SHA-256"):
+        load_proposals("tail-1d", folder=copied)
+
+
+def test_missing_weights_are_refused(copied):
+    (copied / "q2.safetensors").unlink()
+    with pytest.raises(StoredFileError, match=r"q2\.safetensors: no such file"):
+        load_proposals("tail-1d", folder=copied)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(problem="cancer"), r"config\.json: made for the problem 'cancer'"),
+        (lambda c: c.update(format=99), r"config\.json: not a configuration of format 1"),
+        (lambda c: c.pop("variant"), r"config\.json: variant is missing"),
+        (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
+        (
+            lambda c: c["proposals"]["q1_plus"].update(family="maf"),
+            r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
+        ),
+        (lambda c: c.update(variant=3), r"config\.json: expected str as variant, got 3"),
+        (
+            lambda c: c.update(proposals=[c["proposals"]]),
+            r"config\.json: expected dict as proposals, got \[",
+        ),
+        (
+            lambda c: c["proposals"].update(q2=None),
+            r"config\.json: expected an object as proposals\.q2, got None",
+        ),
+        *(
+            (
+                lambda c, key=key: c["proposals"]["q2"].pop(key),
+                rf"config\.json: proposals\.q2\.{key} is missing",
+            )
+            for key in ("file", "sha256", "family", "arguments")
+        ),
+        (
+            lambda c: c["proposals"]["q2"].update(arguments=[1]),
+            r"config\.json: expected dict as proposals\.q2\.arguments, got \[1\]",
+        ),
+        (
+            lambda c: c["proposals"]["q2"].update(file="snapshots"),
+            r"snapshots: cannot be read \(Is a directory\)",
+        ),
+        (lambda c: c.pop("snapshots"), r"config\.json: snapshots is missing"),
+        (
+            lambda c: c.update(snapshots={}),
+            r"config\.json: expected list as snapshots, got \{\}",
+        ),
+        *(
+            (
+                lambda c, key=key: c["snapshots"][1].pop(key),
+                rf"config\.json: snapshots\.1\.{key} is missing",
+            )
+            for key in ("file", "sha256", "step", "seconds", "relative_variance")
+        ),
+        (
+            lambda c: c["snapshots"][0].update(step="one"),
+            r"config\.json: expected int as snapshots\.0\.step, got 'one'",
+        ),
+        *(
+            (
+                lambda c, key=key, value=value: c["proposals"]["q1_plus"]["arguments"].update(
+                    {key: value}
+                ),
+                r"q1_plus\.safetensors: does not fit its configuration",
+            )
+            for key, value in (("activation", "sine"), ("hidden", [0]), ("hidden", 3), ("a", 1))
+        ),
+        (
+            lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
+            r"q1_plus\.safetensors: does not fit its configuration",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
+    edit(copied, change)
+    with pytest.raises(StoredFileError, match=message):
+        load_proposals("tail-1d", folder=copied)
+
+
+@pytest.mark.parametrize("name", ["tail-5d", "cancer"])
+def test_an_oracle_that_is_not_known_is_refused(name):
+    with pytest.raises(ValueError, match=r"^variant: the optimal proposals of .* are not known"):
+        load_proposals(name, variant="oracle")
+    with pytest.raises(ValueError, match=r"^variant: expected one of spline.* for"):
+        load_proposals(name, variant="best")
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match=r"variant: expected .*spline.*oracle.*, got 'maf'"):
+        load_proposals("tail-1d", variant="maf")
+    with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
+        load_proposals("head-1d")
+    with pytest.raises(ValueError, match=r"variant: expected one of .* got \['spline'\]"):
+        load_proposals("tail-1d", variant=["spline"])  # type: ignore[arg-type]
+
+
+def test_a_folder_holds_the_variant_that_is_asked_for(copied):
+    assert load_proposals("tail-1d", folder=copied).variant == "spline"
+    assert load_proposals("tail-1d", variant="spline", folder=copied).variant == "spline"
+    for other in ("paper", "oracle"):
+        with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', not '{other}'"):
+            load_proposals("tail-1d", variant=other, folder=copied)
+
+
+def test_what_learn_gave_is_the_same_after_saving_and_loading(tmp_path):
+    own = copy.copy(problem("gain-loss"))
+    own.name = "mine"
+    learnt = learn(own, steps=1)
+    folder = save_proposals(tmp_path / "kept", learnt)
+    loaded = load_proposals(own, folder=folder)
+    assert (loaded.problem, loaded.variant, loaded.present) == ("mine", "learnt", (0, 1, 2))
+    assert loaded.card["configuration"]["steps"] == {"q1_plus": 1, "q1_minus": 1, "q2": 1}
+    value, again = (estimate(own, each, 1.0, 0.4, draws=16).value for each in (learnt, loaded))
+    assert value == again
+    with pytest.raises(ValueError, match=r"^folder: .*kept holds proposals already"):
+        save_proposals(folder, learnt)
+    with pytest.raises(StoredFileError, match="made for the problem 'mine', not for gain-loss"):
+        load_proposals("gain-loss", folder=folder)
+    with pytest.raises(ValueError, match=r"^folder: expected one with proposals for mine"):
+        load_proposals(own)
+
+
+def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path):
+    shipped = load_proposals("tail-1d")
+    copied = load_proposals("tail-1d", folder=save_proposals(str(tmp_path / "copy"), shipped))
+    assert copied.variant == "spline"
+    at = {"y": 1.0, "theta": 3.0, "draws": 16}
+    tail = problem("tail-1d")
+    assert estimate(tail, copied, **at).value == estimate(tail, shipped, **at).value
+    with pytest.raises(
+        ValueError, match=r"^proposals: expected what learn or load_proposals gave"
+    ):
+        save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
+    assert not (tmp_path / "oracle").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"^folder: expected a folder, got .*file"):
+        save_proposals(tmp_path / "file", shipped)
+
+
+def test_a_problem_can_be_given_in_the_place_of_its_name():
+    assert load_proposals(problem("tail-1d")) is load_proposals("tail-1d")
