@@ -2,7 +2,7 @@ r"""The problems: what is integrated. One file a problem, one line here."""
 
 from __future__ import annotations
 
-__all__ = ["LineProblem", "Preset", "Problem", "Variable", "problem", "problems"]
+__all__ = ["LineProblem", "Preset", "Problem", "Reference", "Variable", "problem", "problems"]
 
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +10,7 @@ from functools import cache
 from amci_core.models import cancer, gain_loss, peak, tail
 from amci_core.models.base import Preset, Problem, Variable
 from amci_core.models.line import LineProblem
+from amci_core.models.reference import Reference
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {
     "tail-1d": tail.tail_1d,
