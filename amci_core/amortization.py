@@ -31,6 +31,7 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem, Variable
 from amci_core.quality import TermQuality, term_quality
+from amci_core.streams import last_item
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
@@ -111,7 +112,7 @@ def default_plane(problem: Problem) -> tuple[str, str]:
     return f"{only}[0]", f"{only}[1]"
 
 
-def amortization_map(
+def stream_amortization_map(
     problem: Problem,
     proposals: Proposals,
     *,
@@ -121,7 +122,7 @@ def amortization_map(
     y: Any = None,
     theta: Any = None,
     seed: int = 0,
-) -> AmortizationMap:
+) -> Iterator[AmortizationMap]:
     """The quality of proposals over a plane of (y, theta), within the ranges shown.
 
     Arguments:
@@ -137,32 +138,15 @@ def amortization_map(
         theta: Likewise.
         seed: Whole number >= 0.
 
+    Yields:
+        The map from coarse to fine, after each of many small steps. A caller can stop between any
+        two; the last item equals `amortization_map`. Arguments are checked at the call. Each step
+        has a seed of its own, so that its cases come out the same in whatever order steps are
+        taken.
+
     Raises:
         ValueError: an argument is out of range, the proposals are another problem's, or a range
             that is needed has no end.
-    """
-    *_, last = stream_amortization_map(
-        problem, proposals, along=along, size=size, draws=draws, y=y, theta=theta, seed=seed
-    )
-    return last
-
-
-def stream_amortization_map(
-    problem: Problem,
-    proposals: Proposals,
-    *,
-    along: Sequence[str] | None = None,
-    size: int | tuple[int, int] = 33,
-    draws: int = 256,
-    y: Any = None,
-    theta: Any = None,
-    seed: int = 0,
-) -> Iterator[AmortizationMap]:
-    """The same map as it comes, from coarse to fine, after each of many small steps.
-
-    Each step has a seed of its own, so that its cases come out the same in whatever order steps
-    are taken. A caller can stop between any two; the last item equals `amortization_map`.
-    Arguments are checked at the call, not at the first item.
     """
     if proposals.problem != problem.name:
         raise ValueError(
@@ -193,6 +177,9 @@ def stream_amortization_map(
             yield found
 
     return stream()
+
+
+amortization_map = last_item(stream_amortization_map)
 
 
 def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:

@@ -25,6 +25,7 @@ from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.streams import last_item
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -103,7 +104,7 @@ class ErrorCurves:
         return self.by_name[name]
 
 
-def error_curves(
+def stream_error_curves(
     problem: Problem,
     proposals: Proposals,
     y: Any = None,
@@ -114,7 +115,7 @@ def error_curves(
     estimators: Sequence[str] | None = None,
     truth: Any = None,
     seed: int = 0,
-) -> ErrorCurves:
+) -> Iterator[ErrorCurves]:
     """Squared errors of estimators at equal total draws, over independent runs.
 
     On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are small,
@@ -134,40 +135,13 @@ def error_curves(
             elsewhere, such as that of `estimate_to`. By default the problem's own truth.
         seed: Whole number >= 0; the same seed gives the same curves.
 
+    Yields:
+        The curves over the runs so far, after each of many small batches. A caller can stop
+        between any two; the last item equals `error_curves`. Arguments are checked at the call.
+
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
             not know its truth and none is given, or not its bound and that is asked for.
-    """
-    *_, last = stream_error_curves(
-        problem,
-        proposals,
-        y,
-        theta,
-        budgets=budgets,
-        runs=runs,
-        estimators=estimators,
-        truth=truth,
-        seed=seed,
-    )
-    return last
-
-
-def stream_error_curves(
-    problem: Problem,
-    proposals: Proposals,
-    y: Any = None,
-    theta: Any = None,
-    *,
-    budgets: Sequence[int] = (2, 10, 100, 1000),
-    runs: int = 1000,
-    estimators: Sequence[str] | None = None,
-    truth: Any = None,
-    seed: int = 0,
-) -> Iterator[ErrorCurves]:
-    """The same curves as they come: over the runs so far, after each of many small batches.
-
-    A caller can stop between any two; the last item equals `error_curves`. Arguments are checked
-    at the call, not at the first item.
     """
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
@@ -200,6 +174,9 @@ def stream_error_curves(
             yield ErrorCurves(checked, curves, so_far, runs)
 
     return stream()
+
+
+error_curves = last_item(stream_error_curves)
 
 
 def _curve(errors: Array, mu_squared: Array) -> Curve:

@@ -25,6 +25,7 @@ from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.streams import last_item
 
 CHUNK_POINTS = 50_000
 Q1, Q2 = 0, 2
@@ -140,7 +141,7 @@ class ReuseErrors:
         return shares[:, None] * from_q1 + (1 - shares)[:, None] * from_q2
 
 
-def reuse_errors(
+def stream_reuse_errors(
     problem: Problem,
     proposals: Proposals,
     y: Any,
@@ -154,7 +155,7 @@ def reuse_errors(
     runs: int = 1000,
     truth: Any = None,
     seed: int = 0,
-) -> ReuseErrors:
+) -> Iterator[ReuseErrors]:
     """Errors over the grid alphas x betas, every point of it on the same draws.
 
     Arguments:
@@ -172,46 +173,13 @@ def reuse_errors(
             of `estimate_to`. By default the problem's own truth.
         seed: Whole number >= 0.
 
+    Yields:
+        The errors over the runs so far, after each of many small batches. A caller can stop
+        between any two; the last item equals `reuse_errors`. Arguments are checked at the call.
+
     Raises:
         ValueError: an argument is out of range; the problem has a signed f or no q2; or it does
             not know its truth and none is given.
-    """
-    *_, last = stream_reuse_errors(
-        problem,
-        proposals,
-        y,
-        theta,
-        alphas=alphas,
-        betas=betas,
-        draws=draws,
-        share=share,
-        common=common,
-        runs=runs,
-        truth=truth,
-        seed=seed,
-    )
-    return last
-
-
-def stream_reuse_errors(
-    problem: Problem,
-    proposals: Proposals,
-    y: Any,
-    theta: Any = None,
-    *,
-    alphas: Sequence[float],
-    betas: Sequence[float],
-    draws: int = 64,
-    share: float = 0.5,
-    common: bool = False,
-    runs: int = 1000,
-    truth: Any = None,
-    seed: int = 0,
-) -> Iterator[ReuseErrors]:
-    """The same errors as they come: over the runs so far, after each of many small batches.
-
-    A caller can stop between any two; the last item equals `reuse_errors`. Arguments are checked
-    at the call, not at the first item.
     """
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
@@ -257,6 +225,9 @@ def stream_reuse_errors(
             )
 
     return stream()
+
+
+reuse_errors = last_item(stream_reuse_errors)
 
 
 def _shares(table: Array) -> tuple[float, float]:
