@@ -49,7 +49,7 @@ class TermWeights:
         below: Draws that lie below the first bin and are not zero.
         tail: Where the fitted tail is followed, in log10 of t w over its mean.
         tail_heights: Draws that it expects in a bin there.
-        k: Pareto k-hat; NaN where there are too few draws, -inf where there is no tail.
+        k: Pareto k-hat; NaN where it cannot be judged, -inf where there is no tail.
         error: Its standard error.
         threshold: The largest k-hat that so many draws can vouch for.
         effective: Effective draws.

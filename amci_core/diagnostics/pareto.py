@@ -14,8 +14,10 @@ from __future__ import annotations
 __all__ = [
     "LARGEST_K",
     "LEAST_DRAWS",
+    "ParetoFit",
     "ParetoTail",
-    "pareto_error",
+    "draws_with_tail",
+    "pareto_fit",
     "pareto_k",
     "pareto_tail",
     "pareto_threshold",
@@ -26,12 +28,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from amci_core.estimators.draws import Array
 
 # A tail is a fifth of the draws, and at least five of them are needed to fit it.
-LEAST_DRAWS = 25
+LEAST_DRAWS, LEAST_TAIL = 25, 5
 # More draws than this never excuse a heavier tail: convergence is then too slow to be of use.
 LARGEST_K = 0.7
 # k-hat comes with a prior worth so many draws, at k = 1/2.
@@ -44,11 +46,10 @@ class ParetoTail(NamedTuple):
     """The fitted tail of S positive weights.
 
     Arguments:
-        k: Shape, as `pareto_k` gives it; NaN where there are too few weights, -inf where the
-            largest are equal.
+        k: Shape, as `pareto_k` gives it.
         log_cutoff: Logarithm of the weight u above which the tail begins, in nats.
         scale: Scale sigma, in units of exp(log_cutoff); zero where nothing was fitted.
-        size: Number M of weights in the tail.
+        size: Number M of weights in the tail; zero where nothing was fitted.
     """
 
     k: float
@@ -74,6 +75,10 @@ def pareto_threshold(draws: ArrayLike) -> Array:
 
     References:
         Eq. (13) of Vehtari et al., 2024.
+
+    Example:
+        >>> pareto_threshold([100, 1e6]).round(6).tolist()
+        [0.5, 0.7]
     """
     with np.errstate(divide="ignore"):
         return np.minimum(1 - 1 / np.log10(np.maximum(draws, 1.0)), LARGEST_K)
@@ -82,65 +87,99 @@ def pareto_threshold(draws: ArrayLike) -> Array:
 def pareto_k(weights: Array) -> Array:
     """k-hat of the positive ones among weights (*, n), which may be scaled; (*).
 
-    Zeros say nothing of the tail, so S counts the others: its M = min(S / 5, 3 sqrt(S)) largest
-    are fitted. -inf where these are equal but for rounding: there is no tail. NaN for less than
-    25 positive weights.
+    Zeros say nothing of the tail, so S counts the others. The tail is what lies above the cutoff,
+    the (M + 1)-th largest weight with M = min(S / 5, 3 sqrt(S)), or above the largest weight that
+    occurs twice, if that is more: ties would make any tail look light.
+
+    NaN where k-hat cannot be judged: for less than 25 positive weights, for less than 5 above the
+    cutoff, and for weights that are NaN or infinite. -inf where all positive weights are equal but
+    for rounding: there is no tail.
+
+    Warning:
+        NaN compares as false: test `k < threshold`, never `not k > threshold`.
+
+    Example:
+        >>> weights = np.random.default_rng(0).pareto(1.0, 1000) + 1
+        >>> bool(pareto_k(weights) > pareto_threshold(1000))
+        True
+        >>> float(pareto_k(np.ones(1000)))
+        -inf
     """
-    flat = weights.reshape(-1, weights.shape[-1])
-    found = np.array([_pareto_k(row[row > 0]) for row in flat])
-    return found.reshape(weights.shape[:-1])
+    return pareto_fit(weights).k
 
 
-def pareto_error(k: ArrayLike, draws: ArrayLike) -> Array:
-    """Standard error of a k-hat fitted to S weights, (*): (1 + k) sqrt(M) / (M + 10).
-
-    The likelihood gives (1 + k) / sqrt(M) for M weights in the tail; the prior shrinks it. For
-    k < 0 as for k = 0.
+class ParetoFit(NamedTuple):
+    """k-hat of weights, and how well it is known, (*) each.
 
     Arguments:
-        k: k-hat, (*).
-        draws: S, the number of draws with a positive weight, (*).
+        k: See `pareto_k`.
+        error: Its standard error, (1 + k) sqrt(M) / (M + 10) for a tail of M weights and k >= 0:
+            the likelihood gives (1 + k) / sqrt(M), and the prior shrinks it. For k < 0 as for 0.
+        threshold: `pareto_threshold` of S draws. Where ties leave a shorter tail, S is the number
+            of draws that have a tail of this length.
 
     References:
         Smith, Estimating tails of probability distributions, Annals of Statistics 15, 1987.
     """
-    s = np.asarray(draws, dtype=np.float64)
-    size = np.where(s > 225, np.floor(3 * np.sqrt(s)), s // 5)
-    return (1 + np.maximum(k, 0.0)) * np.sqrt(size) / (size + PRIOR_DRAWS)
+
+    k: Array
+    error: Array
+    threshold: Array
+
+
+def pareto_fit(weights: Array) -> ParetoFit:
+    """k-hat of weights (*, n) with its standard error and its threshold."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_w = np.log(weights).reshape(-1, weights.shape[-1])
+    tails = [pareto_tail(row) for row in log_w]
+    k = np.array([tail.k for tail in tails]).reshape(weights.shape[:-1])
+    draws = (weights > 0).sum(axis=-1)
+    size = np.array([tail.size for tail in tails]).reshape(k.shape)
+    whole = (size == 0) | (size == tail_count(draws))
+    draws = np.where(whole, draws, draws_with_tail(size))
+    size = tail_count(draws)
+    error = (1 + np.maximum(k, 0.0)) * np.sqrt(size) / (size + PRIOR_DRAWS)
+    return ParetoFit(k, error, pareto_threshold(draws))
 
 
 def pareto_tail(log_weights: Array) -> ParetoTail:
     """The tail fitted to one set of log weights (n,), in nats; those at -inf are left out."""
-    log_w = np.sort(log_weights[log_weights > -np.inf])
-    if len(log_w) < LEAST_DRAWS:
+    log_w = np.sort(log_weights[log_weights != -np.inf])
+    if len(log_w) < LEAST_DRAWS or not np.isfinite(log_w[-1]):
         return ParetoTail(math.nan, math.nan, 0.0, 0)
-    size = tail_count(len(log_w))
-    cutoff = float(log_w[-size - 1])
-    if log_w[-1] - log_w[-size] < ROUNDING:
-        return ParetoTail(-math.inf, cutoff, 0.0, size)
-    smoothed, k = _arviz().psislw(-log_w, r_eff=1.0)
+    if log_w[-1] - log_w[0] < ROUNDING:
+        return ParetoTail(-math.inf, float(log_w[0]), 0.0, 0)
+    top = log_w[-int(tail_count(len(log_w))) - 1 :]
+    tied = np.flatnonzero(np.diff(top) < ROUNDING) + 1
+    top = top[tied[-1] :] if len(tied) else top
+    cutoff, tail = float(top[0]), top[1:]
+    nothing = ParetoTail(math.nan, cutoff, 0.0, 0)
+    if len(tail) < LEAST_TAIL:
+        return nothing
+    # psislw takes its tail from the number of weights; those below the cutoff do not matter.
+    below = np.full(int(draws_with_tail(len(tail))) - len(tail), cutoff)
+    smoothed, k = _arviz().psislw(-np.concatenate([below, tail]), r_eff=1.0)
     k = float(k)
+    # Libraries say NaN or an infinity of either sign where their fit has failed.
+    if not math.isfinite(k):
+        return nothing
     # The smallest of the tail is moved to the quantile 1 / 2M of the fit; psislw normalises.
-    body = log_w[0] - smoothed[0]
-    excess = math.expm1(smoothed[-size] + body - cutoff)
-    log_survival = math.log1p(-0.5 / size)
-    unit = math.expm1(-k * log_survival) / k if k else -log_survival
-    return ParetoTail(k, cutoff, excess / unit, size)
+    excess = math.expm1(smoothed[len(below)] - smoothed[0])
+    log_survival = math.log1p(-0.5 / len(tail))
+    scale = excess / (math.expm1(-k * log_survival) / k if k else -log_survival)
+    return ParetoTail(k, cutoff, scale, len(tail)) if 0 < scale < math.inf else nothing
 
 
-def tail_count(draws: int) -> int:
-    """How many of S weights make up the tail: a fifth, or 3 sqrt(S) where S > 225."""
-    return int(3 * math.sqrt(draws)) if draws > 225 else draws // 5
+def tail_count(draws: ArrayLike) -> NDArray[np.int64]:
+    """How many of S weights make up the tail: a fifth, or 3 sqrt(S) where S > 225; (*)."""
+    s = np.asarray(draws)
+    return np.where(s > 225, 3 * np.sqrt(s), s // 5).astype(np.int64)
 
 
-def _pareto_k(weights: Array) -> float:
-    if len(weights) < LEAST_DRAWS:
-        return math.nan
-    tail = np.partition(weights, -tail_count(len(weights)))[-tail_count(len(weights)) :]
-    if tail.max() - tail.min() < ROUNDING * tail.max():
-        return -math.inf
-    # Not with log_weights=True: arviz-stats 0.8 then fits the logarithms themselves.
-    return float(_arviz().pareto_khat(weights, chain_axis=None, r_eff=1.0, tail="right"))
+def draws_with_tail(size: ArrayLike) -> NDArray[np.int64]:
+    """The least S of which M weights make up the tail, (*)."""
+    m = np.asarray(size)
+    return np.where(m > 45, -(-m * m // 9), 5 * m)
 
 
 def _arviz() -> Any:

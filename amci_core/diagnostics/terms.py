@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from amci_core.diagnostics.pareto import pareto_error, pareto_k, pareto_threshold
+from amci_core.diagnostics.pareto import ParetoFit, pareto_fit
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.estimators.tables import Table
 
@@ -57,19 +57,24 @@ class TermDiagnostics:
         return np.where(heavy, self.weights, 0.0).sum(axis=-1) / np.where(total > 0, total, 1.0)
 
     @cached_property
+    def pareto_fit(self) -> ParetoFit:
+        """k-hat of the t w that are not zero, its error and its threshold, (*) each."""
+        return pareto_fit(self.weights)
+
+    @property
     def pareto_k(self) -> Array:
         """k-hat of the t w that are not zero, (*); see `amci_core.diagnostics.pareto.pareto_k`."""
-        return pareto_k(self.weights)
+        return self.pareto_fit.k
 
     @property
     def pareto_error(self) -> Array:
         """Standard error of k-hat, (*)."""
-        return pareto_error(self.pareto_k, self.nonzero_draws)
+        return self.pareto_fit.error
 
     @property
     def pareto_threshold(self) -> Array:
         """The largest k-hat that so many draws can vouch for, (*): S counts those of t w > 0."""
-        return pareto_threshold(self.nonzero_draws)
+        return self.pareto_fit.threshold
 
 
 def diagnose(table: Table, draws: Draws) -> dict[str, TermDiagnostics]:

@@ -174,8 +174,9 @@ def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Findin
     tail = {"k": k, "error": term.pareto_error, "threshold": term.pareto_threshold}
     uneven = effective < NEARLY_ALL * draws
     doubt = K_ERRORS * term.pareto_error
-    heavy = uneven & (k - doubt > LARGEST_K)
+    unfitted = np.isnan(k) & (term.nonzero_draws >= LEAST_DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
+        heavy = uneven & ((k - doubt > LARGEST_K) | np.isposinf(k))
         error = np.sqrt(np.maximum(1 / effective - 1 / draws, 0.0))
         missed = (term.missed_share > MISSED_ERRORS * error) & (term.missed_share > 1e-9)
         unseen = term.seen_share < term.missed_share / 2
@@ -211,6 +212,13 @@ def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Findin
             "k-hat is {k:.2f} ± {error:.2f}, not surely below {threshold:.2f}, the most that so "
             "many draws can vouch for",
             tail,
+        ),
+        Finding(
+            about,
+            MORE_DRAWS,
+            uneven & unfitted,
+            f"k-hat cannot be judged: too many of the largest weights of {carrier} are equal",
+            {},
         ),
         Finding(
             about,

@@ -20,7 +20,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import LEVELS
-from amci_core.diagnostics.pareto import LARGEST_K
+from amci_core.diagnostics.pareto import LARGEST_K, LEAST_DRAWS
 from amci_core.diagnostics.verdict import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import ESTIMATORS, SHAPES, Style
@@ -387,7 +387,7 @@ def _meter(term: TermWeights, draws: int, label: str, proposal: str, dark: bool)
 
 def _about_k(term: TermWeights) -> str:
     if math.isnan(term.k):
-        return "too few draws"
+        return "too few draws" if term.nonzero < LEAST_DRAWS else "not judged"
     if math.isinf(term.k):
         return "no tail"
     return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")

@@ -85,3 +85,52 @@ def test_diagnostics_do_not_wait_for_arviz():
     code = "import sys, amci_core.diagnostics; print('arviz_stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def with_ties(seed, *, ties=940, heavy=60):
+    """Weights of 1, and a few from a Pareto distribution with k = 1."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.concatenate([np.ones(ties), 1 + rng.pareto(1.0, heavy)]))
+
+
+def test_ties_do_not_hide_a_heavy_tail():
+    found = pareto_k(np.stack([with_ties(seed) for seed in range(40)]))
+    # The prior of ten draws at 1/2 is in it; 60 draws leave an error of (1 + k) sqrt(60) / 70.
+    expected, error = (60 * 1 + 5) / 70, 2 * np.sqrt(60) / 70
+    assert (found > expected - 4 * error).all()
+    assert abs(found.mean() - expected) < 4 * error / np.sqrt(40)
+
+
+def test_the_tail_begins_above_every_tie():
+    # 94 weights make up the tail of 1000; here 90 of these are equal.
+    rng = np.random.default_rng(0)
+    weights = np.concatenate([rng.uniform(size=910), np.full(40, 2.0), 2 + rng.pareto(1.0, 50)])
+    tail = pareto_tail(np.log(weights))
+    assert (tail.log_cutoff, tail.size) == (np.log(2.0), 50)
+    assert tail.k == pytest.approx(float(pareto_k(np.append(np.full(950, 2.0), weights[-50:]))))
+
+
+@pytest.mark.parametrize("ties", [90, 96, 200, 950])
+def test_a_largest_weight_that_occurs_often_is_not_judged(ties):
+    weights = np.append(np.random.default_rng(0).uniform(size=1000 - ties), np.ones(ties))
+    assert np.isnan(pareto_k(weights))
+    assert np.isnan(pareto_k(weights * np.exp(1e-14 * np.arange(1000))))
+    # Four more above them are too few for a tail, five are not.
+    assert np.isnan(pareto_k(np.append(weights, [2, 3, 5, 9])))
+    assert np.isfinite(pareto_k(np.append(weights, [2, 3, 5, 9, 17])))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_not_judged(bad):
+    assert np.isnan(pareto_k(np.append(np.ones(1000), bad)))
+
+
+@pytest.mark.parametrize("answer", [np.nan, np.inf, -np.inf])
+def test_a_failed_fit_of_the_library_is_not_judged(monkeypatch, answer):
+    from arviz_stats.base import array_stats
+
+    kind = type(array_stats)
+    monkeypatch.setattr(kind, "psislw", lambda self, w, **_: (-w, answer))
+    monkeypatch.setattr(kind, "pareto_khat", lambda self, w, **_: answer)
+    assert np.isnan(pareto_k(pareto(0.7, 1000)))
+    assert np.isneginf(pareto_k(np.ones(1000)))

@@ -42,6 +42,41 @@ def test_heavy_tails_are_not_to_be_trusted():
     assert any(reason.startswith("E2: k-hat") for reason in found.reasons)
 
 
+def tied_weights(seed):
+    """940 log weights of 0, and 60 from a Pareto distribution with k = 1."""
+    rng = np.random.default_rng(seed)
+    return np.log(np.append(np.ones(940), 1 + rng.pareto(1.0, 60)))
+
+
+def test_ties_do_not_hide_a_heavy_tail():
+    found = verdict(np.stack([tied_weights(seed) for seed in range(40)]))
+    assert (found.level != "reliable").all()
+
+
+def test_equal_weights_of_an_indicator_are_reliable():
+    inside = np.random.default_rng(0).random(1000) < 0.3
+    found = verdict(np.full(1000, -3.0), inside.astype(float))
+    assert found.level == "reliable"
+
+
+def test_a_tail_that_cannot_be_fitted_asks_for_more_draws():
+    found = verdict(np.log(np.append(np.ones(500), np.full(500, 4.0))))
+    assert found.text == (
+        "use more draws: E1: k-hat cannot be judged: too many of the largest weights of q2 are "
+        "equal"
+    )
+
+
+@pytest.mark.parametrize("answer", [np.nan, np.inf, -np.inf])
+def test_a_failed_fit_is_never_reliable(monkeypatch, answer):
+    from arviz_stats.base import array_stats
+
+    kind = type(array_stats)
+    monkeypatch.setattr(kind, "psislw", lambda self, w, **_: (-w, answer))
+    monkeypatch.setattr(kind, "pareto_khat", lambda self, w, **_: answer)
+    assert verdict(lognormal(1.0)).level != "reliable"
+
+
 def test_a_tail_that_could_be_heavy_asks_for_more_draws():
     # Lognormal weights have every moment, but a hundred of them can hardly tell.
     few, many = (verdict(lognormal(1.0, n=(100, n))) for n in (100, 10_000))
