@@ -6,13 +6,22 @@ PYTHON ?=
 TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
 PYTEST_ARGS ?=
+CONSTRAINTS ?= constraints.txt
 
+EXTRAS := [test,notebooks,docs]
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The constraints for this environment: PyTorch's version in them is that of TORCH, with its build.
+VERSIONS := $(VENV)/constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(VERSIONS)
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(VERSIONS) \
+    --build-constraint $(VERSIONS)
+# uv takes a fifth of pip's time; where it is missing or fails, pip does the same.
+install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
+    else echo "  with pip, since uv could not"; $(PIP) $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint clean browser docs notebooks
+.PHONY: help install serve test lint clean browser docs notebooks constraints
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
@@ -20,11 +29,17 @@ help:
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
 	@echo "make notebooks  open the notebooks in JupyterLab"
+	@echo "make install install what the dashboard needs, start nothing"
+	@echo "make constraints  write the installed versions to constraints.txt, once they are tested"
 	@echo "make clean   remove the environment, caches and build output"
 	@echo
 	@echo "PYTHON=python3.12      the interpreter to use (3.11 or newer)"
 	@echo "TORCH=torch==2.13.0    the PyTorch to install"
 	@echo "PIP_TORCH_ARGS=...     options for that, such as the index of the CPU build"
+	@echo "CONSTRAINTS=           the newest versions that pyproject.toml allows, not the tested ones"
+
+install: $(VENV)/.installed
+	@echo "Everything is installed in $(VENV)"
 
 serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)"
@@ -54,17 +69,28 @@ clean:
 	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
+# Without build tags such as +cpu, which not every machine has.
+constraints: $(VENV)/.installed-test
+	@$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable > $(VENV)/frozen.txt
+	@sed 's/+.*//' $(VENV)/frozen.txt > constraints.txt
+	@echo "constraints.txt has $$(wc -l < constraints.txt) versions"
+
 # PyTorch goes first and by exact version: a looser request can bring gigabytes of GPU libraries.
-$(VENV)/.installed: $(VENV)/.created pyproject.toml
+# pip installs it, because only pip knows where this machine keeps a build of its own.
+$(VENV)/.installed: $(VENV)/.created pyproject.toml $(wildcard $(CONSTRAINTS))
+	@sed '/^torch==/d' $(or $(CONSTRAINTS),/dev/null) > $(VERSIONS)
 	@echo "Installing PyTorch"
-	@$(PIP) $(PIP_TORCH_ARGS) "$(TORCH)"
+	@$(PIP) --no-deps --no-compile $(PIP_TORCH_ARGS) "$(TORCH)"
+	@$(BIN)/python -c 'from importlib.metadata import version as v; print("torch==" + v("torch"))' \
+	    >> $(VERSIONS)
 	@echo "Installing AMCI Explorer and what it needs"
-	@$(PIP) --editable .
+	@$(PIP) uv || echo "  uv cannot be installed; pip is slower and installs the same"
+	@$(call install,--editable .)
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools"
-	@$(PIP) --editable ".[test,notebooks,docs]"
+	@$(call install,--editable ".$(EXTRAS)")
 	@touch $@
 
 $(VENV)/.created:

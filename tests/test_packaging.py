@@ -1,5 +1,6 @@
 """What is installed is complete, and every list of requirements says the same."""
 
+import os
 import re
 import runpy
 import shutil
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -110,3 +112,62 @@ def test_conda_environment_agrees_with_the_package():
 
     notebooks = PROJECT["optional-dependencies"]["notebooks"]
     assert found == lower_bounds(PROJECT["dependencies"] + notebooks)
+
+
+def frozen() -> dict[str, str]:
+    """Maps each project in constraints.txt to its version, in one spelling."""
+    lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.!]+", line) for line in lines)
+    return {canonicalize_name(name): version for name, version in (s.split("==") for s in lines)}
+
+
+def test_constraints_cover_every_requirement():
+    build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]
+    extras = PROJECT["optional-dependencies"].values()
+    wanted = [
+        *PROJECT["dependencies"],
+        *build["requires"],
+        *(r for extra in extras for r in extra),
+    ]
+    versions = frozen()
+    for requirement in map(Requirement, wanted):
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
+    assert not [name for name in versions if name.startswith(("nvidia", "cuda", "amci"))]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """The Makefile beside an environment whose python and uv note what they are called with."""
+    for name in ("Makefile", "constraints.txt", "pyproject.toml"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (tmp_path / ".venv" / ".created").touch()
+    for name, answer in (
+        ("python", "test $1 != -c || echo torch==2.13.0+cpu"),
+        ("uv", "exit $STATUS"),
+    ):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> calls.txt\n{answer}\n')
+        program.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("uv_status", [0, 2])
+def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(workplace: Path, uv_status: int):
+    make = ["make", "--directory", str(workplace), "install"]
+    for _ in range(2):
+        done = subprocess.run(
+            make, env=os.environ | {"STATUS": str(uv_status)}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    calls = (workplace / "calls.txt").read_text().splitlines()
+    installs = [call for call in calls if " install " in call]
+    assert re.match(r"python -m pip install .* torch==2\.13\.0$", installs[0])
+    assert re.match(r"python -m pip install .* uv$", installs[1])
+    assert [call.split()[0] for call in installs[2:]] == ["uv", "python"][: 1 + bool(uv_status)]
+    assert all(call.endswith("--editable .") for call in installs[2:])
+    assert all("--constraint .venv/constraints.txt" in call for call in installs)
+    versions = (workplace / ".venv" / "constraints.txt").read_text().splitlines()
+    assert "torch==2.13.0+cpu" in versions
+    assert set(frozen()) == {canonicalize_name(line.split("==")[0]) for line in versions}
