@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["TumourTreatment", "cancer"]
 
 import math
-import threading
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -18,7 +17,7 @@ from torch.distributions.constraints import Constraint
 
 from amci_core.models.base import Preset, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
-from amci_core.models.tumour import LARGEST, sizes
+from amci_core.models.tumour import TABLE_ENDS, sizes
 
 # c0 ~ Gamma(25, scale 20), epsilon ~ Beta(5, 10); a measurement has standard deviation 100.
 C0_SHAPE, C0_SCALE = 25.0, 20.0
@@ -117,20 +116,13 @@ class TumourTreatment(Problem):
     def log_sizes(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The tumour's log size after 5 and after 100 days at x (*, 2), each (*).
 
-        The likelihood needs the first and f the second, so each thread keeps the last answer.
-        Points where the prior is zero or too small to matter (a size above 10^6, say) are moved
-        to the nearest ones for which the equations are solved.
+        Points where the prior is zero or too small to matter (a size above 10^4, say) are moved
+        to the nearest ones of the tumour's table.
 
         Raises:
             ValueError: x holds a NaN.
         """
-        last: _Solved | None = getattr(_LAST, "solved", None)
-        # Comparing values costs a thousandth of solving, and notices what is changed in place.
-        if last is None or not last.matches(x):
-            with torch.inference_mode(False):
-                copy = x.detach().clone()
-                last = _LAST.solved = _Solved(copy, *sizes(*_solvable(copy)))
-        return last.log_c5, last.log_c100
+        return sizes(*_solvable(x))
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def gamma(shape: float) -> Tensor:
@@ -214,21 +206,6 @@ LOG_PRIOR_CONSTANT = (
     - math.lgamma(EPSILON_B)
 )
 
-_LAST = threading.local()
-
-
-@dataclass(frozen=True)
-class _Solved:
-    """Points x (*, 2) and the solution of the tumour equations there, each (*)."""
-
-    x: Tensor
-    log_c5: Tensor
-    log_c100: Tensor
-
-    def matches(self, x: Tensor) -> bool:
-        same_kind = x.dtype == self.x.dtype and x.device == self.x.device
-        return same_kind and torch.equal(x, self.x)
-
 
 @dataclass(frozen=True)
 class _Grid:
@@ -292,7 +269,7 @@ def _grid(refinement: int = 1) -> _Grid:
 
 def _solvable(x: Tensor) -> tuple[Tensor, Tensor]:
     # No point of the support that matters is moved: the prior ends in float32 below 10^4.
-    return x[..., 0].clamp(1e-6, LARGEST), x[..., 1].clamp(0, 1)
+    return x[..., 0].clamp(*TABLE_ENDS), x[..., 1].clamp(0, 1)
 
 
 def _success(log_c100: Tensor) -> Tensor:

@@ -1,0 +1,174 @@
+"""The tumour equations: the table against solvers, the solver, trajectories, what is refused."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate
+
+from amci_core.models import tumour
+from amci_core.models.tumour import TABLE_ENDS, sizes, solve, trajectory
+
+
+def reference(c0, epsilon):
+    """log c5 and log c100, (2, n), by scipy's most accurate explicit method."""
+
+    def slope(_, state):
+        u, v = state.reshape(2, -1)
+        growth = -0.1923 * (u - v) - epsilon
+        return np.concatenate([growth, 5.85 * np.exp(u - v) - 0.00873 * np.exp(2 * u / 3)])
+
+    start = np.concatenate([np.log(c0), np.full(len(c0), math.log(700))])
+    t = [5, 100]
+    found = integrate.solve_ivp(slope, (0, 100), start, "DOP853", t, rtol=1e-12, atol=1e-12)
+    return found.y[: len(c0)].T
+
+
+def points(n, seed=0, low=TABLE_ENDS[0], high=TABLE_ENDS[1]):
+    """Initial sizes, uniform in their logarithm, and responses, some of them at the ends."""
+    generator = np.random.default_rng(seed)
+    c0 = np.exp(generator.uniform(math.log(low), math.log(high), n))
+    epsilon = generator.uniform(0, 1, n)
+    epsilon[::10], epsilon[1::10] = 0, 1
+    return torch.from_numpy(c0), torch.from_numpy(epsilon)
+
+
+def extrema(n):
+    """Where Chebyshev series of degree below n err most: between the n nodes, and at the ends."""
+    return np.cos(np.pi * np.arange(n + 1) / n)
+
+
+def test_the_table_agrees_with_an_accurate_solver_between_its_nodes_and_at_its_ends():
+    middle, half = (tumour.HIGH + tumour.LOW) / 2, (tumour.HIGH - tumour.LOW) / 2
+    place = middle + half * extrema(tumour.DEGREE)
+    c0 = np.exp(tumour.CENTRE + tumour.WIDTH * np.tan(place)).clip(*TABLE_ENDS)
+    epsilon = (1 + extrema(tumour.DEGREE)) / 2
+    x = torch.cartesian_prod(torch.from_numpy(c0), torch.from_numpy(epsilon)).unbind(-1)
+    found = torch.stack(sizes(*x))
+    np.testing.assert_allclose(found, reference(*(z.numpy() for z in x)), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("low", "high"), [TABLE_ENDS, (50.0, 1500.0), (5000.0, TABLE_ENDS[1])])
+def test_the_table_agrees_with_accurate_solvers_at_random_points(low, high):
+    c0, epsilon = points(300, low=low, high=high)
+    found = torch.stack(sizes(c0, epsilon))
+    np.testing.assert_allclose(found, reference(c0.numpy(), epsilon.numpy()), rtol=0, atol=1e-8)
+    refined = torch.stack(solve(c0, epsilon, refinement=3))
+    np.testing.assert_allclose(found, refined, rtol=0, atol=1e-8)
+
+
+def test_the_table_holds_to_its_very_ends():
+    c0 = torch.tensor([TABLE_ENDS[0], TABLE_ENDS[1]]).double()
+    c0 = torch.cat([c0, c0.nextafter(c0.flip(0)), torch.tensor([1500.0, 6000.0]).double()])
+    epsilon = torch.tensor([0.0, 5e-324, 1e-300, 1 - 2**-53, 1.0]).double()
+    x = torch.cartesian_prod(c0, epsilon).unbind(-1)
+    found = torch.stack(sizes(*x))
+    np.testing.assert_allclose(found, reference(*(z.numpy() for z in x)), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("c0", [1e-9, 0.99e-6, 1.01e4, 1e6])
+def test_sizes_beyond_the_table_are_solved(c0):
+    inside = torch.tensor([500.0, c0, 800.0]).double()
+    epsilon = torch.tensor([0.2, 0.3, 0.4]).double()
+    found = torch.stack(sizes(inside, epsilon))
+    expected = torch.stack(solve(inside[1:2], epsilon[1:2]))
+    np.testing.assert_array_equal(found[:, 1:2], expected)
+    np.testing.assert_allclose(found, reference(inside.numpy(), epsilon.numpy()), atol=1e-6)
+
+
+def test_the_solver_is_accurate_where_it_says_so():
+    c0, epsilon = points(300, low=1.0, high=1500.0)
+    found = torch.stack(solve(c0, epsilon))
+    expected = reference(c0.numpy(), epsilon.numpy())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("how", [sizes, solve])
+def test_a_size_does_not_depend_on_its_batch(how):
+    # More points than are looked up at once, by one and by many.
+    for n in (tumour.LOOKED_UP - 1, tumour.LOOKED_UP + 1, 2 * tumour.LOOKED_UP + 100):
+        c0, epsilon = points(n, low=50.0, high=1500.0)
+        batch = torch.stack(how(c0, epsilon))
+        alone = torch.stack(how(c0[-9:], epsilon[-9:]))
+        np.testing.assert_allclose(batch[:, -9:], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("how", "tolerance"), [(sizes, 1e-5), (solve, 1e-4)])
+def test_single_precision_loses_a_few_roundings(how, tolerance):
+    # The solver takes fewer than 1,500 stages, whose roundings mostly decay.
+    c0, epsilon = points(3000, low=1e-3, high=1e4)
+    single = how(c0.float(), epsilon.float())
+    assert all(u.dtype == torch.float32 for u in single)
+    double = how(c0.float().double(), epsilon.float().double())
+    np.testing.assert_allclose(torch.stack(single), torch.stack(double), rtol=0, atol=tolerance)
+
+
+def test_shapes_broadcast_and_types_are_promoted():
+    c0, epsilon = points(12)
+    for x in [(c0.view(3, 4, 1), epsilon[:5]), (c0[0], epsilon[0]), (c0[:0], epsilon[:0])]:
+        shape = torch.broadcast_shapes(x[0].shape, x[1].shape)
+        assert all(u.shape == shape for u in sizes(*x))
+    log_c5, log_c100 = sizes(c0.float(), epsilon)
+    assert log_c5.dtype == log_c100.dtype == torch.float64
+
+
+def test_the_table_is_the_same_however_it_is_first_made():
+    c0, epsilon = points(50)
+    found = []
+
+    def look_up():
+        with torch.inference_mode():
+            found.append(torch.stack(sizes(c0, epsilon)).clone())
+
+    threads = [threading.Thread(target=look_up) for _ in range(2)]
+    tumour._coefficients.cache_clear()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    outside = c0.clone().requires_grad_()
+    found.append(torch.stack(sizes(outside, epsilon)))
+    assert len(found) == 3
+    assert not found[2].requires_grad
+    # What was made in inference mode serves outside of it.
+    (found[2] * outside).sum().backward()
+    for one in found:
+        np.testing.assert_array_equal(one, found[0])
+
+
+def test_the_trajectory_passes_through_the_sizes():
+    c0 = np.array([[300.0], [800.0]])
+    epsilon = np.array([0.1, 0.5, 0.9])
+    log_c5, log_c100 = sizes(torch.tensor(c0), torch.tensor(epsilon))
+    c = trajectory(c0, epsilon, [0.0, 5.0, 100.0])
+    assert c.shape == (2, 3, 3)
+    np.testing.assert_allclose(c[..., 0], c0 + 0 * epsilon)
+    np.testing.assert_allclose(np.log(c[..., 1]), log_c5, atol=1e-6)
+    np.testing.assert_allclose(np.log(c[..., 2]), log_c100, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("c0", "epsilon", "name"),
+    [
+        (0.0, 0.3, "c0"),
+        (math.nan, 0.3, "c0"),
+        (2e6, 0.3, "c0"),
+        (500.0, -0.1, "epsilon"),
+        (500.0, 1.1, "epsilon"),
+        (500.0, math.nan, "epsilon"),
+    ],
+)
+def test_the_equations_refuse_what_they_cannot_solve(c0, epsilon, name):
+    for how in (sizes, solve):
+        with pytest.raises(ValueError, match=f"^{name}: expected .* got"):
+            how(torch.tensor([c0]), torch.tensor([epsilon]))
+    with pytest.raises(ValueError, match=f"^{name}: expected .* got"):
+        trajectory(c0, epsilon, [1.0])
+
+
+@pytest.mark.parametrize("days", [[], [-1.0], [2.0, 1.0], [math.nan], [math.inf], 3.0])
+def test_the_trajectory_refuses_unordered_days(days):
+    with pytest.raises(ValueError, match=r"^days: expected increasing"):
+        trajectory(500.0, 0.3, days)
