@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -35,13 +35,7 @@ from amci_core.files import (
     write_tensors,
 )
 from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
-from amci_core.flows.exact import PosteriorNormal, TruncatedPosterior
-from amci_core.flows.exact_gain_loss import WeightedPosterior
-from amci_core.flows.exact_peak import TruncatedCauchy
 from amci_core.models import Problem, problem, problems
-from amci_core.models.gain_loss import GainLoss
-from amci_core.models.peak import ProductPeak
-from amci_core.models.tail import GaussianTail
 
 Kinds = tuple[type, ...]
 
@@ -122,7 +116,7 @@ def available_variants(name: str) -> tuple[str, ...]:
     chosen = problem(name)
     shipped = {path.parent.name for path in (pretrained_root() / name).glob("*/config.json")}
     first = [DEFAULT_VARIANT] if DEFAULT_VARIANT in shipped else []
-    known = [ORACLE] if _exact(chosen) is not None else []
+    known = [ORACLE] if _optimal(chosen) is not None else []
     return (*first, *sorted(shipped - {DEFAULT_VARIANT}), *known)
 
 
@@ -219,30 +213,23 @@ def _shipped_folder(name: str, variant: str) -> Path:
 
 
 def _oracle(chosen: Problem) -> Proposals:
-    exact = _exact(chosen)
-    if exact is None:
+    optimal = _optimal(chosen)
+    if optimal is None:
         raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
-    q1_plus, q1_minus, q2 = exact
     return Proposals(
         problem=chosen.name,
         variant=ORACLE,
-        q1_plus=q1_plus,
-        q1_minus=q1_minus,
-        q2=q2,
+        q1_plus=optimal["q1_plus"],
+        q1_minus=optimal.get("q1_minus"),
+        q2=optimal.get("q2"),
         card={"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."},
     )
 
 
-def _exact(chosen: Problem) -> tuple[Proposal, Proposal | None, Proposal | None] | None:
-    """The optimal proposals for E1_plus, E1_minus and E2, where they are known."""
-    if isinstance(chosen, GaussianTail) and chosen.dim == 1:
-        return TruncatedPosterior(chosen), None, PosteriorNormal(chosen)
-    if isinstance(chosen, GainLoss):
-        minus = WeightedPosterior(chosen.negated())
-        return WeightedPosterior(chosen), minus, PosteriorNormal(chosen)
-    if isinstance(chosen, ProductPeak):
-        return TruncatedCauchy(chosen), None, None
-    return None
+def _optimal(chosen: Problem) -> Mapping[str, Proposal] | None:
+    """The optimal proposals by name; None where the one for E1_plus is not known."""
+    optimal = chosen.optimal_proposals() or {}
+    return cast(Mapping[str, Proposal], optimal) if "q1_plus" in optimal else None
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:

@@ -2,14 +2,14 @@ r"""What a problem is: a prior, a likelihood, a target function and what is know
 
 from __future__ import annotations
 
-__all__ = ["Preset", "Problem", "Variable"]
+__all__ = ["Density", "OptimalProposals", "Preset", "Problem", "Variable"]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -108,6 +108,21 @@ class Preset:
     draws: int | None = None
     alpha: float | None = None
     beta: float | None = None
+
+
+class Density(Protocol):
+    """A normalised density of x at given y, theta of batch shape (*)."""
+
+    batch_shape: torch.Size
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """n points x (*, n, D) and their log density in nats (*, n)."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The log density in nats at points x (*, n, D): (*, n), -inf outside the support."""
+
+
+OptimalProposals = Mapping[str, Callable[[Tensor, Tensor | None], Density]]
 
 
 class Problem(ABC):
@@ -258,6 +273,16 @@ class Problem(ABC):
             ValueError: f takes one sign only.
         """
         raise ValueError(f"negated: f >= 0 for {self.name}, so that there is no f_minus")
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        """The optimal proposals that are known in closed form, by name; None where none is.
+
+        `q1_plus` is proportional to f_plus p(x, y), `q1_minus` to f_minus p(x, y), `q2` to
+        p(x, y).
+        Each gives its density at y (*, D_y) and theta (*, D_theta). With all of them every term
+        has zero variance (Theorem 1 of the paper).
+        """
+        return None
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
         """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*).

@@ -9,17 +9,27 @@ import math
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
-from amci_core.models.base import Preset, Variable, strictly_above
+from amci_core.models.base import (
+    Density,
+    OptimalProposals,
+    Preset,
+    Variable,
+    standard_normal_log_prob,
+    strictly_above,
+)
 from amci_core.models.gaussian import GaussianModel
 from amci_core.models.quadrature import gauss_legendre
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
 # Standard deviations on either side of the posterior's mean that integrals of the mismatch cover.
 REACH = 12.0
+# No excess of a standard normal over its edge is drawn beyond this.
+LARGEST_EXCESS = 40.0
 
 
 class GainLoss(GaussianModel):
@@ -150,6 +160,18 @@ class GainLoss(GaussianModel):
         log_density = excess.where(inside, 1.0).log() - excess - scale.log()
         return log_density.where(inside, -math.inf).squeeze(-1)
 
+    def optimal_proposals(self) -> OptimalProposals:
+        return {
+            "q1_plus": self.weighted_posterior,
+            "q1_minus": self.negated().weighted_posterior,
+            "q2": self.posterior,
+        }
+
+    def weighted_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
+        """f_plus p(x | y), normalised by Bachelier's formula: the optimal q1_plus."""
+        assert theta is not None
+        return _WeightedPosterior(self, self.posterior_mean(y), theta)
+
     def _beyond(self, bound: Tensor, excess: Tensor) -> Tensor:
         bound = self.sign * bound
         return self.sign * strictly_above(bound + excess, bound)
@@ -236,6 +258,46 @@ def log_mean_excess(edge: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         below = np.logaddexp(log_phi, np.log(-near) + log_ndtr(-near))
     return np.where(edge > 0, above, below)
+
+
+class _WeightedPosterior:
+    """Density (z - a)_+ phi(z) / C of z = sign (x - m) / s, with a the price on that scale."""
+
+    def __init__(self, problem: GainLoss, mean: Tensor, theta: Tensor) -> None:
+        self.batch_shape = mean.shape[:-1]
+        self._sign, self._scale = problem.sign, problem.scale
+        self._mean, self._theta = mean, theta
+        self._edge = (self._sign * (theta - mean) / self._scale).squeeze(-1)
+        self._log_mass = torch.as_tensor(log_mean_excess(self._edge.numpy()))
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        uniform = 1 - torch.rand(*self.batch_shape, n, dtype=self._edge.dtype, generator=generator)
+        log_share = (uniform.log() + self._log_mass[..., None]).numpy()
+        # The share of E[(z - a)_+] beyond z is falling in the excess t = z - a.
+        found = elementwise.find_root(
+            lambda t, edge, log_share: _log_excess_beyond(edge + t, edge) - log_share,
+            (0.0, LARGEST_EXCESS),
+            args=(self._edge[..., None].numpy(), log_share),
+        )
+        bound = self._sign * self._theta
+        x = self._sign * strictly_above(bound + self._scale * torch.as_tensor(found.x), bound)
+        return x[..., None], self.log_prob(x[..., None])
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        distance = self._sign * (x - self._theta[..., None, :]).squeeze(-1)
+        z = (x - self._mean[..., None, :]) / self._scale
+        inside = distance > 0
+        log_excess = distance.where(inside, 1.0).log() - 2 * math.log(self._scale)
+        log_density = log_excess + standard_normal_log_prob(z) - self._log_mass[..., None]
+        return log_density.where(inside, -math.inf)
+
+
+def _log_excess_beyond(z: NDArray[np.float64], edge: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log E[(Z - a); Z > z] of a standard normal Z for z >= a, in nats."""
+    # E[(Z - a); Z > z] = E[(Z - z)_+] + (z - a) P(Z > z), two positive parts.
+    with np.errstate(divide="ignore"):
+        rest = np.log(z - edge) + log_ndtr(-z)
+    return np.logaddexp(log_mean_excess(z), rest)
 
 
 def gain_loss() -> GainLoss:

@@ -2,7 +2,7 @@ r"""A Gaussian unknown, seen through Gaussian noise: the model of the tail integ
 
 from __future__ import annotations
 
-__all__ = ["GaussianModel"]
+__all__ = ["GaussianModel", "NormalAbove"]
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
-from amci_core.models.base import Problem, standard_normal_log_prob
+from amci_core.models.base import Density, Problem, standard_normal_log_prob, strictly_above
 
 
 class GaussianModel(Problem):
@@ -50,6 +51,7 @@ class GaussianModel(Problem):
             "prior_cholesky": cholesky,
             "prior_whitening": np.linalg.solve(cholesky, identity),
             "posterior_covariance": self.posterior_covariance,
+            "posterior_cholesky": self.posterior_cholesky,
         }
         self._evidence_cholesky = np.linalg.cholesky(self.prior_covariance + identity)
         self._constants: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
@@ -57,6 +59,13 @@ class GaussianModel(Problem):
     def posterior_mean(self, y: Tensor) -> Tensor:
         """E[x | y] = P y, in the units of x; y: (*, D), result: (*, D)."""
         return y @ self._constant("posterior_covariance", y).T
+
+    def posterior(self, y: Tensor, theta: Tensor | None = None) -> Density:
+        """p(x | y), the optimal q2, at y (*, D); it does not depend on theta."""
+        mean = self.posterior_mean(y)
+        if self.dim == 1:
+            return NormalAbove(mean, float(self.posterior_cholesky[0, 0]))
+        return _Normal(mean, self._constant("posterior_cholesky", y))
 
     def log_prior(self, x: Tensor) -> Tensor:
         whitened = x @ self._constant("prior_whitening", x).T
@@ -94,6 +103,62 @@ class GaussianModel(Problem):
                     self._masters[name], dtype=like.dtype, device=like.device
                 )
         return self._constants[key]
+
+
+class _Normal:
+    """A normal in D dimensions: mean (*, D) and the Cholesky factor of its covariance (D, D)."""
+
+    def __init__(self, mean: Tensor, cholesky: Tensor) -> None:
+        self.batch_shape = mean.shape[:-1]
+        self._mean, self._cholesky = mean, cholesky
+        self._log_scale = cholesky.diag().log().sum()
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        shape = (*self.batch_shape, n, self._mean.shape[-1])
+        z = torch.randn(shape, dtype=self._mean.dtype, generator=generator)
+        x = self._mean[..., None, :] + z @ self._cholesky.T
+        return x, standard_normal_log_prob(z) - self._log_scale
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        centred = (x - self._mean[..., None, :]).mT
+        z = torch.linalg.solve_triangular(self._cholesky, centred, upper=False).mT
+        return standard_normal_log_prob(z) - self._log_scale
+
+
+class NormalAbove:
+    """A one-dimensional normal, truncated to x > lower where a lower bound is given.
+
+    Points are drawn through the logarithm of the survival function, which keeps its digits in the
+    tail.
+
+    Arguments:
+        mean: Shape (*, 1).
+        scale: Standard deviation.
+        lower: The bound (*, 1), or None.
+    """
+
+    def __init__(self, mean: Tensor, scale: float, lower: Tensor | None = None) -> None:
+        self.batch_shape = mean.shape[:-1]
+        self._mean, self._scale, self._lower = mean, scale, lower
+        self._log_mass = torch.zeros_like(mean)
+        if lower is not None:
+            self._log_mass = torch.as_tensor(log_ndtr(((mean - lower) / scale).numpy()))
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        uniform = 1 - torch.rand(*self.batch_shape, n, dtype=self._mean.dtype, generator=generator)
+        log_survival = (uniform.log() + self._log_mass).numpy()
+        x = self._mean - self._scale * torch.as_tensor(ndtri_exp(log_survival))
+        if self._lower is not None:
+            x = strictly_above(x, self._lower)
+        return x[..., None], self.log_prob(x[..., None])
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.squeeze(-1)
+        log_normal = standard_normal_log_prob(((x - self._mean) / self._scale)[..., None])
+        log_density = log_normal - math.log(self._scale) - self._log_mass
+        if self._lower is None:
+            return log_density
+        return log_density.where(x > self._lower, -math.inf)
 
 
 def _checked_covariance(covariance: ArrayLike) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint, unit_interval
 
-from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.base import Density, OptimalProposals, Preset, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 
 DIM = 2
@@ -118,25 +118,20 @@ class ProductPeak(Problem):
     def sample_reference(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        # A peak of the same kind and half the sharpness, which covers the whole square.
-        assert theta is not None
-        uniform = torch.rand(
-            *theta.shape[:-1], n, DIM, dtype=theta.dtype, generator=generator, device=theta.device
-        )
-        centre, sharpness = split_theta(theta[..., None, :])
-        broad = sharpness / 2
-        low = torch.atan(-broad * centre)
-        angle = low + uniform * (torch.atan(broad * (1 - centre)) - low)
-        x = (centre + torch.tan(angle) / broad).clamp(0, 1)
-        return x, self.log_reference(x, y, theta)
+        return self._reference(y, theta).draw(n, generator)
 
     def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        centre, sharpness = split_theta(theta[..., None, :])
-        broad = sharpness / 2
-        width = torch.atan(broad * (1 - centre)) + torch.atan(broad * centre)
-        log_density = (broad / width).log() - (broad * (x - centre)).square().log1p()
-        return log_density.sum(-1) + self.log_prior(x)
+        return self._reference(y, theta).log_prob(x)
+
+    def _reference(self, y: Tensor, theta: Tensor | None) -> Density:
+        # A peak of the same kind and half the sharpness, which covers the whole square.
+        return _TruncatedCauchy(self, theta, broadening=2)
+
+    def optimal_proposals(self) -> OptimalProposals:
+        return {"q1_plus": self._optimal}
+
+    def _optimal(self, y: Tensor, theta: Tensor | None) -> Density:
+        return _TruncatedCauchy(self, theta)
 
     def _angles(
         self, theta: Tensor | None
@@ -179,6 +174,41 @@ class ProductPeak(Problem):
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert theta is not None
         return y, torch.cat([theta[:DIM], torch.full_like(theta[DIM:], t)])
+
+
+class _TruncatedCauchy:
+    """f, normalised: a Cauchy distribution a coordinate, truncated to [0, 1].
+
+    Arguments:
+        problem: The problem.
+        theta: Centres and sharpness (*, 3).
+        broadening: What its sharpness is divided by.
+    """
+
+    def __init__(
+        self, problem: ProductPeak, theta: Tensor | None, *, broadening: float = 1.0
+    ) -> None:
+        assert theta is not None
+        self.batch_shape = theta.shape[:-1]
+        self._problem = problem
+        self._centre, sharpness = split_theta(theta[..., None, :])
+        self._sharpness = sharpness / broadening
+        self._low = torch.atan(-self._sharpness * self._centre)
+        self._width = torch.atan(self._sharpness * (1 - self._centre)) - self._low
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        low = self._low
+        uniform = torch.rand(
+            *self.batch_shape, n, DIM, dtype=low.dtype, generator=generator, device=low.device
+        )
+        angle = low + uniform * self._width
+        x = (self._centre + angle.tan() / self._sharpness).clamp(0, 1)
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        squared = (self._sharpness * (x - self._centre)).square()
+        log_density = (self._sharpness / self._width).log() - squared.log1p()
+        return log_density.sum(-1) + self._problem.log_prior(x)
 
 
 def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:

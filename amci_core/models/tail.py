@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
 from amci_core.checks import check_count
-from amci_core.models.base import Preset, Variable, strictly_above
-from amci_core.models.gaussian import GaussianModel
+from amci_core.models.base import Density, OptimalProposals, Preset, Variable, strictly_above
+from amci_core.models.gaussian import GaussianModel, NormalAbove
 from amci_core.models.orthant import log_orthant
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
@@ -150,6 +150,14 @@ class GaussianTail(GaussianModel):
         excess = (x - theta[..., None, :]) / scale
         log_density = (-excess - scale.log()).sum(-1)
         return torch.where((excess > 0).all(-1), log_density, -torch.inf)
+
+    def optimal_proposals(self) -> OptimalProposals:
+        # In more dimensions the truncated posterior has no closed form.
+        q1 = {"q1_plus": self._truncated_posterior} if self.dim == 1 else {}
+        return {**q1, "q2": self.posterior}
+
+    def _truncated_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
+        return NormalAbove(self.posterior_mean(y), float(self.posterior_cholesky[0, 0]), theta)
 
     def _reference_scale(self, y: Tensor, theta: Tensor) -> Tensor:
         # The mean excess over theta grows like the distance of g's mode above theta.
