@@ -133,8 +133,7 @@ def stream_amortization_map(
             is missing, the first two coordinates of the other.
         size: Number of cases along both axes, or along each; at least 2.
         draws: Points from each proposal, and from a broad reference of each term, in each case.
-        y: What y is where the axes do not move it; by default the first preset's, or the middle
-            of the range shown where the problem has no presets.
+        y: What y is where the axes do not move it; by default that of `Problem.typical_case`.
         theta: Likewise.
         seed: Whole number >= 0.
 
@@ -281,25 +280,14 @@ def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
 
 
 def _kept(problem: Problem, y: Any, theta: Any) -> tuple[Any, Any]:
-    """y and theta as given; else the first preset's, or the middle of the ranges shown."""
-    if problem.presets:
-        preset = problem.presets[0]
-        return preset.y or None if y is None else y, preset.theta if theta is None else theta
-    return _or_middle(problem, problem.y, y), _or_middle(problem, problem.theta, theta)
-
-
-def _or_middle(problem: Problem, variable: Variable | None, value: Any) -> Any:
-    if variable is None or value is not None:
-        return value
-    ends = _shown(variable)
-    if ends is None:
-        raise ValueError(f"y, theta: give them, {problem.name} has no presets")
-    return np.full(variable.dim, sum(ends) / 2)
+    """y and theta as given; else those of a typical case."""
+    typical = problem.typical_case()
+    return typical[0] if y is None else y, typical[1] if theta is None else theta
 
 
 def _shown(variable: Variable) -> tuple[float, float] | None:
     """The part of its range that is looked at; None where that has no end."""
-    ends = variable.shown or (variable.low, variable.high)
+    ends = variable.usual_range
     return ends if np.isfinite(ends).all() else None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from amci_core.amortization import AmortizationMap, axis_names, default_plane
 from amci_core.models import Problem
+from app.presets import opening, variable_labels
 from app.session import answer
 from app.state import Choice, Point, State, shown_range
 from app.views.amortization import AmortizationView
@@ -40,7 +41,7 @@ def axes_of(problem: Problem) -> dict[str, str]:
     labels = {}
     for name in axis_names(problem):
         variable = getattr(problem, name.partition("[")[0])
-        own = variable.labels or (variable.name,)
+        own = variable_labels(problem, variable)
         coordinate = int(name[:-1].partition("[")[2]) if "[" in name else None
         alike = len(own) != variable.dim
         if coordinate is None and variable.dim > 1 and not alike:
@@ -59,9 +60,8 @@ def axes_of(problem: Problem) -> dict[str, str]:
 def plane_of(problem: Problem, choice: Choice, along: tuple[str, str]) -> Plane:
     """The plane through a case; what the axes move, and what maps do not depend on, is set to
     where the problem opens."""
-    opening = problem.presets[0]
     kept = {"y": list(choice.y), "theta": list(choice.theta)}
-    usual = {"y": opening.y, "theta": opening.theta or ()}
+    usual = dict(zip(("y", "theta"), opening(problem), strict=True))
     for name in along:
         for variable, i in _moved(problem, name):
             kept[variable][i] = usual[variable][i]

@@ -16,11 +16,11 @@ from bokeh.models import CustomJS
 
 import amci_core as amci
 from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.models import Preset
 from amci_core.proposals import DEFAULT_VARIANT, available_variants
 from app import export
 from app.amortization import Amortization
 from app.diagnosis import Diagnosis
+from app.presets import Preset
 from app.session import answer
 from app.state import Choice, State
 from app.store import Store, store_of

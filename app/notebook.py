@@ -14,6 +14,7 @@ from amci_core.errors import ErrorCurves
 from amci_core.flows import Proposals
 from amci_core.models import Variable
 from app.colours import ESTIMATORS
+from app.presets import variable_labels
 from app.state import State, shown_range
 from app.store import store_of
 from app.views.densities import DensityView
@@ -90,7 +91,7 @@ class DensityPicture(pn.viewable.Viewer):
     def _sliders(self, name: str, variable: Variable) -> list[Any]:
         low, high = shown_range(variable)
         start = getattr(self._state, name)
-        labels = variable.labels or (variable.name,)
+        labels = variable_labels(self._state.problem, variable)
         if len(labels) != variable.dim:
             labels = tuple(f"{labels[0]}, coordinate {d + 1}" for d in range(variable.dim))
         step = 1.0 if high - low > 100 else 0.01

@@ -12,8 +12,9 @@ from typing import Any
 import param
 
 import amci_core as amci
-from amci_core.models import Preset, Problem, Variable
+from amci_core.models import Problem, Variable
 from amci_core.proposals import available_variants
+from app.presets import Preset, opening
 
 LIMITS = {"draws": (2, 5000), "runs": (4, 10_000), "seed": (0, 2**31 - 1)}
 OPENING_PROBLEM = "tail-1d"
@@ -116,7 +117,7 @@ class State(param.Parameterized):
         if not available:
             raise ValueError(f"problem: there are no trained proposals for {name}")
         before = self.problem
-        y, theta = problem.presets[0].y, problem.presets[0].theta or ()
+        y, theta = opening(problem)
         runs = self.runs
         if before is not None and keep:
             self._left[before.name] = (self.y, self.theta)
@@ -183,13 +184,13 @@ class State(param.Parameterized):
 
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
-        opening = self.problem.presets[0]
+        y, theta = opening(self.problem)
         with param.parameterized.batch_call_watchers(self):
             self._set_back()
             self.param.update(
                 relative=True, logarithmic=False, runs=usual_runs(self.problem), seed=0
             )
-            self.move(y=opening.y or None, theta=opening.theta)
+            self.move(y=y or None, theta=theta or None)
         self.param.trigger("released")
 
     def read_query(self, query: Mapping[str, Any]) -> dict[str, str]:
@@ -257,7 +258,7 @@ def usual_runs(problem: Problem) -> int:
 
 def shown_range(variable: Variable) -> tuple[float, float]:
     """The range of a variable's controls."""
-    return variable.shown or (variable.low, variable.high)
+    return variable.usual_range
 
 
 def whole_number(name: str, text: Any) -> int:

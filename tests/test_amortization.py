@@ -153,9 +153,8 @@ def test_a_problem_that_does_not_know_its_truth_has_a_map_without_the_bound(name
         np.testing.assert_array_equal(found.relative_variance, known.relative_variance)
 
 
-def test_without_presets_other_variables_stay_in_the_middle_of_what_is_shown():
+def test_by_default_other_variables_stay_in_the_middle_of_their_usual_ranges():
     problem = hidden("tail-5d")
-    problem.presets = ()
     proposals = amci.load_proposals("tail-5d")
     settings = {"along": ("theta[0]", "theta[1]"), "size": 2, "draws": 32}
     (low, high), (bottom, top) = problem.y.shown, problem.theta.shown
@@ -168,13 +167,9 @@ def test_without_presets_other_variables_stay_in_the_middle_of_what_is_shown():
 
 def test_a_range_without_an_end_is_asked_for():
     problem = hidden("tail-1d")
-    problem.presets = ()
     problem.y = Variable("y", 1, -np.inf, np.inf, "an observation")
     with pytest.raises(ValueError, match=r"^along: the range of y has no end, \[-inf, inf\]"):
         stream_amortization_map(problem, imperfect())
-    problem.theta = Variable("theta", 2, 0.0, 5.0, "two thresholds")
-    with pytest.raises(ValueError, match=r"^y, theta: give them, tail-1d has no presets"):
-        stream_amortization_map(problem, imperfect(), along=("theta[0]", "theta[1]"))
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@ r"""The problems: what is integrated. One file a problem, one line here."""
 
 from __future__ import annotations
 
-__all__ = ["LineProblem", "Preset", "Problem", "Reference", "Variable", "problem", "problems"]
+__all__ = ["LineProblem", "Problem", "Reference", "Variable", "problem", "problems"]
 
 from collections.abc import Callable
 from functools import cache
 
 from amci_core.models import cancer, gain_loss, peak, tail
-from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.base import Problem, Variable
 from amci_core.models.line import LineProblem
 from amci_core.models.reference import Reference
 

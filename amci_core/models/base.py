@@ -2,11 +2,11 @@ r"""What a problem is: a prior, a likelihood, a target function and what is know
 
 from __future__ import annotations
 
-__all__ = ["Density", "OptimalProposals", "Preset", "Problem", "Variable"]
+__all__ = ["Density", "OptimalProposals", "Problem", "Variable"]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -32,9 +32,8 @@ class Variable:
         high: Largest value a coordinate may take.
         meaning: What it stands for, in one line.
         unit: Its unit, empty where it has none.
-        shown: The part of the range that a control of the dashboard covers.
-        labels: What a control for it is called: one name where coordinates are alike, else one
-            for each; empty for its name.
+        shown: The usual range of a coordinate, where most cases lie: networks are scaled to it,
+            training spreads cases over it, maps and controls cover it. None for low to high.
     """
 
     name: str
@@ -44,7 +43,11 @@ class Variable:
     meaning: str
     unit: str = ""
     shown: tuple[float, float] | None = None
-    labels: tuple[str, ...] = ()
+
+    @property
+    def usual_range(self) -> tuple[float, float]:
+        """`shown`, or the whole range where nothing is said."""
+        return self.shown or (self.low, self.high)
 
     def check(self, value: Any) -> Tensor:
         """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
@@ -93,23 +96,6 @@ def _as_float64(value: Any) -> Tensor:
     return torch.as_tensor(np.array(array, np.float64, order="C"))
 
 
-@dataclass(frozen=True)
-class Preset:
-    """A point (y, theta) worth looking at, with one sentence on what to watch there.
-
-    Fields left at None keep what the user has chosen.
-    """
-
-    name: str
-    y: tuple[float, ...]
-    theta: tuple[float, ...] | None
-    watch: str
-    variant: str | None = None
-    draws: int | None = None
-    alpha: float | None = None
-    beta: float | None = None
-
-
 class Density(Protocol):
     """A normalised density of x at given y, theta of batch shape (*)."""
 
@@ -152,7 +138,6 @@ class Problem(ABC):
         y: What is observed, or None.
         theta: The parameters of f, or None.
         nonnegative: Whether f >= 0 everywhere.
-        presets: Points (y, theta) worth looking at; the first is where the dashboard opens.
 
     See also:
         `amci_core.models.tail` for a complete example, `LineProblem` for x on the line.
@@ -166,7 +151,6 @@ class Problem(ABC):
     y: Variable | None
     theta: Variable | None
     nonnegative: bool
-    presets: Sequence[Preset] = ()
 
     @abstractmethod
     def log_prior(self, x: Tensor) -> Tensor:
@@ -471,6 +455,14 @@ class Problem(ABC):
             None if theta is None else theta.double().numpy(),
         )
 
+    def typical_case(self) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """A case in the middle of the usual ranges: y (D_y,) and theta (D_theta,).
+
+        Where a range has no end it is the median of p(y) p(theta); None for what there is not.
+        """
+        y, theta = self.cases(1001, seed=0)
+        return _typical(self.y, y), _typical(self.theta, theta)
+
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
         x = self.sample_prior(n, generator)
@@ -478,6 +470,15 @@ class Problem(ABC):
             return x[:, :0], self.sample_theta(n, generator)
         y = self.sample_likelihood(x, generator).clamp(self.y.low, self.y.high)
         return y, self.sample_theta(n, generator)
+
+
+def _typical(
+    variable: Variable | None, drawn: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    if variable is None or drawn is None:
+        return None
+    middle = np.full(variable.dim, sum(variable.usual_range) / 2)
+    return middle if np.isfinite(middle).all() else np.median(drawn, axis=0)
 
 
 def strictly_above(x: Tensor, bound: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 
-from amci_core.models.base import Preset, Problem, Variable
+from amci_core.models.base import Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 from amci_core.models.tumour import TABLE_ENDS, sizes
 
@@ -62,12 +62,11 @@ class TumourTreatment(Problem):
     Arguments:
         name: The problem's registered name.
         title: Its name for people.
-        presets: Points y worth looking at.
     """
 
     nonnegative = True
 
-    def __init__(self, *, name: str, title: str, presets: tuple[Preset, ...] = ()) -> None:
+    def __init__(self, *, name: str, title: str) -> None:
         self.name = name
         self.title = title
         self.description = (
@@ -88,10 +87,8 @@ class TumourTreatment(Problem):
             5000.0,
             "the sizes c0' and c5' measured at admission and after 5 days",
             shown=(50.0, 1500.0),
-            labels=("Size c₀′ at admission", "Size c₅′ after 5 days"),
         )
         self.theta = None
-        self.presets = presets
 
     def log_prior(self, x: Tensor) -> Tensor:
         c0, epsilon = x.unbind(-1)
@@ -283,29 +280,4 @@ def cancer() -> TumourTreatment:
     return TumourTreatment(
         name="cancer",
         title="Planning a cancer treatment",
-        presets=(
-            Preset(
-                name="Good response",
-                y=(900.0, 60.0),
-                theta=None,
-                watch="The tumour shrank from 900 to 60 in five days, and the treatment succeeds "
-                "with probability 0.93: f hardly varies under the posterior, so plain SNIS "
-                "is nearly as good as its bound.",
-            ),
-            Preset(
-                name="Open question",
-                y=(600.0, 250.0),
-                theta=None,
-                watch="Success has probability 0.43: the posterior reaches over both sides of the "
-                "step in f, and the mismatch is only 0.3 nats.",
-            ),
-            Preset(
-                name="Rare success",
-                y=(500.0, 900.0),
-                theta=None,
-                watch="The tumour grew from 500 to 900, and success has probability 5 in 100,000: "
-                "one posterior draw in 31,000 has f above one half, and nearly all of the sum "
-                "comes from draws like these.",
-            ),
-        ),
     )

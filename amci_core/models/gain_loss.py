@@ -17,7 +17,6 @@ from torch.distributions.constraints import Constraint, greater_than, less_than
 from amci_core.models.base import (
     Density,
     OptimalProposals,
-    Preset,
     Variable,
     standard_normal_log_prob,
     strictly_above,
@@ -71,34 +70,8 @@ class GainLoss(GaussianModel):
             8.0,
             "the observation, x plus standard normal noise",
             shown=(-6.0, 6.0),
-            labels=("Observation y",),
         )
-        self.theta = Variable(
-            "theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0), labels=("Price θ",)
-        )
-        self.presets = (
-            Preset(
-                name="Gains and losses cancel",
-                y=(1.0,),
-                theta=(0.4,),
-                watch="Gains and losses are nearly equal, and their difference is a sixth of "
-                "their sum: E₁⁺ and E₁⁻ must both be right.",
-            ),
-            Preset(
-                name="A rare gain",
-                y=(-1.0,),
-                theta=(2.0,),
-                watch="Nearly all of the posterior lies below the price: the gain matters little "
-                "for μ, but q₁⁺ draws it as exactly as q₁⁻ draws the loss.",
-            ),
-            Preset(
-                name="A sure gain",
-                y=(4.0,),
-                theta=(-2.0,),
-                watch="The loss is one part in four billion of the gain: q₁⁻ hardly matters, and "
-                "q₂ is a good proposal for everything.",
-            ),
-        )
+        self.theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
 
     def negated(self) -> GainLoss:
         return GainLoss(sign=-self.sign)

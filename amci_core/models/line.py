@@ -98,7 +98,7 @@ class LineProblem(Problem):
         # Along theta where there is one, else along y.
         moved = self.theta if theta is not None else self.y
         assert moved is not None
-        low, high = moved.shown or (moved.low, moved.high)
+        low, high = moved.usual_range
         there = torch.full_like(y if theta is None else theta, low + t * (high - low))
         return (there, None) if theta is None else (y, there)
 

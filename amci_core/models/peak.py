@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint, unit_interval
 
-from amci_core.models.base import Density, OptimalProposals, Preset, Problem, Variable
+from amci_core.models.base import Density, OptimalProposals, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 
 DIM = 2
@@ -56,28 +56,6 @@ class ProductPeak(Problem):
             0.0,
             1.0,
             "both centres of the peak, and its sharpness s",
-            labels=("Centre u₁", "Centre u₂", "Sharpness s"),
-        )
-        self.presets = (
-            Preset(
-                name="A hill",
-                y=(),
-                theta=(0.5, 0.5, 0.1),
-                watch="The peak covers the square: uniform draws do nearly as well as q₁.",
-            ),
-            Preset(
-                name="A needle",
-                y=(),
-                theta=(0.3, 0.7, 1.0),
-                watch="The peak has the width of a hundredth: of a hundred uniform draws none "
-                "may hit it, and those of q₁ all do.",
-            ),
-            Preset(
-                name="A needle in the corner",
-                y=(),
-                theta=(0.0, 1.0, 1.0),
-                watch="Only a quarter of the peak lies inside; q₁ lives on the square alone.",
-            ),
         )
 
     def log_prior(self, x: Tensor) -> Tensor:

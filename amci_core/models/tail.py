@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
 from amci_core.checks import check_count
-from amci_core.models.base import Density, OptimalProposals, Preset, Variable, strictly_above
+from amci_core.models.base import Density, OptimalProposals, Variable, strictly_above
 from amci_core.models.gaussian import GaussianModel, NormalAbove
 from amci_core.models.orthant import log_orthant
 
@@ -50,8 +50,7 @@ class GaussianTail(GaussianModel):
         formula: mu(y, theta) in TeX.
         theta_high: u, the largest threshold.
         y_high: Coordinates of y lie in [-y_high, y_high].
-        y_shown: The part of it that a control covers.
-        presets: Points (y, theta) worth looking at.
+        y_shown: The usual range of a coordinate of y.
     """
 
     nonnegative = True
@@ -67,7 +66,6 @@ class GaussianTail(GaussianModel):
         theta_high: float,
         y_high: float,
         y_shown: tuple[float, float],
-        presets: tuple[Preset, ...] = (),
     ) -> None:
         super().__init__(covariance)
         self.name = name
@@ -82,7 +80,6 @@ class GaussianTail(GaussianModel):
             y_high,
             "the observation, x plus standard normal noise",
             shown=y_shown,
-            labels=("Observation y",),
         )
         self.theta = Variable(
             "theta",
@@ -91,9 +88,7 @@ class GaussianTail(GaussianModel):
             theta_high,
             "the threshold above which f is 1",
             shown=(0.0, theta_high),
-            labels=("Threshold θ",),
         )
-        self.presets = presets
         precision = np.linalg.inv(self.posterior_covariance)
         eigenvalues = np.linalg.eigvalsh(precision)
         step = 2 / (eigenvalues[0] + eigenvalues[-1])
@@ -227,82 +222,12 @@ def tail_1d() -> GaussianTail:
         theta_high=5.0,
         y_high=8.0,
         y_shown=(-4.0, 8.0),
-        presets=(
-            Preset(
-                name="Large mismatch",
-                y=(1.0,),
-                theta=(3.0,),
-                watch="One posterior draw in 4,900 lands above θ: SNIS with q₂ stays near "
-                "error 1 for thousands of draws, while AMCI draws where f is.",
-            ),
-            Preset(
-                name="Small mismatch",
-                y=(3.0,),
-                theta=(0.1,),
-                watch="Nearly all of the posterior lies above θ, so q₁ and q₂ look alike: plain "
-                "SNIS is good here, and AMCI's lead shrinks to about a factor of ten.",
-            ),
-            Preset(
-                name="Failure: q₂ never arrives",
-                y=(-2.0,),
-                theta=(3.0,),
-                watch="Above θ lies one part in 130 million of the posterior: SNIS with q₂ "
-                "answers exactly 0, run after run, with 64 of 64 effective draws. Only that none "
-                "of them lies above θ gives it away.",
-            ),
-            Preset(
-                name="Failure: far from training",
-                y=(-4.0,),
-                theta=(5.0,),
-                variant="paper",
-                watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
-                "most of g. AMCI stays at a quarter of the truth, while its effective draws and "
-                "its standard error look fine. With 1,000 draws k̂ of E₁ shows it, under "
-                "Diagnostics; more draws do not help.",
-            ),
-            Preset(
-                name="Failure: careless sharing",
-                y=(1.0,),
-                theta=(3.0,),
-                alpha=1.0,
-                beta=0.5,
-                watch="Look at Sample reuse, below. Half of E₂ now comes from q₁, which never "
-                "sees the bulk of the posterior: E₂ comes out at half its size and the estimate "
-                "at twice the truth.",
-            ),
-        ),
     )
-
-
-PRESETS_5D = (
-    Preset(
-        name="Large mismatch",
-        y=(0.5,) * 5,
-        theta=(1.0,) * 5,
-        watch="One posterior draw in 3,200 lands above θ in all five coordinates: SNIS with q₂ "
-        "stays near error 1 for thousands of draws, while AMCI draws where f is.",
-    ),
-    Preset(
-        name="Small mismatch",
-        y=(3.0,) * 5,
-        theta=(0.1,) * 5,
-        watch="96 % of the posterior lies above θ, so q₁ and q₂ look alike and plain SNIS is "
-        "good: there is little left for a proposal of its own to gain.",
-    ),
-    Preset(
-        name="Failure: q₂ never arrives",
-        y=(0.0,) * 5,
-        theta=(2.0,) * 5,
-        watch="Above θ lies one part in 170 billion of the posterior: SNIS with q₂ answers "
-        "exactly 0, run after run, with 64 of 64 effective draws. Only that none of them lies "
-        "above θ gives it away.",
-    ),
-)
 
 
 def tail_5d() -> GaussianTail:
     """The paper's five-dimensional tail integral: theta uniform on [0, 3]^5."""
-    return _correlated(5, title="Tail integral, five dimensions", presets=PRESETS_5D)
+    return _correlated(5, title="Tail integral, five dimensions")
 
 
 def tail(dim: int) -> GaussianTail:
@@ -320,7 +245,7 @@ def tail(dim: int) -> GaussianTail:
     return tail_5d() if dim == 5 else _correlated(dim, title=f"Tail integral, {dim} dimensions")
 
 
-def _correlated(dim: int, *, title: str, presets: tuple[Preset, ...] = ()) -> GaussianTail:
+def _correlated(dim: int, *, title: str) -> GaussianTail:
     A = np.tril(np.linspace(0.20, 0.25, dim * dim).reshape(dim, dim)).T
     return GaussianTail(
         A @ A.T + np.eye(dim),
@@ -334,5 +259,4 @@ def _correlated(dim: int, *, title: str, presets: tuple[Preset, ...] = ()) -> Ga
         y_high=12.0,
         # Four standard deviations of a coordinate of y, which is 1.5 at most in five dimensions.
         y_shown=(-6.0, 6.0),
-        presets=presets,
     )

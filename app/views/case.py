@@ -12,6 +12,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
+from app.presets import variable_labels
 from app.session import answer
 from app.state import State, shown_range
 from app.views.inputs import Message, Slider, slider
@@ -92,7 +93,7 @@ class CaseControls:
         self._messages[name].say(text)
 
     def _make(self, name: str, variable: Variable) -> list[Any]:
-        labels = variable.labels or (variable.name,)
+        labels = variable_labels(self._state.problem, variable)
         if len(labels) == variable.dim:
             return [self._one(name, variable, i, label) for i, label in enumerate(labels)]
         self._all[name] = every = self._slider(

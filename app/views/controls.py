@@ -13,8 +13,8 @@ from typing import Any
 import panel_material_ui as pmui
 
 import amci_core as amci
-from amci_core.models import Preset
 from amci_core.proposals import available_variants
+from app.presets import Preset, presets
 from app.session import answer
 from app.state import LIMITS, State
 from app.views.case import CaseControls
@@ -51,7 +51,7 @@ class Controls:
         self._case = column()
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
-        most = max(len(amci.problem(name).presets) for name in titles.values())
+        most = max(len(presets(amci.problem(name))) for name in titles.values())
         self._presets = [
             self._button("", partial(self._chose_preset, i), variant="text") for i in range(most)
         ]
@@ -94,7 +94,7 @@ class Controls:
         state = self._state
         self.case = CaseControls(state)
         self._case[:] = [self.case.panel]
-        for button, preset in zip_longest(self._presets, state.problem.presets):
+        for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)
         options = list(available_variants(state.problem.name))
@@ -156,7 +156,7 @@ class Controls:
 
     def _chose_preset(self, i: int, _: Any) -> None:
         # A click may come after the problem has changed to one with fewer.
-        for preset in self._state.problem.presets[i : i + 1]:
+        for preset in presets(self._state.problem)[i : i + 1]:
             self._choose(preset)
 
     def _resample(self, _: Any) -> None:

@@ -9,7 +9,8 @@ from html import escape
 import panel as pn
 import panel_material_ui as pmui
 
-from amci_core.models import Preset, Problem
+from amci_core.models import Problem
+from app.presets import Preset
 from app.views.layout import HTML, column
 
 TEXT = """

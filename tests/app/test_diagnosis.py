@@ -10,6 +10,7 @@ import amci_core as amci
 from amci_core.diagnostics import LEVELS
 from amci_core.diagnostics.pareto import tail_count
 from app.diagnosis import LEAST_DRAWS, diagnosis
+from app.presets import presets
 
 PROBLEM = amci.problem("tail-1d")
 TERMS = {
@@ -34,7 +35,7 @@ def broad():
 @pytest.mark.parametrize("name", TERMS)
 def test_every_term_that_is_drawn_for_is_there(name):
     problem = amci.problem(name)
-    preset = problem.presets[0]
+    preset = presets(problem)[0]
     steps = found(problem, amci.load_proposals(name), preset.y or None, preset.theta)
     last = steps[-1]
     assert [term.name for term in last.terms] == TERMS[name]

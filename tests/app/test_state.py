@@ -4,6 +4,7 @@ import pytest
 
 import amci_core as amci
 from amci_core.proposals import available_variants
+from app.presets import presets
 from app.state import LIMITS, State, whole_number
 
 PROBLEMS = [name for name in amci.problems() if available_variants(name)]
@@ -68,10 +69,10 @@ def test_handles_cannot_be_moved_apart(state):
 
 
 def test_presets_are_within_reach_and_set_back_the_rest(state):
-    assert len(state.problem.presets) == 5
+    assert len(presets(state.problem)) == 5
     released = []
     state.param.watch(lambda *_: released.append(state.choice), "released")
-    for preset in state.problem.presets:
+    for preset in presets(state.problem):
         state.param.update(alpha=0.3, draws=7, variant="oracle", snapshot=1)
         state.apply(preset)
         assert (state.y, state.theta) == (preset.y, preset.theta)
@@ -79,7 +80,7 @@ def test_presets_are_within_reach_and_set_back_the_rest(state):
         assert state.draws == (preset.draws or 64)
         assert state.alpha == (1.0 if preset.alpha is None else preset.alpha)
         assert state.snapshot is None
-    assert [c.theta for c in released] == [p.theta for p in state.problem.presets]
+    assert [c.theta for c in released] == [p.theta for p in presets(state.problem)]
 
 
 def test_reset_leads_back_to_the_start(state):
@@ -139,7 +140,7 @@ def test_counts_may_have_thousands_commas():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_problem_opens_at_its_first_preset_and_its_address_leads_back(name):
     state = State(name)
-    preset = amci.problem(name).presets[0]
+    preset = presets(amci.problem(name))[0]
     assert (state.y, state.theta) == (preset.y, preset.theta or ())
     low, high = state.level_range()
     state.move(level=low + 0.4 * (high - low))

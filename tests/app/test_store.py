@@ -4,6 +4,7 @@ import torch
 from scipy.special import log_ndtr
 
 import amci_core as amci
+from app.presets import presets
 from app.state import State
 from app.store import BUDGETS, store_of
 
@@ -107,7 +108,7 @@ def test_reuse_is_at_the_chosen_draws(store):
 def at_preset(store):
     """For every preset by its name: error curves, sample reuse and a summary."""
     state, found = State(store.problem.name), {}
-    for preset in store.problem.presets:
+    for preset in presets(store.problem):
         state.apply(preset)
         state.runs = 30
         *_, curves = store.error_curves(state.choice)

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 import amci_core as amci
 from amci_core.proposals import available_variants
 from app.diagnosis import diagnosis
+from app.presets import presets
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -78,7 +79,7 @@ def test_every_problem_has_the_terms_that_it_draws_for(visit, name):
     opened = visit(f"?problem={name}&runs=4&draws=8", width=390, height=844)
     opened.wait_for_end(4)
     open_tab(opened)
-    problem, preset = amci.problem(name), amci.problem(name).presets[0]
+    problem, preset = amci.problem(name), presets(amci.problem(name))[0]
     found = computed(name, preset.y or None, preset.theta, draws=8)
     wait_for_way(opened, found)
     gauges = opened.page.get_by_text("Pareto k-hat", exact=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-import amci_core as amci
+from app.presets import PRESETS
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -33,7 +33,7 @@ SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ fro
 
 def test_presets_lead_to_their_point_and_say_what_to_watch(visit):
     opened = visit("?runs=4&y=2.2&theta=1.1")
-    for preset in amci.problem("tail-1d").presets:
+    for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
         opened.wait_for_text(preset.watch)
         y, theta = preset.y[0], preset.theta[0]

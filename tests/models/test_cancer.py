@@ -163,9 +163,3 @@ def test_the_path_moves_the_second_measurement_to_the_level_asked_for(c0):
         assert y[0] == c0
         assert float(PROBLEM.mismatch(y)) == pytest.approx(level, abs=1e-6)
     assert float(PROBLEM.mismatch(PROBLEM.at_mismatch(100.0, (c0, 300.0))[0])) == high
-
-
-def test_presets_say_what_is_true():
-    expected = {"Good response": 0.93, "Open question": 0.43, "Rare success": 4.9e-5}
-    for preset in PROBLEM.presets:
-        assert float(PROBLEM.truth(preset.y)) == pytest.approx(expected[preset.name], rel=0.02)

@@ -1,0 +1,199 @@
+r"""What the page says of a problem: where it opens, what to watch, what controls are called."""
+
+from __future__ import annotations
+
+__all__ = ["LABELS", "PRESETS", "Preset", "opening", "presets", "variable_labels"]
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from amci_core.models import Problem, Variable
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A point (y, theta) worth looking at, with one sentence on what to watch there.
+
+    Fields left at None keep what the user has chosen.
+    """
+
+    name: str
+    y: tuple[float, ...]
+    theta: tuple[float, ...] | None
+    watch: str
+    variant: str | None = None
+    draws: int | None = None
+    alpha: float | None = None
+    beta: float | None = None
+
+
+# By the problem's name; the first is where the page opens.
+PRESETS: Mapping[str, Sequence[Preset]] = {
+    "tail-1d": (
+        Preset(
+            name="Large mismatch",
+            y=(1.0,),
+            theta=(3.0,),
+            watch="One posterior draw in 4,900 lands above θ: SNIS with q₂ stays near "
+            "error 1 for thousands of draws, while AMCI draws where f is.",
+        ),
+        Preset(
+            name="Small mismatch",
+            y=(3.0,),
+            theta=(0.1,),
+            watch="Nearly all of the posterior lies above θ, so q₁ and q₂ look alike: plain "
+            "SNIS is good here, and AMCI's lead shrinks to about a factor of ten.",
+        ),
+        Preset(
+            name="Failure: q₂ never arrives",
+            y=(-2.0,),
+            theta=(3.0,),
+            watch="Above θ lies one part in 130 million of the posterior: SNIS with q₂ "
+            "answers exactly 0, run after run, with 64 of 64 effective draws. Only that none "
+            "of them lies above θ gives it away.",
+        ),
+        Preset(
+            name="Failure: far from training",
+            y=(-4.0,),
+            theta=(5.0,),
+            variant="paper",
+            watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
+            "most of g. AMCI stays at a quarter of the truth, while its effective draws and "
+            "its standard error look fine. With 1,000 draws k̂ of E₁ shows it, under "
+            "Diagnostics; more draws do not help.",
+        ),
+        Preset(
+            name="Failure: careless sharing",
+            y=(1.0,),
+            theta=(3.0,),
+            alpha=1.0,
+            beta=0.5,
+            watch="Look at Sample reuse, below. Half of E₂ now comes from q₁, which never "
+            "sees the bulk of the posterior: E₂ comes out at half its size and the estimate "
+            "at twice the truth.",
+        ),
+    ),
+    "tail-5d": (
+        Preset(
+            name="Large mismatch",
+            y=(0.5,) * 5,
+            theta=(1.0,) * 5,
+            watch="One posterior draw in 3,200 lands above θ in all five coordinates: SNIS with "
+            "q₂ stays near error 1 for thousands of draws, while AMCI draws where f is.",
+        ),
+        Preset(
+            name="Small mismatch",
+            y=(3.0,) * 5,
+            theta=(0.1,) * 5,
+            watch="96 % of the posterior lies above θ, so q₁ and q₂ look alike and plain SNIS is "
+            "good: there is little left for a proposal of its own to gain.",
+        ),
+        Preset(
+            name="Failure: q₂ never arrives",
+            y=(0.0,) * 5,
+            theta=(2.0,) * 5,
+            watch="Above θ lies one part in 170 billion of the posterior: SNIS with q₂ answers "
+            "exactly 0, run after run, with 64 of 64 effective draws. Only that none of them lies "
+            "above θ gives it away.",
+        ),
+    ),
+    "cancer": (
+        Preset(
+            name="Good response",
+            y=(900.0, 60.0),
+            theta=None,
+            watch="The tumour shrank from 900 to 60 in five days, and the treatment succeeds "
+            "with probability 0.93: f hardly varies under the posterior, so plain SNIS "
+            "is nearly as good as its bound.",
+        ),
+        Preset(
+            name="Open question",
+            y=(600.0, 250.0),
+            theta=None,
+            watch="Success has probability 0.43: the posterior reaches over both sides of the "
+            "step in f, and the mismatch is only 0.3 nats.",
+        ),
+        Preset(
+            name="Rare success",
+            y=(500.0, 900.0),
+            theta=None,
+            watch="The tumour grew from 500 to 900, and success has probability 5 in 100,000: "
+            "one posterior draw in 31,000 has f above one half, and nearly all of the sum "
+            "comes from draws like these.",
+        ),
+    ),
+    "gain-loss": (
+        Preset(
+            name="Gains and losses cancel",
+            y=(1.0,),
+            theta=(0.4,),
+            watch="Gains and losses are nearly equal, and their difference is a sixth of "
+            "their sum: E₁⁺ and E₁⁻ must both be right.",
+        ),
+        Preset(
+            name="A rare gain",
+            y=(-1.0,),
+            theta=(2.0,),
+            watch="Nearly all of the posterior lies below the price: the gain matters little "
+            "for μ, but q₁⁺ draws it as exactly as q₁⁻ draws the loss.",
+        ),
+        Preset(
+            name="A sure gain",
+            y=(4.0,),
+            theta=(-2.0,),
+            watch="The loss is one part in four billion of the gain: q₁⁻ hardly matters, and "
+            "q₂ is a good proposal for everything.",
+        ),
+    ),
+    "peak": (
+        Preset(
+            name="A hill",
+            y=(),
+            theta=(0.5, 0.5, 0.1),
+            watch="The peak covers the square: uniform draws do nearly as well as q₁.",
+        ),
+        Preset(
+            name="A needle",
+            y=(),
+            theta=(0.3, 0.7, 1.0),
+            watch="The peak has the width of a hundredth: of a hundred uniform draws none "
+            "may hit it, and those of q₁ all do.",
+        ),
+        Preset(
+            name="A needle in the corner",
+            y=(),
+            theta=(0.0, 1.0, 1.0),
+            watch="Only a quarter of the peak lies inside; q₁ lives on the square alone.",
+        ),
+    ),
+}
+
+# By the names of problem and variable: one where coordinates are alike, else one for each.
+LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "tail-1d": {"y": ("Observation y",), "theta": ("Threshold θ",)},
+    "tail-5d": {"y": ("Observation y",), "theta": ("Threshold θ",)},
+    "cancer": {"y": ("Size c₀′ at admission", "Size c₅′ after 5 days")},
+    "gain-loss": {"y": ("Observation y",), "theta": ("Price θ",)},
+    "peak": {"theta": ("Centre u₁", "Centre u₂", "Sharpness s")},
+}
+
+
+def presets(problem: Problem) -> Sequence[Preset]:
+    """Points worth looking at; empty where there are none."""
+    return PRESETS.get(problem.name, ())
+
+
+def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """y and theta where the page opens: the first preset's, else a typical case.
+
+    Each is empty where the problem has none.
+    """
+    for first in presets(problem)[:1]:
+        return first.y, first.theta or ()
+    y, theta = (() if v is None else tuple(map(float, v)) for v in problem.typical_case())
+    return y, theta
+
+
+def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
+    """What controls for a variable are called: one name where its coordinates are alike."""
+    return LABELS.get(problem.name, {}).get(variable.name, (variable.name,))

@@ -1,0 +1,53 @@
+"""What the page says of the problems is true, and other problems have a place to open at."""
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+from amci_core.models import Variable
+from app.presets import LABELS, PRESETS, opening, presets, variable_labels
+
+
+def truths(name):
+    problem = amci.problem(name)
+    return {p.name: float(problem.truth(p.y or None, p.theta)) for p in PRESETS[name]}
+
+
+def test_cancers_presets_say_true_numbers():
+    expected = {"Good response": 0.93, "Open question": 0.43, "Rare success": 4.9e-5}
+    assert truths("cancer") == pytest.approx(expected, rel=0.02)
+
+
+def test_the_presets_of_five_dimensions_say_true_numbers():
+    large, small, failure = truths("tail-5d").values()
+    assert 1 / large == pytest.approx(3200, rel=0.01)
+    assert small == pytest.approx(0.96, abs=0.005)
+    assert 1 / failure == pytest.approx(170e9, rel=0.02)
+
+
+def test_every_problem_has_presets_and_names_for_its_controls():
+    assert set(PRESETS) == set(LABELS) == set(amci.problems())
+    for name in amci.problems():
+        problem = amci.problem(name)
+        y, theta = opening(problem)
+        problem.check(y or None, theta or None)
+        for variable in (problem.y, problem.theta):
+            if variable is not None:
+                assert len(variable_labels(problem, variable)) in (1, variable.dim)
+
+
+def test_a_problem_without_presets_opens_at_a_typical_case(monkeypatch):
+    monkeypatch.setattr(amci.problem("tail-1d"), "name", "own")
+    problem = amci.problem("tail-1d")
+    assert presets(problem) == ()
+    assert opening(problem) == ((2.0,), (2.5,))
+    assert variable_labels(problem, problem.y) == ("y",)
+
+
+def test_where_a_range_has_no_end_the_typical_case_is_the_median(monkeypatch):
+    problem = amci.problem("tail-1d")
+    monkeypatch.setattr(problem, "y", Variable("y", 1, -np.inf, np.inf, "an observation"))
+    y, theta = problem.typical_case()
+    # y has standard deviation sqrt(2), a median of 1,001 draws of it one of 0.056.
+    assert abs(y[0]) < 0.25
+    assert theta == 2.5
