@@ -30,7 +30,7 @@ import torch
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.errors.runs import default_estimators
+from amci_core.errors.runs import usual_estimators
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
@@ -126,7 +126,7 @@ class Store(ABC):
     @cached_property
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
-        return default_estimators(amci.load_proposals(self.problem.name))
+        return usual_estimators(self.problem, amci.load_proposals(self.problem.name))
 
     @property
     def terms(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
-from amci_core.errors.runs import default_estimators
+from amci_core.errors.runs import usual_estimators
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
@@ -127,7 +127,7 @@ def summarize(
             estimator=name,
             seed=seed,
         )
-        for name in default_estimators(proposals)
+        for name in usual_estimators(problem, proposals)
         if name != "bound"
     }
     own = estimates["amci"]

@@ -87,4 +87,9 @@ def _print(found: Evaluation) -> None:
         ]
         rows.append((name, *cells))
     print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
+    for name, errors in found.estimators.items():
+        for total, failed in zip(found.budgets, errors["failed"], strict=True):
+            if failed:
+                all_runs = found.pairs * found.runs
+                typer.echo(f"{name} failed in {failed:,} of {all_runs:,} runs at {total} draws")
     typer.echo(f"{found.seconds:.1f} s, {found.draws_per_second:.3g} draws per second")

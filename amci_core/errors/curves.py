@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amci_core.checks import check_count, check_seed
 from amci_core.errors.runs import (
+    BOUND,
     MAX_RUNS,
     Budgets,
+    Estimators,
     Truth,
     checked_budgets,
-    named_estimators,
+    chosen_estimators,
     run_chunks,
-    usual_estimators,
 )
+from amci_core.errors.spread import OverRuns, over_runs
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
@@ -27,7 +30,8 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.streams import last_item
 
-QUARTILES = (0.25, 0.5, 0.75)
+# An error of the truth matters from this share of the mean squared error on.
+TRUTH_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -35,43 +39,42 @@ class Curve:
     """Squared errors of one estimator over runs, for a batch (*) of pairs and B budgets.
 
     The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
-    squared. The bound has no runs: its quartiles equal its mean, its Monte Carlo errors are zero.
+    squared; it is NaN where mu is zero, and the mean squared error is there still. Runs without
+    an estimate are left out of all figures and counted in `failed`. The bound has no runs: its
+    quartiles equal its mean, its Monte Carlo errors are zero.
 
     Arguments:
-        remse: Mean relative squared error, (*, B).
-        remse_error: Its Monte Carlo standard error over runs, (*, B); NaN with a single run.
-        remse_quartiles: 25 %, median and 75 % of the relative squared error over runs, (3, *, B).
-        remse_quartiles_error: Their Monte Carlo standard errors, (3, *, B); NaN with a single run.
-            Of R runs about R p +- sqrt(R p (1 - p)) lie below the quantile p: it is half the
-            distance between the order statistics of these two ranks, rough below some 20 runs.
-        mu_squared: mu squared, (*, 1), in units of f squared.
+        squared: The squared errors over runs, in units of the squared truth.
+        truth: What errors are counted from.
     """
 
-    remse: Array
-    remse_error: Array
-    remse_quartiles: Array
-    remse_quartiles_error: Array
-    mu_squared: Array
+    squared: OverRuns
+    truth: Truth
 
     @property
-    def mse(self) -> Array:
-        """Mean squared error, (*, B), in units of f squared."""
-        return self.remse * self.mu_squared
+    def mu_squared(self) -> Array:
+        """mu squared, (*, 1), in units of f squared."""
+        return np.square(self.truth.size)[..., None]
 
     @property
-    def mse_error(self) -> Array:
-        """Monte Carlo standard error of the mean squared error over runs, (*, B)."""
-        return self.remse_error * self.mu_squared
+    def remse(self) -> Array:
+        """Mean relative squared error, (*, B)."""
+        return self._relative(self.squared.mean)
 
     @property
-    def mse_quartiles(self) -> Array:
-        """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
-        return self.remse_quartiles * self.mu_squared
+    def remse_error(self) -> Array:
+        """Its Monte Carlo standard error over runs, (*, B); NaN with a single run."""
+        return self._relative(self.squared.mean_error)
 
     @property
-    def mse_quartiles_error(self) -> Array:
-        """Monte Carlo standard errors of these three, (3, *, B)."""
-        return self.remse_quartiles_error * self.mu_squared
+    def remse_quartiles(self) -> Array:
+        """25 %, median and 75 % of the relative squared error over runs, (3, *, B)."""
+        return self._relative(self.squared.quartiles)
+
+    @property
+    def remse_quartiles_error(self) -> Array:
+        """Their standard errors, (3, *, B): half the distance of two order statistics."""
+        return self._relative(self.squared.quartiles_error)
 
     @property
     def remse_median(self) -> Array:
@@ -79,9 +82,64 @@ class Curve:
         return self.remse_quartiles[1]
 
     @property
+    def mse(self) -> Array:
+        """Mean squared error, (*, B), in units of f squared."""
+        return self._absolute(self.squared.mean)
+
+    @property
+    def mse_error(self) -> Array:
+        """Monte Carlo standard error of the mean squared error over runs, (*, B)."""
+        return self._absolute(self.squared.mean_error)
+
+    @property
+    def mse_quartiles(self) -> Array:
+        """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
+        return self._absolute(self.squared.quartiles)
+
+    @property
+    def mse_quartiles_error(self) -> Array:
+        """Monte Carlo standard errors of these three, (3, *, B)."""
+        return self._absolute(self.squared.quartiles_error)
+
+    @property
     def mse_median(self) -> Array:
         """Median of the squared error over runs, (*, B)."""
         return self.mse_quartiles[1]
+
+    @property
+    def failed(self) -> NDArray[np.int64]:
+        """Number of runs without an estimate, (*, B)."""
+        return self.squared.failed
+
+    @property
+    def mean_judged(self) -> NDArray[np.bool_]:
+        """Where the runs settle the mean, (*, B); elsewhere more runs can move it by orders."""
+        return self.squared.mean_judged
+
+    @property
+    def median_judged(self) -> NDArray[np.bool_]:
+        """Where the runs settle the median, (*, B)."""
+        return self.squared.median_judged
+
+    @property
+    def truth_matters(self) -> NDArray[np.bool_]:
+        """Where the truth's own squared error is above 10 % of the mean squared error, (*, B)."""
+        return np.square(self.truth.standard_error)[..., None] > TRUTH_SHARE * self.mse
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures as plain lists, over pairs and budgets."""
+        names = (
+            "remse", "remse_error", "remse_quartiles", "remse_quartiles_error", "mse", "mse_error",
+            "mse_quartiles", "mse_quartiles_error", "failed", "mean_judged", "median_judged",
+            "truth_matters",
+        )  # fmt: skip
+        return {name: getattr(self, name).tolist() for name in names}
+
+    def _relative(self, values: Array) -> Array:
+        return np.where(self.truth.sign[..., None] == 0, np.nan, values)
+
+    def _absolute(self, values: Array) -> Array:
+        return values * np.square(self.truth.unit)[..., None]
 
 
 @dataclass(frozen=True)
@@ -103,6 +161,20 @@ class ErrorCurves:
     def __getitem__(self, name: str) -> Curve:
         return self.by_name[name]
 
+    @property
+    def truth_error(self) -> Array:
+        """Standard error of the truth over its size, (*); zero where the truth is exact."""
+        return next(iter(self.by_name.values())).truth.relative_error
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures as plain lists, ready for JSON but for NaN."""
+        return {
+            "budgets": self.budgets.tolist(),
+            "runs": self.runs,
+            "truth_error": self.truth_error.tolist(),
+            "estimators": {name: curve.as_dict() for name, curve in self.by_name.items()},
+        }
+
 
 def stream_error_curves(
     problem: Problem,
@@ -112,7 +184,7 @@ def stream_error_curves(
     *,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
-    estimators: Sequence[str] | None = None,
+    estimators: Estimators | None = None,
     truth: Any = None,
     seed: int = 0,
 ) -> Iterator[ErrorCurves]:
@@ -129,10 +201,12 @@ def stream_error_curves(
         budgets: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
         estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS
-            bound; by default all that the proposals can serve of amci, snis-q2, snis-qm and
-            snis-q1, and the bound where the problem knows it.
-        truth: What errors are counted from, in units of f, broadcasting to (*): a value from
-            elsewhere, such as that of `estimate_to`. By default the problem's own truth.
+            bound; or a mapping of names of one's own to such names or to tables (3, 3). By default
+            all that the proposals can serve of amci, snis-q2, snis-qm and snis-q1, and the bound
+            where the problem knows it.
+        truth: What errors are counted from, in units of f, where the problem does not know its
+            truth: what `amci_core.reference` returns, or numbers that broadcast to (*). Estimates
+            from the proposals under test share their faults.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Yields:
@@ -146,19 +220,18 @@ def stream_error_curves(
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)
-    estimators = usual_estimators(problem, proposals) if estimators is None else estimators
-    chosen = named_estimators(estimators)
+    chosen = chosen_estimators(estimators, problem, proposals)
     sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
-    mu_squared = target.mu_squared
-    without_draws: dict[str, Curve] = {}
-    if "bound" in estimators:
-        bound = snis_bound(problem.expected_deviation(y, theta), checked)
-        without_draws["bound"] = _bound_curve(bound, mu_squared)
-    if not chosen:
+    curves: dict[str, Curve] = {}
+    if chosen.bound:
+        curves[BOUND] = bound_curve(problem.expected_deviation(y, theta), checked, target)
+    if not chosen.drawn:
         check_seed(seed)
-        return iter([ErrorCurves(checked, without_draws, runs, runs)])
-    chunks = run_chunks(sampler, chosen, target, budgets=checked, runs=runs, seed=seed)
+        return iter([ErrorCurves(checked, curves, runs, runs)])
+    chunks = run_chunks(sampler, chosen.drawn, target, budgets=checked, runs=runs, seed=seed)
+
+    tried = {n: checked >= e.least(sampler.present) for n, e in chosen.drawn.items()}
 
     def stream() -> Iterator[ErrorCurves]:
         gathered: dict[str, Array] = {}
@@ -166,12 +239,9 @@ def stream_error_curves(
             for name, errors in chunk.items():
                 before = [gathered[name]] if name in gathered else []
                 gathered[name] = np.concatenate([*before, errors], axis=-2)
+                curves[name] = Curve(over_runs(gathered[name], tried[name]), target)
             so_far = next(iter(gathered.values())).shape[-2]
-            curves = {
-                name: without_draws.get(name) or _curve(gathered[name], mu_squared)
-                for name in estimators
-            }
-            yield ErrorCurves(checked, curves, so_far, runs)
+            yield ErrorCurves(checked, {name: curves[name] for name in chosen.names}, so_far, runs)
 
     return stream()
 
@@ -179,28 +249,14 @@ def stream_error_curves(
 error_curves = last_item(stream_error_curves)
 
 
-def _curve(errors: Array, mu_squared: Array) -> Curve:
-    runs = errors.shape[-2]
-    spread = errors.std(axis=-2, ddof=1) if runs > 1 else np.full_like(errors[..., 0, :], np.nan)
-    p = np.array(QUARTILES)
-    step = np.sqrt(p * (1 - p) / runs)
-    levels = np.stack([p, p - step, p + step]).clip(0, 1)
-    quartiles, below, above = np.quantile(errors, levels, axis=-2)
-    return Curve(
-        remse=errors.mean(axis=-2),
-        remse_error=spread / np.sqrt(runs),
-        remse_quartiles=quartiles,
-        remse_quartiles_error=(above - below) / 2 if runs > 1 else np.full_like(above, np.nan),
-        mu_squared=mu_squared,
-    )
+def bound_curve(deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
+    """The asymptotic SNIS bound as a curve.
 
-
-def _bound_curve(bound: Array, mu_squared: Array) -> Curve:
-    relative = bound / mu_squared
-    return Curve(
-        remse=relative,
-        remse_error=np.zeros_like(relative),
-        remse_quartiles=np.stack([relative] * 3),
-        remse_quartiles_error=np.zeros((3, *relative.shape)),
-        mu_squared=mu_squared,
-    )
+    Arguments:
+        deviation: E|f - mu| under p(x | y), (*), in units of f.
+        budgets: Total draws, (B,).
+        truth: mu.
+    """
+    # A figure that is known is the same in every run.
+    bound = snis_bound(deviation, budgets) / np.square(truth.unit)[..., None]
+    return Curve(over_runs(np.stack([bound] * 2, axis=-2)), truth)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 __all__ = [
     "MAX_RUNS",
+    "Chosen",
+    "Estimators",
     "Truth",
     "checked_budgets",
-    "default_estimators",
-    "named_estimators",
+    "chosen_estimators",
     "reserve",
     "run_chunks",
     "split_runs",
@@ -16,7 +17,7 @@ __all__ = [
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from amci_core.checks import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points
+from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points, estimator
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
@@ -33,10 +34,11 @@ from amci_core.models import Problem
 # Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
 CHUNK_POINTS = 200_000
 MAX_RUNS = 1_000_000
-LOG_UNIT_AT_ZERO = -300.0
 
 Budgets = NDArray[np.int64]
-DEFAULT_ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
+Estimators = Sequence[str] | Mapping[str, Any]
+BOUND = "bound"
+USUAL = ("amci", "snis-q2", "snis-qm", "snis-q1", BOUND)
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,15 @@ class Truth:
     """What estimates are held against, for a batch (*) of pairs.
 
     Arguments:
-        log_unit: log|mu| in nats, (*). Where mu is zero there is no relative error, and any small
-            unit does.
-        sign: Sign of mu, (*).
+        log_unit: log|mu| in nats, (*), the unit in which errors are computed; 0 where mu is zero:
+            errors are then in units of f.
+        sign: Sign of mu, (*); zero where mu is.
+        standard_error: Standard error of mu, (*), in units of f; zero where mu is exact.
     """
 
     log_unit: Array
     sign: Array
+    standard_error: Array
 
     @classmethod
     def of(cls, problem: Problem, y: Tensor, theta: Tensor | None, given: Any = None) -> Truth:
@@ -60,35 +64,51 @@ class Truth:
             problem: What is integrated.
             y: Observations (*, D_y).
             theta: Parameters of f (*, D_theta), or None.
-            given: What is taken for mu in the place of the problem's own, in units of f,
-                broadcasting to (*); None for the problem's own.
+            given: What is taken for mu in the place of the problem's own, in units of f: numbers
+                that broadcast to (*), or an object with such a `value` and `standard_error`, as
+                `amci_core.reference` returns. None for the problem's own.
 
         Raises:
             ValueError: what is given does not broadcast, is not finite, or has a sign that mu
                 cannot have; or nothing is given and the problem does not know its truth.
         """
+        batch = tuple(y.shape[:-1])
+        error = np.zeros(batch)
         if given is None:
             log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
         else:
-            value = _checked_truth(given, y.shape[:-1], nonnegative=problem.nonnegative)
+            error = _checked(
+                "truth.standard_error", getattr(given, "standard_error", 0.0), batch, True
+            )
+            value = _checked("truth", getattr(given, "value", given), batch, problem.nonnegative)
             with np.errstate(divide="ignore"):
                 log_truth, sign = np.log(np.abs(value)), np.sign(value)
-        at_zero = log_truth == -np.inf
-        return cls(np.where(at_zero, LOG_UNIT_AT_ZERO, log_truth), np.where(at_zero, 0.0, sign))
+        at_zero = np.isneginf(log_truth)
+        return cls(np.where(at_zero, 0.0, log_truth), np.where(at_zero, 0.0, sign), error)
 
     def __getitem__(self, case: int) -> Truth:
-        return Truth(self.log_unit[case], self.sign[case])
+        return Truth(self.log_unit[case], self.sign[case], self.standard_error[case])
 
     @property
-    def mu_squared(self) -> Array:
-        """The unit of relative squared errors: mu squared, (*, 1)."""
-        return np.exp(2 * self.log_unit)[..., None]
+    def unit(self) -> Array:
+        """|mu|, or 1 where mu is zero, (*), in units of f."""
+        return np.exp(self.log_unit)
+
+    @property
+    def size(self) -> Array:
+        """|mu|, (*), in units of f."""
+        return np.abs(self.sign) * self.unit
+
+    @property
+    def relative_error(self) -> Array:
+        """Standard error of mu over |mu|, (*); NaN where mu is zero."""
+        return self.standard_error / np.where(self.sign == 0, np.nan, self.unit)
 
     def squared_errors(self, value: Array) -> Array:
-        """(estimate / mu - 1)^2 for estimates (*, runs, B); one without a value counts as 0."""
+        """(estimate - mu)^2 over the squared unit, for estimates (*, runs, B); NaN for NaN."""
         unit = np.exp(-self.log_unit[..., None, None])
         with np.errstate(over="ignore"):
-            return np.square(np.nan_to_num(value) * unit - self.sign[..., None, None])
+            return np.square(value * unit - self.sign[..., None, None])
 
 
 def run_chunks(
@@ -100,12 +120,12 @@ def run_chunks(
     runs: int,
     seed: int | np.random.SeedSequence,
 ) -> Iterator[dict[str, Array]]:
-    """Relative squared errors, chunk by chunk of runs: name -> (*, runs, B).
+    """Squared errors in units of the truth's, chunk by chunk of runs: name -> (*, runs, B).
 
     All estimators see the same draws, so that differences between them are not noise; those with
     common random numbers have draws of their own. A chunk takes some 50 ms; the first one is
-    small. An estimate without a value (no weight at all) has the error of the estimate 0, a budget
-    with fewer draws than proposals the error NaN.
+    small. The error is NaN where an estimate has no value (no weight at all), and for a budget
+    with fewer draws than proposals.
 
     Raises:
         ValueError: the budgets are too small or too large, or the seed is none; at the call,
@@ -171,10 +191,10 @@ def _afforded(budgets: Budgets, least: int) -> list[int]:
     return np.maximum(budgets, least).tolist()
 
 
-def _checked_truth(value: Any, batch: Sequence[int], *, nonnegative: bool) -> Array:
+def _checked(name: str, value: Any, batch: tuple[int, ...], nonnegative: bool) -> Array:
     expected = (
-        f"truth: expected finite numbers{' >= 0' if nonnegative else ''} that broadcast to the "
-        f"batch shape {tuple(batch)} of y and theta"
+        f"{name}: expected finite numbers{' >= 0' if nonnegative else ''} that broadcast to the "
+        f"batch shape {batch} of y and theta"
     )
     try:
         array = np.asarray(value)
@@ -186,35 +206,64 @@ def _checked_truth(value: Any, batch: Sequence[int], *, nonnegative: bool) -> Ar
     if bad.any():
         raise ValueError(f"{expected}, got {array[bad][0]:g}")
     try:
-        return np.broadcast_to(array, tuple(batch)).astype(np.float64)
+        return np.broadcast_to(array, batch).astype(np.float64)
     except ValueError:
         raise ValueError(f"{expected}, got shape {array.shape}") from None
 
 
-def usual_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """Those of `default_estimators`, with the bound only where the problem knows it."""
-    served = default_estimators(proposals)
-    return tuple(name for name in served if name != "bound" or problem.knows_bound)
+class Chosen(NamedTuple):
+    """Estimators asked for, in their order.
+
+    Arguments:
+        names: Their names, `bound` among them where it is asked for.
+        drawn: Those that need draws, by name.
+    """
+
+    names: tuple[str, ...]
+    drawn: dict[str, Estimator]
+
+    @property
+    def bound(self) -> bool:
+        """Whether the asymptotic SNIS bound is among them, which needs no draws."""
+        return BOUND in self.names
 
 
-def default_estimators(proposals: Proposals) -> tuple[str, ...]:
-    """Those of `DEFAULT_ESTIMATORS` that these proposals can serve."""
-    # With q1_plus alone the mixture is q1_plus.
-    without_q2 = ("amci", "snis-q1", "bound")
-    return DEFAULT_ESTIMATORS if proposals.q2 is not None else without_q2
+def chosen_estimators(wanted: Estimators | None, problem: Problem, proposals: Proposals) -> Chosen:
+    """The estimators asked for; by default those of `USUAL` that can be had.
 
-
-def named_estimators(names: Sequence[str]) -> dict[str, Estimator]:
-    """The estimators of these names; `bound`, which needs no draws, is left out.
+    Arguments:
+        wanted: Names, or a mapping of names to names, tables (3, 3) or estimators; None for the
+            usual ones that these proposals can serve, with the bound where it is known.
+        problem: What is integrated.
+        proposals: What is drawn from.
 
     Raises:
-        ValueError: no estimator has a name, or there are no names.
+        ValueError: no estimator has a name, a table is not one, or nothing is asked for.
     """
-    known = (*ESTIMATORS, "bound")
-    named = not isinstance(names, str) and len(names) > 0
-    if not named or not all(isinstance(name, str) and name in known for name in names):
-        raise ValueError(f"estimators: expected some of {', '.join(known)}, got {names!r}")
-    return {name: ESTIMATORS[name] for name in names if name != "bound"}
+    if wanted is None:
+        wanted = usual_estimators(problem, proposals)
+    named = wanted if isinstance(wanted, Mapping) else _by_name(wanted)
+    known = (*ESTIMATORS, BOUND)
+    texts = [name for name in named.values() if isinstance(name, str)]
+    if not named or not all(text in known for text in texts):
+        raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
+    drawn = {name: estimator(each) for name, each in named.items() if name != BOUND}
+    return Chosen(tuple(named), drawn)
+
+
+def _by_name(wanted: Any) -> dict[str, Any]:
+    """The names as a mapping onto themselves; empty where they are none."""
+    listed = not isinstance(wanted, str) and np.iterable(wanted)
+    named = list(wanted) if listed else []
+    return {name: name for name in named} if all(isinstance(n, str) for n in named) else {}
+
+
+def usual_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """Those of `USUAL` that these proposals can serve, and the bound where it is known."""
+    # With q1_plus alone the mixture is q1_plus.
+    without_q2 = ("amci", "snis-q1", BOUND)
+    served = USUAL if proposals.q2 is not None else without_q2
+    return tuple(name for name in served if name != BOUND or problem.knows_bound)
 
 
 def checked_budgets(budgets: Sequence[int]) -> Budgets:

@@ -1,6 +1,8 @@
 """Error curves: against closed forms, as they stream, and the arguments that are refused."""
 
+import copy
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,18 @@ from amci_core.estimators import ESTIMATORS
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
+
+
+def cut_off(end):
+    """The tail problem with a prior that is zero above an end."""
+    problem = copy.copy(PROBLEM)
+
+    class CutOff(type(PROBLEM)):
+        def log_prior(self, x):
+            return super().log_prior(x).masked_fill(x[..., 0] > end, -np.inf)
+
+    problem.__class__ = CutOff
+    return problem
 
 
 def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, budgets=(1000,), runs=2000, seed=0):
@@ -178,6 +192,98 @@ def test_an_exact_estimate_is_off_by_as_much_as_the_truth_that_is_given():
     assert mu < 0
     found = amci.error_curves(signed, oracle, -1.0, 2.0, budgets=[3], runs=4, truth=-mu)
     assert found["amci"].remse[0] == pytest.approx(4, rel=1e-9)
+
+
+def test_where_mu_is_zero_there_is_no_relative_error():
+    settings = {"budgets": [4], "runs": 6, "estimators": ["amci", "bound"]}
+    at_zero = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, **settings, truth=0.0)
+    near = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, **settings, truth=1e-12)
+    for name, curve in at_zero.by_name.items():
+        for field in ("remse", "remse_error", "remse_quartiles", "remse_quartiles_error"):
+            assert np.isnan(getattr(curve, field)).all()
+        assert (curve.mse > 0).all()
+        np.testing.assert_allclose(curve.mse, near[name].mse, rtol=1e-6)
+        np.testing.assert_allclose(curve.mse_quartiles, near[name].mse_quartiles, rtol=1e-6)
+    assert at_zero["amci"].mu_squared == 0
+
+
+def test_runs_without_an_estimate_are_counted_apart():
+    # q1 draws above 2 with probability 0.354, where p(x) is zero: so do two draws of two, and
+    # the estimate is 0 / 0. Where the estimate exists it is the share of the draws above theta.
+    runs = 4000
+    problem = cut_off(2.0)
+    found = amci.error_curves(
+        problem, IMPERFECT, 1.0, 1.5, budgets=[2], runs=runs, estimators=["snis-q1"], truth=0.5
+    )["snis-q1"]
+    none = 0.3538**2
+    assert abs(found.failed[0] / runs - none) < 4 * np.sqrt(none * (1 - none) / runs)
+    # All draws below theta, or all above: off by mu itself.
+    assert found.remse_quartiles[2, 0] == pytest.approx(1)
+    whole = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[1, 2], runs=20)
+    # A budget that is too small for AMCI is no failure of it.
+    assert all((curve.failed == 0).all() for curve in whole.by_name.values())
+
+
+def test_where_no_run_gives_an_estimate_there_is_no_error():
+    found = amci.error_curves(
+        cut_off(-9.0), IMPERFECT, 1.0, 1.5, budgets=[2], runs=5, estimators=["amci"], truth=0.5
+    )["amci"]
+    assert found.failed.tolist() == [5]
+    for field in ("remse", "remse_error", "remse_quartiles", "mse", "mse_quartiles"):
+        assert np.isnan(getattr(found, field)).all()
+    assert not found.mean_judged.any()
+
+
+def test_a_mean_that_moves_by_orders_with_more_runs_carries_its_doubt():
+    # At (1, 3) the posterior reaches the tail in 0.2 % of runs of 10 draws, and these decide.
+    few, many = (
+        curve("snis-q2", theta=3.0, proposals=ORACLE, budgets=[10], runs=n) for n in (40, 4000)
+    )
+    assert many.remse[0] > 10 * few.remse[0]
+    assert not few.mean_judged[0]
+    assert few.median_judged[0]
+    steady = curve("amci", budgets=[100], runs=400)
+    assert steady.mean_judged.all()
+    assert steady.median_judged.all()
+    assert curve("bound").mean_judged.all()
+
+
+@dataclass
+class Value:
+    value: Any
+    standard_error: Any
+
+
+def test_a_truth_with_an_error_says_where_it_matters():
+    mu = float(PROBLEM.truth(1.0, 1.5))
+    exact = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[10, 1000], runs=200)
+    assert exact.truth_error == 0
+    assert not any(curve.truth_matters.any() for curve in exact.by_name.values())
+    # Between the errors at 10 draws and those at 1000.
+    error = float(np.sqrt(0.1 * np.sqrt(exact["amci"].mse.prod())))
+    found = amci.error_curves(
+        PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[10, 1000], runs=200, truth=Value(mu, error)
+    )
+    assert found.truth_error == pytest.approx(error / mu)
+    assert found["amci"].truth_matters.tolist() == [False, True]
+    np.testing.assert_allclose(found["amci"].mse, exact["amci"].mse, rtol=1e-9)
+    assert found.as_dict()["estimators"]["amci"]["truth_matters"] == [False, True]
+    with pytest.raises(ValueError, match=r"^truth\.standard_error: expected finite numbers >= 0"):
+        amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, truth=Value(mu, -1.0))
+
+
+def test_estimators_may_be_tables():
+    found = amci.error_curves(
+        PROBLEM,
+        IMPERFECT,
+        1.0,
+        1.5,
+        budgets=[2, 20],
+        runs=30,
+        estimators={"own": amci.tables.reuse(1.0, 0.0), "amci": "amci", "bound": "bound"},
+    )
+    assert list(found.by_name) == ["own", "amci", "bound"]
+    np.testing.assert_array_equal(found["own"].remse, found["amci"].remse)
 
 
 @pytest.mark.parametrize(

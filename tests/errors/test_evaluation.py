@@ -128,6 +128,48 @@ def test_where_neither_is_known_it_says_so_before_any_draw():
     assert asked == []
 
 
+def test_the_stated_errors_are_the_spread_over_seeds():
+    settings = {"pairs": 16, "runs": 8, "budgets": [20], "estimators": ["amci", "bound"]}
+    found = [amci.evaluate(PROBLEM, imperfect(), **settings, seed=s) for s in range(24)]
+    values = [f.estimators["amci"]["remse_median"][0] for f in found]
+    stated = [f.estimators["amci"]["remse_median_error"][0] for f in found]
+    # 24 values know their spread to 15 %; order statistics of 16 cases are rough.
+    assert 0.5 < np.sqrt(np.mean(np.square(stated))) / np.std(values) < 2
+
+
+def test_one_case_has_the_error_of_its_runs():
+    settings = {"pairs": 1, "budgets": [20], "estimators": ["amci"], "seed": 5}
+    found = amci.evaluate(PROBLEM, imperfect(), runs=50, **settings).estimators["amci"]
+    levels = ("median", "q25", "q75", "q95", "max")
+    assert len({found[f"remse_{level}_error"][0] for level in levels}) == 1
+    assert 0.1 < found["remse_max_error"][0] / found["remse_max"][0] < 1
+    single = amci.evaluate(PROBLEM, imperfect(), runs=1, **settings).estimators["amci"]
+    assert np.isnan(single["remse_median_error"][0])
+
+
+def test_counts_below_the_bound_carry_their_doubt(oracle):
+    assert oracle.surely_below_bound["amci"] == [1.0, 1.0, 1.0]
+    assert oracle.undecided_bound["amci"] == [0.0, 0.0, 0.0]
+    # The mixture of exact proposals sits on the bound: with 20 runs most cases are open.
+    assert min(oracle.undecided_bound["snis-qm"][1:]) > 0.5
+    for name, below in oracle.below_bound.items():
+        surely, open_ = oracle.surely_below_bound[name], oracle.undecided_bound[name]
+        assert all(s <= b <= s + o for s, b, o in zip(surely, below, open_, strict=True))
+
+
+def test_cases_with_mu_zero_count_in_absolute_errors_alone():
+    settings = {"pairs": 4, "runs": 5, "budgets": [10], "estimators": ["amci"], "seed": 2}
+    truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
+    zero = np.where(np.arange(4) < 3, 0.0, truth)
+    known = amci.evaluate(PROBLEM, imperfect(), **settings, truth=truth).estimators["amci"]
+    found = amci.evaluate(PROBLEM, imperfect(), **settings, truth=zero).estimators["amci"]
+    # The one relative error that is left.
+    assert found["remse_median"] == found["remse_max"]
+    assert found["remse_max"][0] <= known["remse_max"][0]
+    assert found["mse_median"][0] > 0
+    assert found["failed"] == [0]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
