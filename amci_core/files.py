@@ -1,9 +1,12 @@
-r"""Files: safetensors and JSON, written beside and renamed, read with their hash checked."""
+r"""Files: safetensors and JSON, written whole or not at all, and checked when read."""
 
 from __future__ import annotations
 
 __all__ = [
+    "Kinds",
     "StoredFileError",
+    "check_object",
+    "check_path",
     "plain",
     "pretrained_root",
     "read_json",
@@ -16,21 +19,33 @@ import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+Kinds = tuple[type, ...]
+
+# Bytes. The largest weights that come with the package have 3 MB, the largest checkpoint 20 MB.
+MAX_BYTES = 2**30
+
+
 class StoredFileError(ValueError):
-    """A stored file is missing, damaged, or not what it should be; the message names it."""
+    """A stored file cannot be read or written, or is not what it should be; it is named."""
 
 
 def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
-    """Writes JSON; a file that was there stays whole until the new one is."""
+    """Writes JSON; a file that was there stays whole until the new one is.
+
+    Raises:
+        StoredFileError: the file cannot be written, because the disk is full, say.
+    """
     _replace(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
@@ -38,17 +53,24 @@ def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        StoredFileError: the file is missing, unreadable or no JSON.
+        StoredFileError: the file is missing, unreadable, larger than 1 GiB or no JSON; or it is
+            nested too deeply, or has a number with too many digits, for Python.
     """
     content = _read(path)
     try:
         return json.loads(content)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except RecursionError:
+        raise StoredFileError(f"{path}: not valid JSON here (nested too deeply)") from None
+    except ValueError as error:
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """Writes tensors as safetensors and returns the file's SHA-256."""
+    """Writes tensors as safetensors and returns the file's SHA-256.
+
+    Raises:
+        StoredFileError: the file cannot be written, because the disk is full, say.
+    """
     from safetensors.torch import save  # it imports PyTorch, for which `amci --help` cannot wait
 
     content = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()})
@@ -60,8 +82,8 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
     """Reads safetensors.
 
     Raises:
-        StoredFileError: the file is missing, unreadable or damaged, or its hash is not the one
-            expected.
+        StoredFileError: the file is missing, unreadable, larger than 1 GiB or damaged, or its hash
+            is not the one expected.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -78,8 +100,56 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
 
 
+def check_path(name: str, path: str | Path) -> Path:
+    """Returns a path that the system can look up.
+
+    Raises:
+        StoredFileError: it holds a NUL, or what file names cannot be encoded in.
+    """
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise StoredFileError(f"{name}: expected a path without NUL, got {str(path)!r}")
+
+
+def check_object(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "") -> None:
+    """Checks that a part of a JSON file is an object with these keys, and others perhaps.
+
+    Arguments:
+        path: The file that it comes from.
+        entry: What was read.
+        kinds: Key to the types that its value may have; `true` and `false` are no numbers.
+        within: Where in the file it stands, such as `proposals.q2`.
+
+    Raises:
+        StoredFileError: a key is missing, or its value has another type; file and key are named.
+    """
+    if not isinstance(entry, dict):
+        raise StoredFileError(
+            f"{path}: expected an object as {within or 'its content'}, got {short(entry)}"
+        )
+    for key, allowed in kinds.items():
+        place = f"{within}.{key}" if within else key
+        if key not in entry:
+            raise StoredFileError(f"{path}: {place} is missing")
+        value = entry[key]
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            names = " or ".join(kind.__name__ for kind in allowed)
+            raise StoredFileError(f"{path}: expected {names} as {place}, got {short(value)}")
+
+
 def _read(path: Path) -> bytes:
     try:
+        check_path("file", path)
+        found = path.stat()
+        if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+            raise StoredFileError(f"{path}: not a regular file")
+        if found.st_size > MAX_BYTES:
+            raise StoredFileError(
+                f"{path}: {found.st_size:,} bytes; at most {MAX_BYTES:,} allowed"
+            )
         return path.read_bytes()
     except FileNotFoundError:
         raise StoredFileError(f"{path}: no such file") from None
@@ -88,16 +158,19 @@ def _read(path: Path) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def plain(value: Any) -> Any:
@@ -112,16 +185,13 @@ def plain(value: Any) -> Any:
 
 
 def pretrained_root() -> Path:
-    """Finds the folder of trained proposals, laid out as `<problem>/<variant>/`.
+    """The folder of trained proposals, laid out as `<problem>/<variant>/`.
 
     An installed package carries it as `amci_core/_pretrained`; a checkout, or an editable install
     of one, has it as `pretrained` beside `amci_core`.
 
-    Returns:
-        The folder's path. It exists.
-
     Raises:
-        FileNotFoundError: If neither place has it.
+        FileNotFoundError: neither place has it.
     """
     package = Path(__file__).resolve().parent
     places = (package / "_pretrained", package.parent / "pretrained")

@@ -1,8 +1,8 @@
 r"""Trained proposals on disk: safetensors for weights, JSON for everything else, no pickle.
 
-A folder `<problem>/<variant>/` holds `config.json` (families, recipe, seed, hashes), a safetensors
-file a proposal, `training.json` (the log), `evaluation.json`, and `snapshots/` along the training
-of q1_plus.
+A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
+safetensors file per proposal, `training.json` (the log), `evaluation.json`, and `snapshots/` along
+the training of q1_plus.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ import torch
 
 from amci_core.estimators import PROPOSALS
 from amci_core.files import (
+    Kinds,
     StoredFileError,
+    check_object,
+    check_path,
     pretrained_root,
     read_json,
     read_tensors,
@@ -36,8 +39,6 @@ from amci_core.files import (
 )
 from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
 from amci_core.models import Problem, problem, problems
-
-Kinds = tuple[type, ...]
 
 FORMAT = 1
 # What a configuration must hold, and the types that its values may have.
@@ -97,7 +98,7 @@ def load_proposals(
             "package, got None"
         )
     if folder is not None:
-        loaded = _load(chosen, Path(folder))
+        loaded = _load(chosen, check_path("folder", folder))
         if variant not in (None, loaded.variant):
             raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
         return loaded
@@ -155,7 +156,7 @@ def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
                 "record of its family"
             )
         flows[name] = proposal
-    place = Path(folder)
+    place = check_path("folder", folder)
     if (place / "config.json").exists():
         raise ValueError(f"folder: {place} holds proposals already; choose another")
     try:
@@ -238,50 +239,47 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         name: _load_flow(chosen.negated() if name == "q1_minus" else chosen, folder, entry, entry)
         for name, entry in config["proposals"].items()
     }
-    evaluation = folder / "evaluation.json"
     return Proposals(
         problem=chosen.name,
         variant=config["variant"],
         q1_plus=loaded["q1_plus"],
         q1_minus=loaded.get("q1_minus"),
         q2=loaded.get("q2"),
-        card={
-            "configuration": config,
-            "evaluation": read_json(evaluation) if evaluation.is_file() else None,
-        },
+        card={"configuration": config, "evaluation": _read_evaluation(folder, config)},
     )
+
+
+def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    path = folder / "evaluation.json"
+    if not path.is_file():
+        return None
+    evaluation: dict[str, Any] = read_json(path)
+    check_object(path, evaluation, {"estimators": (dict,)})
+    hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
+    if evaluation.get("weights", hashes) != hashes:
+        raise StoredFileError(
+            f"{path}: judges other weights; `amci evaluate PROBLEM --folder {folder} --write`"
+        )
+    return evaluation
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
-    config = read_json(path)
+    config: dict[str, Any] = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
     if config.get("problem") != chosen.name:
         raise StoredFileError(
             f"{path}: made for the problem {config.get('problem')!r}, not for {chosen.name}"
         )
-    _check_entry(path, config, CONFIGURATION)
+    check_object(path, config, CONFIGURATION)
     if "q1_plus" not in config["proposals"]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
-        _check_entry(path, entry, TRAINED, within=f"proposals.{name}")
+        check_object(path, entry, TRAINED, within=f"proposals.{name}")
     for number, entry in enumerate(config["snapshots"]):
-        _check_entry(path, entry, FRAME, within=f"snapshots.{number}")
+        check_object(path, entry, FRAME, within=f"snapshots.{number}")
     return config
-
-
-def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "") -> None:
-    """Refuses an entry of a configuration that lacks a key, or has a value of another type."""
-    if not isinstance(entry, dict):
-        raise StoredFileError(f"{path}: expected an object as {within}, got {entry!r}")
-    for key, allowed in kinds.items():
-        place = f"{within}.{key}" if within else key
-        if key not in entry:
-            raise StoredFileError(f"{path}: {place} is missing")
-        if not isinstance(entry[key], allowed):
-            names = " or ".join(kind.__name__ for kind in allowed)
-            raise StoredFileError(f"{path}: expected {names} as {place}, got {entry[key]!r}")
 
 
 def _load_flow(
@@ -300,6 +298,8 @@ def _load_flow(
     except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0]
         raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
+    if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
+        raise StoredFileError(f"{path}: holds a number that is not finite")
     return flow.to(torch.float64).eval().requires_grad_(False)
 
 

@@ -19,8 +19,7 @@ from amci_core import (
 )
 from amci_core.files import StoredFileError, pretrained_root
 from amci_core.training import learn
-from amci_core.training.held_out import HeldOut
-from amci_core.training.targets import TARGETS
+from amci_core.training.data import TARGETS, HeldOut
 
 MEGABYTE = 2**20
 # Problem, the least ratio of the bound to AMCI's error at 1000 draws, and the least share of cases

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["evaluate"]
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,12 +41,24 @@ def evaluate(
         ),
     ] = None,
     seed: SeedOption = 0,
+    folder: Annotated[
+        Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Renew the card in that folder with the result.")
+    ] = False,
     form: FormatOption = Format.table,
 ) -> None:
     """Measure the relative error of estimators over many cases."""
+    if write and folder is None:
+        raise ValueError("write: expected --folder too, whose card is to be renewed")
     totals = split("budgets", budgets, int)
     names = None if estimators is None else split("estimators", estimators, str)
-    chosen, proposals = load(problem, variant)
+    chosen, proposals = load(problem, None if folder else variant, folder)
+    if write and names is None:
+        from amci_core.training.train import card_estimators
+
+        names = list(card_estimators(chosen, proposals))
 
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -65,6 +78,10 @@ def evaluate(
             seed=seed,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
+    if write and folder is not None:
+        from amci_core.training import write_card
+
+        write_card(folder, found)
     if form is Format.json:
         print_json(found.as_dict())
     else:

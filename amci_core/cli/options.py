@@ -6,6 +6,7 @@ __all__ = ["Format", "FormatOption", "ProblemName", "SeedOption", "VariantOption
 
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -37,8 +38,10 @@ SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed,
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 
 
-def load(problem: str, variant: str) -> tuple[Problem, Proposals]:
-    """The problem and its proposals of that variant.
+def load(
+    problem: str, variant: str | None, folder: Path | None = None
+) -> tuple[Problem, Proposals]:
+    """The problem and its proposals of that variant, or those in a folder.
 
     Also tells PyTorch to use one thread: the networks are too small to gain from more.
 
@@ -48,7 +51,7 @@ def load(problem: str, variant: str) -> tuple[Problem, Proposals]:
     import torch
 
     torch.set_num_threads(1)
-    return amci.problem(problem), amci.load_proposals(problem, variant=variant)
+    return amci.problem(problem), amci.load_proposals(problem, variant=variant, folder=folder)
 
 
 def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:

@@ -25,7 +25,16 @@ INTERRUPTED = 130
 def train(
     problem: ProblemName,
     out: Annotated[Path, typer.Option(help="Folder to write; new, unless --resume.")],
-    variant: Annotated[str, typer.Option(help="Which recipe: spline or paper.")] = "spline",
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="Which recipe: spline (default), paper, or a folder's name of your own."
+        ),
+    ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="A recipe.json, or the folder that holds it, instead of those shipped."),
+    ] = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -70,6 +79,7 @@ def train(
         training.train(
             problem,
             variant=variant,
+            recipe_file=recipe,
             source=source,
             minutes=minutes,
             seed=seed,

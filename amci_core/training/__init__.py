@@ -12,9 +12,10 @@ __all__ = [
     "train",
     "usual_terms",
     "variants",
+    "write_card",
 ]
 
 from amci_core.training.fit import Progress, TrainingDiverged
 from amci_core.training.learn import learn, stream_learning, usual_terms
 from amci_core.training.recipes import recipe, variants
-from amci_core.training.session import parse_budget, train
+from amci_core.training.train import parse_budget, train, write_card

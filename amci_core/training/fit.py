@@ -1,9 +1,8 @@
-r"""Fitting one proposal: steps of Adam, the best so far by held-out quality, and a state to resume
-from."""
+r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume from."""
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged", "build"]
+__all__ = ["Fit", "Progress", "TrainingDiverged"]
 
 import copy
 import math
@@ -19,12 +18,10 @@ from torch import Tensor
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
-from amci_core.training.held_out import HeldOut, Quality
-from amci_core.training.objectives import Objective, PaperObjective, RefineObjective
+from amci_core.training.data import TARGETS, HeldOut, Quality
+from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.targets import TARGETS
 
-OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}
 WARM_UP = 200
 # Gradients are clipped at this multiple of their usual norm, so that a rare draw in a narrow bin
 # does not undo the steps before it.
@@ -34,7 +31,7 @@ REPORTS = 100
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss or a gradient was not finite; says at which step."""
+    """The loss, a gradient or a parameter was not finite; says at which step."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +62,6 @@ class Progress:
         return self.seconds / self.step * (self.steps - self.step) if self.step else math.nan
 
 
-def build(problem: Problem, term: TermRecipe | dict[str, Any]) -> Trainable:
-    """An untrained proposal of the recipe's family.
-
-    Raises:
-        ValueError: there is no such family.
-    """
-    family, arguments = (
-        (term.family, term.arguments)
-        if isinstance(term, TermRecipe)
-        else (term["family"], term["arguments"])
-    )
-    if family not in FAMILIES:
-        raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
-    return FAMILIES[family](problem, **arguments)
-
-
 class Fit:
     """The training of one proposal.
 
@@ -93,6 +74,9 @@ class Fit:
         device: Where to train.
         reports: About how often held-out quality is looked at; in many dimensions that takes as
             long as a hundred steps.
+
+    Raises:
+        ValueError: the recipe's family, objective, arguments or settings do not fit.
     """
 
     def __init__(
@@ -109,12 +93,14 @@ class Fit:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
         target = TARGETS[name](problem)
-        self.proposal = build(target.problem, term)
+        self.proposal = _made("family", term.family, FAMILIES, target.problem, **term.arguments)
         for_weights, for_draws = _seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
-        self.objective = OBJECTIVES[term.objective](target, self.generator, **term.settings)
+        self.objective = _made(
+            "objective", term.objective, OBJECTIVES, target, self.generator, **term.settings
+        )
         self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
         self.held_out = HeldOut(target)
         self.step = 0
@@ -124,7 +110,12 @@ class Fit:
         self._loss_sum, self._loss_steps = 0.0, 0
         self._usual_norm = 0.0
         # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
-        self.between_steps = True
+        self._between_steps = True
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `state` is one to go on from: between two steps, every parameter finite."""
+        return self._between_steps and self._finite()
 
     def adopt(self, trained: Mapping[str, Fit]) -> None:
         """Before its first step: takes over what its family has of the fits that are done."""
@@ -138,23 +129,22 @@ class Fit:
         self,
         *,
         stops: tuple[int, ...] = (),
-        interrupted: Callable[[], bool] = lambda: False,
+        before_step: Callable[[], None] = lambda: None,
     ) -> Iterator[Progress]:
         """Trains on, yielding at every report and at the steps in `stops`.
 
         Raises:
-            KeyboardInterrupt: `interrupted` said so; it is asked between steps.
-            TrainingDiverged: the loss or a gradient was not finite. The best so far is kept.
+            TrainingDiverged: the loss, a gradient or, at a report, a parameter was not finite. The
+                best so far is kept.
         """
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
-            if interrupted():
-                raise KeyboardInterrupt
+            before_step()
             started = time.perf_counter()
-            self.between_steps = False
+            self._between_steps = False
             self._advance()
-            self.between_steps = True
+            self._between_steps = True
             self.seconds += time.perf_counter() - started
             if self.step % self._every == 0 or self.step in stops or self.step == self.steps:
                 yield self._report()
@@ -191,7 +181,15 @@ class Fit:
             / 2
         )
 
+    def _finite(self) -> bool:
+        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
+
     def _report(self) -> Progress:
+        if not self._finite():
+            raise TrainingDiverged(
+                f"{self.name}: a parameter was not finite at step {self.step} of {self.steps}; "
+                "the best so far is kept"
+            )
         quality = self.held_out.quality(self.proposal)
         field = self.objective.selects_by
         if getattr(quality, field) < getattr(self.best_quality, field):
@@ -255,6 +253,15 @@ class Fit:
         self.best_quality = Quality.from_json(numbers["best_quality"])
         self._loss_sum, self._loss_steps = numbers["loss_sum"], numbers["loss_steps"]
         self._usual_norm = numbers["usual_norm"]
+
+
+def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:
+    if name not in known:
+        raise ValueError(f"{what}: expected one of {', '.join(known)}, got {name!r}")
+    try:
+        return known[name](*given, **arguments)
+    except TypeError as error:
+        raise ValueError(f"{what}: {name} does not take {arguments} ({error})") from None
 
 
 def _seeds(seed: int, name: str) -> tuple[int, int]:

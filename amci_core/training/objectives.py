@@ -3,7 +3,7 @@ training needs."""
 
 from __future__ import annotations
 
-__all__ = ["Objective", "PaperObjective", "RefineObjective"]
+__all__ = ["OBJECTIVES", "Objective", "PaperObjective", "RefineObjective"]
 
 import math
 from abc import ABC, abstractmethod
@@ -13,8 +13,7 @@ from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.density import TrainableDensity
-from amci_core.training.sources import SOURCES
-from amci_core.training.targets import Sample, Target
+from amci_core.training.data import SOURCES, Sample, Target
 
 State = dict[str, Tensor]
 
@@ -73,8 +72,8 @@ class PaperObjective(Objective):
         batch: Draws in a step.
         epochs: Most epochs on one training set.
         missteps: Rises of the validation loss that are forgiven.
-        source: Where theta and x come from, a name in `amci_core.training.sources`: `importance`,
-            or `mcmc`, a chain on g(theta, x), of which q' = g and r is constant.
+        source: Where theta and x come from, a name in `data.SOURCES`: `importance`, or
+            `mcmc`, a chain on g(theta, x), of which q' = g and r is constant.
 
     Raises:
         ValueError: there is no such source.
@@ -254,3 +253,6 @@ def _sample_of(state: State, name: str) -> Sample:
         x=state[f"{name}.x"],
         log_r=state[f"{name}.log_r"],
     )
+
+
+OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}

@@ -48,8 +48,10 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
 
 def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(tmp_path):
     script = (
-        "import sys, amci_core.cli, amci_core.training.session as session; "
-        "session.CHECKPOINT_SECONDS = 0.0; amci_core.cli.main(sys.argv[1:])"
+        "import sys, amci_core.cli, amci_core.training; "
+        "session = sys.modules['amci_core.training.train']; "
+        "session.CHECKPOINT_SECONDS = session.SECOND_CHECKPOINT_SECONDS = 0.0; "
+        "amci_core.cli.main(sys.argv[1:])"
     )
     frequent = [sys.executable, "-c", script, "train", "tail-1d", "--budget", "4s", "--out"]
     whole = subprocess.run([*frequent, str(tmp_path / "whole")], capture_output=True, timeout=240)

@@ -7,8 +7,8 @@ import torch
 
 from amci_core.flows import FAMILIES
 from amci_core.models import problem
+from amci_core.training.data import JointTarget, Target
 from amci_core.training.objectives import PaperObjective, RefineObjective
-from amci_core.training.targets import JointTarget, PlusTarget
 
 PROBLEM = problem("tail-1d")
 
@@ -74,7 +74,7 @@ def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
 def test_refining_moves_a_proposal_that_wastes_draws_where_f_is_zero():
     # q1 is the posterior at (y, theta) = (2, 1), half of it below theta; g is its upper half.
     q1 = exact_q2()
-    target = PlusTarget(PROBLEM)
+    target = Target(PROBLEM)
 
     def always_there(n, *, uniform, generator):
         return torch.full((n, 1), 2.0), torch.full((n, 1), 1.0)
@@ -109,7 +109,7 @@ def test_a_single_nan_in_the_target_reaches_the_loss():
 
 
 def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
-    target = PlusTarget(PROBLEM)
+    target = Target(PROBLEM)
     objective = PaperObjective(target, generator(), size=64, validation_size=8, batch=64)
     sample = target.sample(64, generator())
     q1 = FAMILIES["radial"](
@@ -122,7 +122,7 @@ def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
 
 def test_the_training_set_is_drawn_again_after_the_last_epoch_and_not_before():
     objective = PaperObjective(
-        PlusTarget(PROBLEM), generator(), size=20, validation_size=10, batch=10, epochs=3
+        Target(PROBLEM), generator(), size=20, validation_size=10, batch=10, epochs=3
     )
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=1, hidden=[4], activation="relu", shift=True
@@ -137,7 +137,7 @@ def test_the_training_set_is_drawn_again_after_the_last_epoch_and_not_before():
 
 def test_more_missteps_than_forgiven_draw_a_new_set():
     objective = PaperObjective(
-        PlusTarget(PROBLEM), generator(), size=10, validation_size=10, batch=10, missteps=2
+        Target(PROBLEM), generator(), size=10, validation_size=10, batch=10, missteps=2
     )
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=0, hidden=[4], activation="relu", shift=True
@@ -157,10 +157,10 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
     "make",
     [
         lambda g: PaperObjective(
-            PlusTarget(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
+            Target(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
         ),
         lambda g: PaperObjective(
-            PlusTarget(PROBLEM),
+            Target(PROBLEM),
             g,
             size=30,
             validation_size=10,
@@ -169,7 +169,7 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
             source="mcmc",
         ),
         lambda g: RefineObjective(
-            PlusTarget(PROBLEM), g, cases=3, uniform_cases=1, from_proposal=3, from_reference=1
+            Target(PROBLEM), g, cases=3, uniform_cases=1, from_proposal=3, from_reference=1
         ),
     ],
     ids=["paper", "paper, chain", "refine"],

@@ -7,7 +7,7 @@ import torch
 from scipy import integrate, stats
 
 from amci_core.models import problem, problems
-from amci_core.training.sources import importance, markov_chain
+from amci_core.training.data import importance, markov_chain
 
 N = 10_000
 

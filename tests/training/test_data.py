@@ -7,8 +7,7 @@ import torch
 
 from amci_core.flows import FAMILIES
 from amci_core.models import problem
-from amci_core.training.held_out import HeldOut, Quality
-from amci_core.training.targets import JointTarget, PlusTarget
+from amci_core.training.data import HeldOut, JointTarget, Quality, Target
 
 PROBLEM = problem("tail-1d")
 
@@ -43,7 +42,7 @@ def test_a_wide_proposal_has_the_variance_that_the_integral_says():
 
 def test_a_proposal_that_misses_the_target_is_not_taken_for_a_good_one():
     # q far to the left of theta, with a width at which its own draws hardly ever reach f.
-    held_out = HeldOut(PlusTarget(PROBLEM), cases=32)
+    held_out = HeldOut(Target(PROBLEM), cases=32)
     narrow = gaussian(mean_shift=-1.0, log_scale_shift=-1.0)
     assert held_out.quality(narrow).relative_variance > 100
 

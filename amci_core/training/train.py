@@ -1,0 +1,424 @@
+r"""A whole training: every proposal of a variant, with checkpoints, film, log and card."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHECKPOINT",
+    "card_estimators",
+    "deferred_interrupt",
+    "parse_budget",
+    "pick_device",
+    "train",
+    "write_card",
+]
+
+import math
+import re
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from amci_core.checks import check_seed
+from amci_core.errors.evaluation import Evaluation, evaluate
+from amci_core.errors.runs import usual_estimators
+from amci_core.files import (
+    StoredFileError,
+    check_object,
+    check_path,
+    plain,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+from amci_core.flows import Proposals, Trainable
+from amci_core.models import Problem
+from amci_core.models import problem as problem_named
+from amci_core.proposals import load_proposals, write_proposals
+from amci_core.training.data import REPORT_SEED, TARGETS, HeldOut
+from amci_core.training.fit import Fit, Progress
+from amci_core.training.recipes import Recipe, read_recipe, recipe, with_source
+
+CHECKPOINT = "checkpoint"
+# The first checkpoint is written before the first step, the second one soon after.
+SECOND_CHECKPOINT_SECONDS = 8.0
+CHECKPOINT_SECONDS = 30.0
+FILMED = "q1_plus"
+
+
+def parse_budget(text: str) -> float:
+    """A budget such as `90s`, `10m` or `1.5h`, in minutes.
+
+    Raises:
+        ValueError: it is not of that form, or not between one second and 24 hours.
+
+    Example:
+        >>> parse_budget("90s")
+        1.5
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
+    if not 1 / 60 <= minutes <= 24 * 60:
+        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {text!r}")
+    return minutes
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; `auto` takes an accelerator where there is one.
+
+    Raises:
+        ValueError: torch has no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(
+            f"device: expected auto, cpu or a device of torch, got {name!r}"
+        ) from None
+    return device
+
+
+def train(
+    problem: str,
+    *,
+    variant: str | None = None,
+    recipe_file: str | Path | None = None,
+    source: str | None = None,
+    minutes: float | None = None,
+    seed: int = 0,
+    out: str | Path,
+    device: str = "auto",
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Trains the proposals of a variant and writes them, with log, film and card, to `out`.
+
+    The same seed, budget and machine give the same weights, also when the training was broken off
+    and resumed. On KeyboardInterrupt the best so far is written before the interrupt goes on.
+    Checkpoints are written at the start and every 30 seconds; the last one stays if training ends
+    early.
+
+    Arguments:
+        problem: Name of the problem.
+        variant: Name of the variant; by default `spline`, or with `recipe_file` the name of the
+            folder that holds the file.
+        recipe_file: A `recipe.json`, or the folder that holds it; by default the one in
+            `pretrained/<problem>/<variant>/`.
+        source: Where the paper's objective takes theta and x from: `importance`, its default, or
+            `mcmc`. For other objectives there is none to choose.
+        minutes: Budget in minutes of one core at the recipe's nominal speed; by default the
+            recipe's own.
+        seed: Whole number >= 0.
+        out: Folder to write; it must not hold another training.
+        device: `auto`, `cpu` or another device of torch.
+        resume: Whether to go on from the checkpoint in `out`.
+        on_progress: Called some hundred times for each proposal.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: an argument is out of range, `out` is not what `resume` says it is, or the
+            recipe does not fit the problem.
+        StoredFileError: a file cannot be written, because the disk is full, say; the last
+            checkpoint stays.
+        TrainingDiverged: a loss, a gradient or a parameter was not finite; the best so far is
+            written first.
+
+    Warning:
+        A budget far below the recipe's own gives proposals that look trained and are not: read
+        the card's `quality`, and `evaluation.json`, before use.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     train("nothing", out=folder)
+        Traceback (most recent call last):
+        ValueError: problem: expected one of ..., got 'nothing'
+    """
+    chosen = problem_named(problem)
+    if recipe_file is None:
+        variant = "spline" if variant is None else variant
+        read = recipe(problem, variant)
+    else:
+        file = check_path("recipe_file", recipe_file)
+        read = read_recipe(file)
+        folder = file if file.is_dir() else file.parent
+        variant = folder.resolve().name if variant is None else variant
+    read = with_source(read, source)
+    plan = {
+        "problem": problem,
+        "variant": variant,
+        "seed": check_seed(seed),
+        "minutes": read.budget_minutes if minutes is None else minutes,
+        "recipe": {name: asdict(term) for name, term in read.terms.items()},
+    }
+    session = _Session(chosen, read, plan, check_path("out", out), pick_device(device))
+    session.open(resume=resume)
+    try:
+        with deferred_interrupt() as interrupted:
+            session.run(on_progress, interrupted)
+    except StoredFileError:  # nothing more can be written
+        raise
+    except BaseException:
+        session.write(complete=False)
+        raise
+    session.write(complete=True)
+    if chosen.knows_truth:
+        proposals = load_proposals(problem, folder=session.out)
+        names = card_estimators(chosen, proposals)
+        write_card(session.out, evaluate(chosen, proposals, estimators=names, seed=seed))
+    shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
+    return session.out
+
+
+def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """The estimators of a card: the usual ones, and SNIS q_m stratified beside SNIS q_m."""
+    names = usual_estimators(problem, proposals)
+    if "snis-qm" not in names:
+        return tuple(names)
+    after = names.index("snis-q1") + 1
+    return (*names[:after], "snis-qm-stratified", *names[after:])
+
+
+def write_card(folder: Path, evaluation: Evaluation) -> None:
+    """Writes `evaluation.json`, and `quality` in `config.json`, of stored proposals.
+
+    Weights are selected on one set of held-out cases and draws, and the quality comes from
+    another. The evaluation records the hashes of the weights that it judges.
+
+    Arguments:
+        folder: A folder with proposals.
+        evaluation: What `amci_core.evaluate` found for them.
+
+    Raises:
+        ValueError: the folder holds no proposals for that problem, or those of another variant.
+    """
+    problem = problem_named(evaluation.problem)
+    proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
+    config = proposals.card["configuration"]
+    flows = {name: getattr(proposals, name) for name in config["proposals"]}
+    hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
+    write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
+    write_json(folder / "config.json", {**config, "quality": _quality(problem, flows)})
+
+
+def _quality(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
+    return {
+        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow).as_json()
+        for name, flow in flows.items()
+    }
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Yields a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts at once.
+
+    Only a program's main thread can catch it; elsewhere the function always says no.
+    """
+    pressed = threading.Event()
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Session:
+    """The state of one call of `train`: a fit for every proposal, the log and the film so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        chosen: Recipe,
+        plan: dict[str, Any],
+        out: Path,
+        device: torch.device,
+    ) -> None:
+        self.problem, self.recipe, self.plan, self.out = problem, chosen, plan, out
+        self.fits = {
+            name: Fit(
+                problem,
+                name,
+                term,
+                steps=chosen.steps(name, plan["minutes"]),
+                seed=plan["seed"],
+                device=device,
+            )
+            for name, term in chosen.terms.items()
+        }
+        self.log: list[dict[str, Any]] = []
+        self.film: list[dict[str, Any]] = []
+        self._due = (
+            -math.inf
+        )  # when to write the next checkpoint, in seconds of the monotonic clock
+
+    def open(self, *, resume: bool) -> None:
+        checkpoint = self.out / CHECKPOINT / "state.json"
+        if resume:
+            if not checkpoint.is_file():
+                raise ValueError(f"resume: there is no checkpoint in {self.out}")
+            self._load(checkpoint)
+            return
+        if checkpoint.exists() or (self.out / "config.json").exists():
+            raise ValueError(
+                f"out: {self.out} already holds a training; resume it, or choose another folder"
+            )
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"out: expected a folder, got {self.out} ({error.strerror})"
+            ) from None
+
+    def run(
+        self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
+    ) -> None:
+        def before_step() -> None:
+            if interrupted():
+                raise KeyboardInterrupt
+            if time.monotonic() >= self._due:
+                self._save()
+
+        done: dict[str, Fit] = {}
+        for name, fit in self.fits.items():
+            fit.adopt(done)
+            done[name] = fit
+            stops = self._film_steps(fit) if name == FILMED else ()
+            before_step()
+            for progress in fit.run(stops=stops, before_step=before_step):
+                entry = _log_entry(progress)
+                # A fit resumed at step 0 reports it again.
+                if not self.log or self.log[-1]["step"] != entry["step"]:
+                    self.log.append(entry)
+                if progress.step in stops:
+                    self._film(fit, progress)
+                if on_progress is not None:
+                    on_progress(progress)
+
+    def write(self, *, complete: bool) -> None:
+        """Writes the best weights, the configuration and the log; a checkpoint if unfinished."""
+        if not complete:
+            self._save()
+        best = {name: fit.best_proposal() for name, fit in self.fits.items()}
+        write_proposals(
+            self.out,
+            best,
+            configuration={
+                **self.plan,
+                "complete": complete,
+                "note": self.recipe.note,
+                "steps": {name: fit.step for name, fit in self.fits.items()},
+                "seconds": {name: round(fit.seconds, 1) for name, fit in self.fits.items()},
+                "quality": _quality(self.problem, best),
+                "versions": {name: version(name) for name in ("torch", "normflows")},
+            },
+            families={
+                name: {"family": term.family, "arguments": dict(term.arguments)}
+                for name, term in self.recipe.terms.items()
+            },
+            snapshots=self.film,
+        )
+        write_json(self.out / "training.json", self.log)
+
+    def _film_steps(self, fit: Fit) -> tuple[int, ...]:
+        return tuple(sorted({round(fraction * fit.steps) for fraction in self.recipe.film}))
+
+    def _film(self, fit: Fit, progress: Progress) -> None:
+        if any(frame["step"] == progress.step for frame in self.film):
+            return
+        file = f"snapshots/{len(self.film):02d}.safetensors"
+        last = progress.step == fit.steps
+        weights = fit.best if last else fit.proposal.state_dict()
+        variance = progress.best if last else progress.quality.relative_variance
+        self.film.append(
+            {
+                "file": file,
+                "sha256": write_tensors(self.out / file, weights),
+                "step": progress.step,
+                "seconds": round(progress.seconds, 2),
+                "relative_variance": variance if math.isfinite(variance) else None,
+            }
+        )
+
+    def _save(self) -> None:
+        if not all(fit.resumable for fit in self.fits.values()):
+            return
+        folder = self.out / CHECKPOINT
+        digests, numbers = {}, {}
+        for name, fit in self.fits.items():
+            tensors, numbers[name] = fit.state()
+            file = f"{name}-{fit.step}.safetensors"
+            digests[name] = {"file": file, "sha256": write_tensors(folder / file, tensors)}
+        state = {
+            "plan": self.plan,
+            "files": digests,
+            "fits": numbers,
+            "log": self.log,
+            "film": self.film,
+        }
+        write_json(folder / "state.json", state)
+        current = {entry["file"] for entry in digests.values()}
+        for old in folder.glob("*.safetensors"):
+            if old.name not in current:
+                old.unlink()
+        started = any(fit.step for fit in self.fits.values())
+        pause = CHECKPOINT_SECONDS if started else SECOND_CHECKPOINT_SECONDS
+        self._due = time.monotonic() + pause
+
+    def _load(self, checkpoint: Path) -> None:
+        state = read_json(checkpoint)
+        kinds = {
+            "plan": (dict,),
+            "files": (dict,),
+            "fits": (dict,),
+            "log": (list,),
+            "film": (list,),
+        }
+        check_object(checkpoint, state, kinds)
+        if state["plan"] != self.plan:
+            raise ValueError(
+                f"resume: the training in {self.out} is {state['plan']}, not {self.plan}"
+            )
+        for name, fit in self.fits.items():
+            try:
+                entry, numbers = state["files"][name], state["fits"][name]
+                file = checkpoint.parent / entry["file"]
+                fit.load_state(read_tensors(file, expected_sha256=entry["sha256"]), numbers)
+            except (KeyError, TypeError, RuntimeError) as error:
+                raise StoredFileError(
+                    f"{checkpoint}: {name} does not fit this training ({error})"
+                ) from None
+        self.log, self.film = state["log"], state["film"]
+
+
+def _log_entry(progress: Progress) -> dict[str, Any]:
+    return {
+        "proposal": progress.proposal,
+        "step": progress.step,
+        "seconds": round(progress.seconds, 2),
+        "loss": progress.loss if progress.step else None,
+        **progress.quality.as_json(),
+    }

@@ -1,0 +1,510 @@
+"""A whole training: what it writes, that it can be broken off, and that it repeats itself."""
+
+import copy
+import errno
+import hashlib
+import importlib
+import itertools
+import json
+import time
+
+import pytest
+import torch
+from hidden import hidden
+
+from amci_core import files, load_proposals, problem
+from amci_core.cli import main
+from amci_core.files import StoredFileError, read_json, read_tensors
+from amci_core.proposals import available_variants
+from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, train
+from amci_core.training.data import HeldOut, Quality
+from amci_core.training.fit import Fit
+from amci_core.training.objectives import RefineObjective
+
+session = importlib.import_module("amci_core.training.train")  # `train` is the function, too
+
+
+@pytest.fixture(autouse=True)
+def quick(tmp_path_factory, monkeypatch):
+    """The shipped recipes with fewer steps, smaller sets and few cases to judge weights by."""
+    root = tmp_path_factory.mktemp("pretrained")
+    for file in (recipes.pretrained_root() / "tail-1d").glob("*/recipe.json"):
+        content = json.loads(file.read_text())
+        for term in content["terms"].values():
+            term["steps_per_minute"] = 60
+            term["settings"] = {key: min(value, 40) for key, value in term["settings"].items()}
+        write_recipe(root / "tail-1d" / file.parent.name, content)
+    monkeypatch.setattr(recipes, "pretrained_root", lambda: root)
+    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
+    for option, number in (("cases", 16), ("draws", 32)):
+        monkeypatch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
+    full = session.evaluate
+    monkeypatch.setattr(
+        session,
+        "evaluate",
+        lambda *a, **k: full(*a, **{**k, "pairs": 3, "runs": 3, "budgets": [4]}),
+    )
+    return root
+
+
+def write_recipe(folder, content):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.json").write_text(json.dumps(content))
+
+
+def test_training_for_a_problem_that_does_not_know_its_truth_ends_without_evaluation(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(session, "problem_named", hidden)
+    folder = train("tail-1d", minutes=0.05, out=tmp_path / "out")
+    assert not (folder / "evaluation.json").exists()
+    assert not (folder / session.CHECKPOINT).exists()
+    assert load_proposals("tail-1d", folder=folder).card["evaluation"] is None
+
+
+def weights(folder):
+    names = ("q1_plus", "q2")
+    return {name: read_tensors(folder / f"{name}.safetensors") for name in names}
+
+
+def same(first, second):
+    return all(
+        torch.equal(first[name][key], second[name][key]) for name in first for key in first[name]
+    )
+
+
+@pytest.mark.parametrize("variant", ["spline", "paper"])
+def test_training_writes_proposals_that_load_with_log_film_and_evaluation(tmp_path, variant):
+    reports = []
+    folder = train(
+        "tail-1d", variant=variant, minutes=0.5, out=tmp_path / "out", on_progress=reports.append
+    )
+    proposals = load_proposals("tail-1d", folder=folder)
+    assert proposals.present == (0, 2)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["complete"]
+    assert [term["settings"].get("source") for term in config["recipe"].values()] == [
+        "importance" if variant == "paper" else None
+    ] * 2
+    assert config["steps"] == {
+        name: recipe("tail-1d", variant).steps(name, 0.5) for name in ("q1_plus", "q2")
+    }
+    assert [frame["step"] for frame in config["snapshots"]][-1] == config["steps"]["q1_plus"]
+    log = json.loads((folder / "training.json").read_text())
+    assert len(log) == len(reports)
+    assert "amci" in json.loads((folder / "evaluation.json").read_text())["estimators"]
+    assert not (folder / "checkpoint").exists()
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
+    folders = [
+        train("tail-1d", minutes=0.3, seed=seed, out=tmp_path / str(i))
+        for i, seed in enumerate((5, 5, 6))
+    ]
+    first, again, other = map(weights, folders)
+    assert same(first, again)
+    assert not same(first, other)
+
+
+@pytest.mark.parametrize("variant", ["spline", "paper"])
+def test_the_weights_kept_are_those_that_the_objective_selects_by(monkeypatch, variant):
+    # The divergence falls while the relative variance rises, as with a light tail far out.
+    qualities = (Quality(1 / i, float(i), float(i), float(i)) for i in range(1, 1000))
+    monkeypatch.setattr(HeldOut, "quality", lambda self, proposal: next(qualities))
+    term = recipe("tail-1d", variant).terms["q2"]
+    fit = Fit(problem("tail-1d"), "q2", term, steps=6, seed=0, device=torch.device("cpu"))
+    untrained = copy.deepcopy(fit.proposal.state_dict())
+    *_, last = fit.run()
+    assert last.step == 6
+    kept = fit.best_proposal().state_dict()
+    expected = fit.proposal.state_dict() if variant == "paper" else untrained
+    assert all(torch.equal(kept[key], expected[key]) for key in kept)
+
+
+def test_a_markov_chain_gives_other_draws_and_is_recorded(tmp_path):
+    folders = [
+        train("tail-1d", variant="paper", source=source, minutes=0.3, out=tmp_path / source)
+        for source in ("importance", "mcmc")
+    ]
+    importance, mcmc = map(weights, folders)
+    assert not same({"q1_plus": importance["q1_plus"]}, mcmc)
+    assert same({"q2": importance["q2"]}, mcmc)  # p(x, y) is drawn from directly
+    config = json.loads((folders[1] / "config.json").read_text())
+    assert config["recipe"]["q1_plus"]["settings"]["source"] == "mcmc"
+
+
+@pytest.mark.parametrize(
+    ("variant", "source"), [("spline", None), ("paper", "importance"), ("paper", "mcmc")]
+)
+@pytest.mark.parametrize("stopped", [("q1_plus", 7), ("q2", 2)])
+def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
+    tmp_path, variant, source, stopped
+):
+    arguments = {"variant": variant, "source": source, "minutes": 0.5}
+    whole = train("tail-1d", **arguments, out=tmp_path / "whole")
+
+    def interrupt(progress):
+        if (progress.proposal, progress.step) == stopped:
+            raise KeyboardInterrupt
+
+    arguments["out"] = tmp_path / "broken"
+    with pytest.raises(KeyboardInterrupt):
+        train("tail-1d", **arguments, on_progress=interrupt)
+    config = json.loads((tmp_path / "broken" / "config.json").read_text())
+    assert not config["complete"]
+    assert load_proposals("tail-1d", folder=tmp_path / "broken").variant == variant
+
+    resumed = train("tail-1d", **arguments, resume=True)
+    assert same(weights(whole), weights(resumed))
+    assert json.loads((resumed / "config.json").read_text())["complete"]
+    films = [
+        [(frame["step"], frame["sha256"]) for frame in json.loads(text)["snapshots"]]
+        for text in ((f / "config.json").read_text() for f in (whole, resumed))
+    ]
+    assert films[0] == films[1]
+
+
+@pytest.mark.parametrize("where", ["loss", "optimizer"])
+def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
+    tmp_path, monkeypatch, where
+):
+    whole = train("tail-1d", minutes=0.5, out=tmp_path / "whole")
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    owner, name = {
+        "loss": (RefineObjective, "loss"),
+        "optimizer": (torch.optim.Adam, "step"),
+    }[where]
+    healthy, calls = getattr(owner, name), []
+
+    def failing(*arguments, **options):
+        result = healthy(*arguments, **options)  # generator or weights have moved on
+        calls.append(1)
+        if len(calls) == 9:
+            raise OSError("the power is gone")
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        with pytest.raises(OSError, match="power"):
+            train("tail-1d", minutes=0.5, out=tmp_path / "broken")
+    resumed = train("tail-1d", minutes=0.5, out=tmp_path / "broken", resume=True)
+    assert same(weights(whole), weights(resumed))
+
+
+def test_a_loss_that_is_not_finite_is_reported_with_its_step_and_keeps_the_best(
+    tmp_path, monkeypatch
+):
+    healthy = RefineObjective.loss
+    calls = []
+
+    def poisoned(self, q):
+        calls.append(1)
+        return healthy(self, q) * (float("nan") if len(calls) == 6 else 1.0)
+
+    monkeypatch.setattr(RefineObjective, "loss", poisoned)
+    with pytest.raises(TrainingDiverged, match=r"q1_plus: the loss was nan .* at step 6 of"):
+        train("tail-1d", minutes=0.5, out=tmp_path / "out")
+    q1 = load_proposals("tail-1d", folder=tmp_path / "out").q1_plus
+    assert all(torch.isfinite(p).all() for p in q1.parameters())
+
+
+def test_a_folder_with_a_training_is_not_written_over(tmp_path):
+    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+    before = weights(folder)
+    with pytest.raises(ValueError, match="already holds a training"):
+        train("tail-1d", minutes=0.1, seed=1, out=folder)
+    with pytest.raises(ValueError, match="no checkpoint"):
+        train("tail-1d", minutes=0.1, out=folder, resume=True)
+    assert same(before, weights(folder))
+
+
+def test_resuming_with_another_plan_is_refused(tmp_path):
+    def interrupt(progress):
+        if progress.step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("tail-1d", minutes=0.3, out=tmp_path / "out", on_progress=interrupt)
+    with pytest.raises(ValueError, match="resume: the training in"):
+        train("tail-1d", minutes=0.3, seed=1, out=tmp_path / "out", resume=True)
+
+
+def test_resuming_with_another_source_is_refused(tmp_path):
+    def interrupt(progress):
+        if progress.step:
+            raise KeyboardInterrupt
+
+    arguments = {"variant": "paper", "minutes": 0.3, "out": tmp_path / "out"}
+    with pytest.raises(KeyboardInterrupt):
+        train("tail-1d", **arguments, on_progress=interrupt)
+    with pytest.raises(ValueError, match="resume: the training in"):
+        train("tail-1d", **arguments, source="mcmc", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variant": "maf"}, "variant: expected one of spline, paper, got 'maf'"),
+        ({"seed": -1}, "seed: expected"),
+        ({"device": "abacus"}, "device: expected auto, cpu"),
+        ({"problem": "tail-9d"}, "problem: expected one of tail-1d"),
+        ({"source": "importance"}, "source: only variants on the paper's objective"),
+        (
+            {"variant": "paper", "source": "gibbs"},
+            "source: expected one of importance, mcmc, got 'gibbs'",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        train(**{"problem": "tail-1d", "out": tmp_path / "out", **arguments})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("keep me")
+    with pytest.raises(ValueError, match="out: expected a folder"):
+        train("tail-1d", out=tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "keep me"
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("90s", 1.5), ("10m", 10), ("1.5h", 90)])
+def test_budgets_are_read(text, minutes):
+    assert parse_budget(text) == minutes
+
+
+@pytest.mark.parametrize("text", ["", "10", "-5m", "0s", "ten minutes", "1e9m", "30h"])
+def test_bad_budgets_are_refused(text):
+    with pytest.raises(ValueError, match="budget: expected 1s to 24h"):
+        parse_budget(text)
+
+
+def test_a_short_training_of_the_real_recipe_learns_the_tail(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(session, "problem_named", hidden)  # without truth no evaluation
+    folder = train("tail-1d", minutes=0.05, out=tmp_path / "out")
+    quality = json.loads((folder / "config.json").read_text())["quality"]
+    # An untrained spline has a relative variance of 1.9; Theorem 1's limit is 0.
+    assert quality["q1_plus"]["relative_variance"] < 0.02
+
+
+def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
+    monkeypatch.setattr("amci_core.proposals.pretrained_root", lambda: quick)
+    folder = quick / "tail-1d" / "tiny"
+    content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
+    content["terms"]["q1_plus"]["arguments"]["bins"] = 4
+    write_recipe(folder, content)
+    assert recipes.variants("tail-1d") == ("spline", "paper", "tiny")
+    assert available_variants("tail-1d") == ("oracle",)  # none of the recipes is trained yet
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", "--variant", "tiny", "--budget", "3s", "--out", str(folder)])
+    assert ended.value.code == 0
+    assert available_variants("tail-1d") == ("tiny", "oracle")
+    proposals = load_proposals("tail-1d", variant="tiny")
+    assert proposals.card["configuration"]["proposals"]["q1_plus"]["arguments"]["bins"] == 4
+    assert proposals.card["evaluation"]["variant"] == "tiny"
+
+
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
+    own = tmp_path / "mine"
+    write_recipe(own, read_json(quick / "tail-1d" / "spline" / "recipe.json"))
+    place = own / "recipe.json" if given == "file" else own
+    arguments = ["--recipe", str(place), "--budget", "2s", "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", *arguments])
+    assert ended.value.code == 0
+    assert load_proposals("tail-1d", folder=tmp_path / "out").variant == "mine"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("note"), "note is missing"),
+        (lambda c: c.update(budget_minutes="ten"), "expected int or float as budget_minutes"),
+        (lambda c: c.update(budget_minutes=-1), "expected a number above 0 .* as budget_minutes"),
+        (lambda c: c.update(film=[2]), r"expected fractions from 0 to 1 as film, got \[2\]"),
+        (lambda c: c.update(colour="red"), "expected note, .* in a recipe, got 'colour' too"),
+        (lambda c: c["terms"].pop("q1_plus"), r"terms\.q1_plus is missing"),
+        (lambda c: c["terms"].update(q3=c["terms"]["q2"]), "expected q1_plus, .* got 'q3'"),
+        (lambda c: c["terms"].update(q2=3), r"expected an object as terms\.q2, got 3"),
+        (lambda c: c["terms"]["q2"].pop("share"), r"terms\.q2\.share is missing"),
+        (
+            lambda c: c["terms"]["q2"].update(annealed=1),
+            r"expected bool as terms\.q2\.annealed, got 1",
+        ),
+        (
+            lambda c: c["terms"]["q2"].update(steps_per_minute=True),
+            r"expected int as terms\.q2\.steps_per_minute, got True",
+        ),
+        (
+            lambda c: c["terms"]["q2"].update(family="maf"),
+            r"expected autoregressive-spline, .* as terms\.q2\.family, got 'maf'",
+        ),
+        (
+            lambda c: c["terms"]["q2"].update(objective="guess"),
+            r"expected paper, refine as terms\.q2\.objective, got 'guess'",
+        ),
+        (
+            lambda c: c["terms"]["q2"].update(learning_rate=float("inf")),
+            r"expected a number above 0 .* as terms\.q2\.learning_rate, got inf",
+        ),
+    ],
+)
+def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path, quick, change, message):
+    content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
+    change(content)
+    write_recipe(tmp_path / "mine", content)
+    with pytest.raises(StoredFileError, match=rf"mine/recipe\.json: {message}"):
+        train("tail-1d", recipe_file=tmp_path / "mine", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [("arguments", "family: gaussian does not take"), ("settings", "objective: refine does not")],
+)
+def test_an_argument_that_a_family_or_objective_does_not_take_is_named(
+    tmp_path, quick, part, message
+):
+    content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
+    content["terms"]["q2"][part]["colour"] = 1
+    write_recipe(tmp_path / "mine", content)
+    with pytest.raises(ValueError, match=f"{message}.*colour"):
+        train("tail-1d", recipe_file=tmp_path / "mine", out=tmp_path / "out")
+
+
+def test_checkpoints_come_by_time_whatever_the_rhythm_of_reports(tmp_path, monkeypatch):
+    monkeypatch.setitem(Fit.__init__.__kwdefaults__, "reports", 1)
+    clock, saved = [0.0], []
+    healthy_step, healthy_write = torch.optim.Adam.step, session.write_json
+
+    def slow_step(self, *arguments, **options):
+        clock[0] += 1.0
+        return healthy_step(self, *arguments, **options)
+
+    def noted(path, content):
+        healthy_write(path, content)
+        if path.name == "state.json":
+            saved.append((clock[0], content["fits"]["q1_plus"]["step"]))
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(torch.optim.Adam, "step", slow_step)
+    monkeypatch.setattr(session, "write_json", noted)
+    train("tail-1d", minutes=1.5, out=tmp_path / "out")
+    seconds = [at for at, _ in saved]
+    assert 0 < seconds[1] <= 10
+    assert max(b - a for a, b in itertools.pairwise(seconds)) <= 30
+    assert all(step == min(at, 86) for at, step in saved)
+
+
+def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(tmp_path, monkeypatch, capsys):
+    whole = train("tail-1d", minutes=0.5, out=tmp_path / "whole")
+    monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(session, "SECOND_CHECKPOINT_SECONDS", 0.0)
+    healthy, writes = files.tempfile.mkstemp, []
+
+    def full(*arguments, **options):
+        writes.append(1)
+        if len(writes) > 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return healthy(*arguments, **options)
+
+    arguments = ["train", "tail-1d", "--budget", "30s", "--out", str(tmp_path / "full")]
+    with monkeypatch.context() as patch:
+        patch.setattr(files.tempfile, "mkstemp", full)
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+    assert ended.value.code == 2
+    (line,) = [at for at in capsys.readouterr().err.splitlines() if at.startswith("amci:")]
+    assert "cannot be written (No space left on device)" in line
+    assert str(tmp_path / "full" / "checkpoint") in line
+    assert (
+        read_json(tmp_path / "full" / "checkpoint" / "state.json")["fits"]["q1_plus"]["step"] > 2
+    )
+    resumed = train("tail-1d", minutes=0.5, out=tmp_path / "full", resume=True)
+    assert same(weights(whole), weights(resumed))
+
+
+def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(tmp_path, monkeypatch):
+    healthy, calls = torch.optim.Adam.step, []
+    steps = recipe("tail-1d", "spline").steps("q1_plus", 0.5)
+
+    def poisoned(self, *arguments, **options):
+        result = healthy(self, *arguments, **options)
+        calls.append(1)
+        if len(calls) == steps:  # the last step: no loss sees it
+            with torch.no_grad():
+                self.param_groups[0]["params"][0].view(-1)[0] = float("nan")
+        return result
+
+    monkeypatch.setattr(torch.optim.Adam, "step", poisoned)
+    with pytest.raises(TrainingDiverged, match=f"q1_plus: a parameter .* at step {steps} of"):
+        train("tail-1d", minutes=0.5, out=tmp_path / "out")
+    q1 = load_proposals("tail-1d", folder=tmp_path / "out").q1_plus
+    assert all(torch.isfinite(p).all() for p in q1.parameters())
+
+
+@pytest.mark.parametrize("argument", ["out", "recipe_file"])
+def test_a_path_that_holds_a_nul_is_named(tmp_path, argument):
+    arguments = {"out": tmp_path / "out", argument: f"{tmp_path}/a\0b"}
+    with pytest.raises(
+        ValueError, match=rf"^{argument}: expected a path without NUL, got '.*a\\x00b'"
+    ):
+        train("tail-1d", **arguments)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    def interrupt(progress):
+        if progress.step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("tail-1d", minutes=0.3, out=tmp_path / "out", on_progress=interrupt)
+    state = tmp_path / "out" / "checkpoint" / "state.json"
+    for change in (lambda c: c.pop("film"), lambda c: c["fits"]["q2"].pop("step")):
+        content = read_json(state)
+        change(content)
+        state.write_text(json.dumps(content))
+        with pytest.raises(StoredFileError, match=r"state\.json: "):
+            train("tail-1d", minutes=0.3, out=tmp_path / "out", resume=True)
+
+
+def test_the_quality_in_the_card_is_measured_on_other_cases_than_the_selection(tmp_path):
+    folder = train("tail-1d", minutes=0.3, out=tmp_path / "out")
+    reported = read_json(folder / "config.json")["quality"]["q1_plus"]
+    log = [
+        entry for entry in read_json(folder / "training.json") if entry["proposal"] == "q1_plus"
+    ]
+    selected = min(log, key=lambda entry: entry["relative_variance"])
+    assert reported["relative_variance"] not in [entry["relative_variance"] for entry in log]
+    assert reported["relative_variance"] == pytest.approx(selected["relative_variance"], rel=0.5)
+
+
+def test_the_evaluation_names_the_weights_that_it_judges(tmp_path):
+    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+    judged = read_json(folder / "evaluation.json")["weights"]
+    for name in ("q1_plus", "q2"):
+        content = (folder / f"{name}.safetensors").read_bytes()
+        assert judged[name] == hashlib.sha256(content).hexdigest()
+
+
+def test_a_card_is_renewed_without_training(tmp_path, capsys):
+    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+    before = weights(folder)
+    (folder / "evaluation.json").unlink()
+    config = read_json(folder / "config.json")
+    (folder / "config.json").write_text(json.dumps(config | {"quality": {}}))
+    options = "--pairs 2 --runs 4 --budgets 4,8 --write --folder"
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "tail-1d", *options.split(), str(folder)])
+    assert ended.value.code == 0
+    assert same(before, weights(folder))
+    assert read_json(folder / "config.json") == config
+    evaluation = load_proposals("tail-1d", folder=folder).card["evaluation"]
+    assert evaluation["budgets"] == [4, 8]
+    assert "snis-qm-stratified" in evaluation["estimators"]
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "tail-1d", "--write"])
+    assert ended.value.code == 2
+    assert "write: expected --folder too" in capsys.readouterr().err
