@@ -1,9 +1,19 @@
 """Files are written whole or not at all, and read with their hash checked."""
 
+import errno
+import os
+
 import pytest
 import torch
 
-from amci_core.files import StoredFileError, read_json, read_tensors, write_json, write_tensors
+from amci_core.files import (
+    StoredFileError,
+    check_path,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
 
 
 def test_tensors_come_back_as_they_were(tmp_path):
@@ -19,7 +29,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "f.json", {"a": float("nan")})
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(StoredFileError, match=r"folder: cannot be written \(Is a directory\)"):
         write_json(tmp_path / "folder", {"a": 1})
     assert read_json(tmp_path / "f.json") == {"a": 1}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "folder"]
@@ -49,3 +59,55 @@ def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):
             read(tmp_path / "absent")
         with pytest.raises(StoredFileError, match=r"folder: cannot be read \(Is a directory\)"):
             read(tmp_path / "folder")
+
+
+def test_a_file_of_20_gigabytes_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.safetensors"
+    with path.open("wb") as file:
+        file.truncate(20 * 10**9)  # sparse: no blocks on the disk
+    for read in (read_json, read_tensors):
+        with pytest.raises(StoredFileError, match=r"huge\.safetensors: 20,000,000,000 bytes"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[" * 10_000 + "]" * 10_000, "nested too deeply"),
+        ('{"a": 1' + "0" * 4300 + "}", "4300 digits"),
+        ("\x00", "Expecting value"),
+    ],
+)
+def test_json_that_python_cannot_hold_is_refused_and_named(tmp_path, content, reason):
+    path = tmp_path / "odd.json"
+    path.write_text(content)
+    with pytest.raises(StoredFileError, match=rf"odd\.json: not valid JSON.*{reason}"):
+        read_json(path)
+
+
+def test_a_name_with_a_nul_is_refused_and_named(tmp_path):
+    for read in (read_json, read_tensors):
+        with pytest.raises(StoredFileError, match=r"without NUL, got '.*a\\x00b'"):
+            read(tmp_path / "a\0b")
+    with pytest.raises(StoredFileError, match="without NUL"):
+        check_path("folder", "\ud800")
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoredFileError, match="pipe: not a regular file"):
+        read_json(tmp_path / "pipe")
+
+
+def test_a_full_disk_is_named_and_the_old_file_kept(tmp_path, monkeypatch):
+    write_json(tmp_path / "f.json", {"a": 1})
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(StoredFileError, match=r"f\.json: cannot be written \(No space left"):
+        write_json(tmp_path / "f.json", {"a": 2})
+    monkeypatch.undo()
+    assert read_json(tmp_path / "f.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]

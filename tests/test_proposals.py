@@ -196,6 +196,10 @@ def test_missing_weights_are_refused(copied):
             lambda c: c["proposals"]["q2"].update(file="snapshots"),
             r"snapshots: cannot be read \(Is a directory\)",
         ),
+        (
+            lambda c: c["proposals"]["q2"].update(file="a\0b"),
+            r"file: expected a path without NUL, got '.*a\\x00b'",
+        ),
         (lambda c: c.pop("snapshots"), r"config\.json: snapshots is missing"),
         (
             lambda c: c.update(snapshots={}),
