@@ -1,4 +1,4 @@
-r"""The command `amci`: one file a command.
+r"""The command `amci`: one file for each command that computes, and the list of problems.
 
 A command imports what it needs when it runs, so that `amci --help` answers at once.
 """
@@ -9,21 +9,23 @@ __all__ = ["app", "main"]
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
-from amci_core import __version__
+import amci_core as amci
+from amci_core.cli import terminal
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
-from amci_core.cli.problems import problems
-from amci_core.cli.train import train
+from amci_core.cli.train import INTERRUPTED, train
 
-# What typer raises for a wrong command line; it exports only this subclass of it in all versions.
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+if TYPE_CHECKING:
+    from amci_core.models import Variable
 
 BAD_INPUT = 2
-INTERRUPTED = 130
+# The longest message that is printed whole; a number of 5,000 digits would fill the screen.
+LONGEST = 600
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -35,9 +37,44 @@ def _amci(
 ) -> None:
     """Amortized Monte Carlo integration: expectations of f(x; theta) under p(x | y)."""
     if version:
-        typer.echo(__version__)
+        typer.echo(amci.__version__)
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def problems(form: terminal.FormatOption = terminal.Format.table) -> None:
+    """List the problems, with the ranges of y and theta."""
+    found = [amci.problem(name) for name in amci.problems()]
+    if form is terminal.Format.table:
+        rows = [(p.name, p.title, _range(p.y), _range(p.theta)) for p in found]
+        terminal.print_table("Problems", ("name", "title", "y", "theta"), rows)
+        return
+    terminal.print_json(
+        {
+            p.name: {
+                "title": p.title,
+                "description": p.description,
+                "y": _variable(p.y),
+                "theta": _variable(p.theta),
+            }
+            for p in found
+        }
+    )
+
+
+def _variable(variable: Variable | None) -> dict[str, Any] | None:
+    if variable is None:
+        return None
+    fields = ("low", "high", "unit", "meaning")
+    return {"dimensions": variable.dim, **{name: getattr(variable, name) for name in fields}}
+
+
+def _range(variable: Variable | None) -> str:
+    if variable is None:
+        return "-"
+    low, high = terminal.number(variable.low), terminal.number(variable.high)
+    dimensions = f" in {variable.dim} dimensions" if variable.dim > 1 else ""
+    return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
 for _command in (problems, estimate, evaluate, train):
@@ -52,9 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     try:
         code = app(arguments, prog_name="amci", standalone_mode=False)
-    except UsageError as error:
-        _refuse(error.format_message())  # type: ignore[attr-defined]
-    except (ValueError, FileNotFoundError) as error:
+    except TyperException as error:
+        _refuse(error.format_message())
+    except (ValueError, OSError) as error:
         _refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -64,5 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _refuse(message: str) -> NoReturn:
-    typer.echo(f"amci: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 4 :]}"
+    typer.echo(f"amci: {line}", err=True)
     sys.exit(BAD_INPUT)

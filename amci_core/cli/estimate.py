@@ -9,20 +9,15 @@ from typing import Annotated, Any
 import typer
 
 import amci_core as amci
-from amci_core.cli.options import (
-    Format,
-    FormatOption,
-    ProblemName,
-    SeedOption,
-    VariantOption,
-    load,
-    split,
-)
-from amci_core.cli.output import number, print_json, print_table
+from amci_core.cli import terminal
+
+# What JSON shows of a term's diagnostics.
+FIGURES = ("proposal", "effective_draws", "largest_share", "nonzero_share", "missed_share")
+FIGURES += ("pareto_k", "pareto_threshold", "draws")
 
 
 def estimate(
-    problem: ProblemName,
+    problem: terminal.ProblemName,
     y: Annotated[
         str | None,
         typer.Option(help="Observation: a number, or numbers with commas, where there is one."),
@@ -41,60 +36,56 @@ def estimate(
     alpha: Annotated[float | None, typer.Option(help="Share of E1 from q1, with reuse.")] = None,
     beta: Annotated[float | None, typer.Option(help="Share of E2 from q1, with reuse.")] = None,
     shift: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="A constant c: f - c is split into its signs, c is added back; or pilot."
+            help="A constant c: f - c is split into its signs, c is added back; or pilot. "
+            "Default: 0."
         ),
-    ] = "0",
+    ] = None,
     total: Annotated[
         int | None,
-        typer.Option(help="All draws together, a pilot's with them, split as its moments say."),
+        typer.Option(help="Draws of all proposals and a pilot, split as the pilot's moments say."),
     ] = None,
     relative_error: Annotated[
         float | None,
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
     max_draws: Annotated[int, typer.Option(help="The most draws for that.")] = 1_000_000,
-    variant: VariantOption = "spline",
-    seed: SeedOption = 0,
-    form: FormatOption = Format.table,
+    variant: terminal.VariantOption = "spline",
+    seed: terminal.SeedOption = 0,
+    form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
-    y_values = None if y is None else split("y", y, float)
-    theta_values = None if theta is None else split("theta", theta, float)
-    chosen, proposals = load(problem, variant)
+    texts = {"y": y, "theta": theta}
+    case = {k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()}
+    chosen, proposals = terminal.load(problem, variant)
+    options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
+    options = {name: value for name, value in options.items() if value is not None}
+    precision: dict[str, Any] = {}
     if relative_error is None:
+        if shift not in (None, "pilot"):
+            (options["shift"],) = terminal.split("shift", shift, float)
         found = amci.estimate(
-            chosen,
-            proposals,
-            y_values,
-            theta_values,
-            draws=draws,
-            estimator=estimator,
-            alpha=alpha,
-            beta=beta,
-            shift=_constant(shift),
-            total=total,
-            seed=seed,
+            chosen, proposals, **case, draws=draws, estimator=estimator, seed=seed, **options
         )
+    elif options:
+        raise ValueError(f"relative_error: cannot be combined with {', '.join(options)}")
     else:
         precise = amci.estimate_to(
             chosen,
             proposals,
-            y_values,
-            theta_values,
+            **case,
             relative_error=relative_error,
             max_draws=max_draws,
             estimator=estimator,
             seed=seed,
         )
-        found = precise.estimate
-    result: dict[str, Any] = {
+        found, precision = precise.estimate, {"reached": precise.reached}
+    result = {
         "problem": problem,
         "variant": variant,
         "estimator": estimator,
-        "y": y_values,
-        "theta": theta_values,
+        **case,
         "shift": found.shift,
         "draws": draws,
         "draws_total": found.draws,
@@ -102,7 +93,7 @@ def estimate(
         "value": found.value,
         "standard_error": found.standard_error,
         "interval_95": found.interval(0.95),
-        "truth": chosen.truth(y_values, theta_values) if chosen.knows_truth else None,
+        "truth": chosen.truth(case["y"], case["theta"]) if chosen.knows_truth else None,
         "terms": {
             name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
             for name, term in found.terms.items()
@@ -113,55 +104,40 @@ def estimate(
             "reasons": found.verdict.reasons,
         },
         "diagnostics": {
-            name: {
-                "proposal": term.proposal,
-                "effective_draws": term.effective_draws,
-                "largest_share": term.largest_share,
-                "nonzero_share": term.nonzero_share,
-                "missed_share": term.missed_share,
-                "pareto_k": term.pareto_k,
-                "pareto_threshold": term.pareto_threshold,
-                "draws": term.draws,
-            }
+            name: {figure: getattr(term, figure) for figure in FIGURES}
             for name, term in found.diagnostics.items()
         },
+        **precision,
+        **({} if found.sharing is None else {"decided": found.sharing.why[0]}),
     }
-    if relative_error is not None:
-        result["reached"] = precise.reached
-    if found.sharing is not None:
-        result["decided"] = found.sharing.why[0]
-    if form is Format.json:
-        print_json(result)
+    if form is terminal.Format.json:
+        terminal.print_json(result)
     else:
         _print(result)
 
 
-def _constant(text: str) -> float | str:
-    """The shift that was asked for: a number, or `pilot`."""
-    return text if text == "pilot" else split("shift", text, float)[0]
-
-
 def _print(result: dict[str, Any]) -> None:
-    given = ", ".join(
-        f"{name} = {', '.join(number(v) for v in result[name])}"
+    number = terminal.number
+    case = ", ".join(
+        f"{name} = {', '.join(map(number, result[name]))}"
         for name in ("y", "theta")
         if result[name] is not None
     )
-    lower, upper = result["interval_95"]
-    print_table(
-        f"{result['problem']}, {given}: {result['estimator']} with {result['variant']} proposals",
+    rows = {
+        "estimate": number(result["value"], 8),
+        "standard error": number(result["standard_error"]),
+        "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
+        "truth": None if result["truth"] is None else number(result["truth"], 8),
+        "draws in all": str(result["draws_total"]),
+        "reached": {True: "yes", False: "no"}.get(result.get("reached")),
+        "decided": result.get("decided"),
+    }
+    terminal.print_table(
+        f"{result['problem']}, {case}: {result['estimator']} with {result['variant']} proposals",
         ("quantity", "value"),
-        [
-            ("estimate", number(result["value"], 8)),
-            ("standard error", number(result["standard_error"])),
-            ("95 % interval", f"{number(lower, 8)} to {number(upper, 8)}"),
-            *([] if result["truth"] is None else [("truth", number(result["truth"], 8))]),
-            ("draws in all", str(result["draws_total"])),
-            *([("reached", "yes" if result["reached"] else "no")] if "reached" in result else []),
-            *([("decided", result["decided"])] if "decided" in result else []),
-        ],
+        [(name, text) for name, text in rows.items() if text is not None],
     )
-    print_table(
+    terminal.print_table(
         "Terms",
         ("term", "value", "effective draws", "largest share", "nonzero share", "k-hat", "at most"),
         [
@@ -169,10 +145,8 @@ def _print(result: dict[str, Any]) -> None:
                 name,
                 number(result["terms"][name]["value"]),
                 f"{number(term['effective_draws'])} of {term['draws']}",
-                number(term["largest_share"]),
-                number(term["nonzero_share"]),
-                number(term["pareto_k"], 2),
-                number(term["pareto_threshold"], 2),
+                *(number(term[figure]) for figure in ("largest_share", "nonzero_share")),
+                *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )
             for name, term in result["diagnostics"].items()
         ],

@@ -10,24 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import amci_core as amci
-from amci_core.cli.options import (
-    Format,
-    FormatOption,
-    ProblemName,
-    SeedOption,
-    VariantOption,
-    load,
-    split,
-)
-from amci_core.cli.output import number, print_json, print_table
+from amci_core.cli import terminal
 
 if TYPE_CHECKING:
     from amci_core.errors import Evaluation
 
 
 def evaluate(
-    problem: ProblemName,
-    variant: VariantOption = "spline",
+    problem: terminal.ProblemName,
+    variant: terminal.VariantOption = "spline",
     pairs: Annotated[int, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta).")] = 100,
     runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
     budgets: Annotated[
@@ -40,21 +31,21 @@ def evaluate(
             "proposals can serve of amci,snis-q2,snis-qm,snis-q1,bound."
         ),
     ] = None,
-    seed: SeedOption = 0,
+    seed: terminal.SeedOption = 0,
     folder: Annotated[
         Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Renew the card in that folder with the result.")
     ] = False,
-    form: FormatOption = Format.table,
+    form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Measure the relative error of estimators over many cases."""
     if write and folder is None:
         raise ValueError("write: expected --folder too, whose card is to be renewed")
-    totals = split("budgets", budgets, int)
-    names = None if estimators is None else split("estimators", estimators, str)
-    chosen, proposals = load(problem, None if folder else variant, folder)
+    totals = terminal.split("budgets", budgets, int)
+    names = None if estimators is None else terminal.split("estimators", estimators, str)
+    chosen, proposals = terminal.load(problem, None if folder else variant, folder)
     if write and names is None:
         from amci_core.training.train import card_estimators
 
@@ -82,8 +73,8 @@ def evaluate(
         from amci_core.training import write_card
 
         write_card(folder, found)
-    if form is Format.json:
-        print_json(found.as_dict())
+    if form is terminal.Format.json:
+        terminal.print_json(found.as_dict())
     else:
         _print(found)
 
@@ -99,11 +90,11 @@ def _print(found: Evaluation) -> None:
             errors["remse_median"], errors["remse_q25"], errors["remse_q75"], strict=True
         )
         cells = [
-            f"{number(median, 2)} ({number(q25, 2)}, {number(q75, 2)})"
+            f"{terminal.number(median, 2)} ({terminal.number(q25, 2)}, {terminal.number(q75, 2)})"
             for median, q25, q75 in quartiles
         ]
         rows.append((name, *cells))
-    print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
+    terminal.print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
     for name, errors in found.estimators.items():
         for total, failed in zip(found.budgets, errors["failed"], strict=True):
             if failed:

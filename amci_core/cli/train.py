@@ -2,15 +2,14 @@ r"""`amci train`: learn the proposals of a problem."""
 
 from __future__ import annotations
 
-__all__ = ["train"]
+__all__ = ["INTERRUPTED", "train"]
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amci_core.cli.options import ProblemName, SeedOption
-from amci_core.cli.output import number
+from amci_core.cli import terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -23,7 +22,7 @@ INTERRUPTED = 130
 
 
 def train(
-    problem: ProblemName,
+    problem: terminal.ProblemName,
     out: Annotated[Path, typer.Option(help="Folder to write; new, unless --resume.")],
     variant: Annotated[
         str | None,
@@ -50,12 +49,12 @@ def train(
             "Default: the recipe's own."
         ),
     ] = None,
-    seed: SeedOption = 0,
+    seed: terminal.SeedOption = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, or another device of PyTorch.")] = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of PyTorch.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of PyTorch.")] = 1,
 ) -> None:
     """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on."""
     import torch
@@ -66,43 +65,35 @@ def train(
     from amci_core import training
 
     torch.set_num_threads(threads)
-    minutes = None if budget is None else training.parse_budget(budget)
-    screen = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    display = _Display(Bar(*columns, console=screen))
+    display = _Display(Bar(*columns, console=Console(stderr=True)))
     try:
         training.train(
             problem,
             variant=variant,
             recipe_file=recipe,
             source=source,
-            minutes=minutes,
+            minutes=None if budget is None else training.parse_budget(budget),
             seed=seed,
             out=out,
             device=device,
             resume=resume,
             on_progress=display,
         )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, training.TrainingDiverged) as error:
         display.close()
-        _say(f"interrupted; the best so far is in {out}, go on with --resume")
-        raise typer.Exit(INTERRUPTED) from None
-    except training.TrainingDiverged as error:
-        display.close()
-        _say(f"{error}, in {out}")
-        raise typer.Exit(FAILED) from None
+        stopped = isinstance(error, KeyboardInterrupt)
+        said = f"interrupted; the best so far is in {out}, go on with --resume"
+        typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
+        raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
     finally:
         display.close()
     typer.echo(f"trained: {out}")
-
-
-def _say(message: str) -> None:
-    typer.echo(f"amci: {message}", err=True)
 
 
 class _Display:
@@ -120,15 +111,15 @@ class _Display:
     def __call__(self, progress: Progress) -> None:
         if not self._tasks:
             self._bar.start()
-        quality = progress.quality
-        figures = (
-            f"loss {number(progress.loss, 3)}  "
-            f"validation {number(quality.divergence, 3)} nats  "
-            f"relative variance {number(quality.relative_variance, 3)}"
-        )
         if progress.proposal not in self._tasks:
             self._tasks[progress.proposal] = self._bar.add_task(
-                progress.proposal, total=progress.steps, figures=figures
+                progress.proposal, total=progress.steps, figures=""
             )
+        quality = progress.quality
+        figures = (
+            f"loss {terminal.number(progress.loss, 3)}  "
+            f"validation {terminal.number(quality.divergence, 3)} nats  "
+            f"relative variance {terminal.number(quality.relative_variance, 3)}"
+        )
         task = self._tasks[progress.proposal]
         self._bar.update(task, completed=progress.step, figures=figures)

@@ -82,9 +82,9 @@ def estimate_to(
     """
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
-    if not isinstance(relative_error, Real) or not 0 < relative_error < 1:
-        raise ValueError(
-            f"relative_error: expected a number between 0 and 1, got {relative_error!r}"
+    if not isinstance(relative_error, Real) or not 1e-15 <= relative_error < 1:
+        raise ValueError(  # less is below the rounding of what is to be estimated
+            f"relative_error: expected a number from 1e-15 to 1, got {relative_error!r}"
         )
     y, theta = problem.check(y, theta)
     if y.ndim > 1:

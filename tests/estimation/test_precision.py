@@ -139,7 +139,7 @@ def test_common_random_numbers_help_where_errors_go_together():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"relative_error": 0}, r"relative_error: expected a number between 0 and 1, got 0"),
+        ({"relative_error": 0}, r"relative_error: expected a number from 1e-15 to 1, got 0"),
         ({"max_draws": 10}, r"max_draws: expected a whole number from 256 "),
         ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
         ({"y": [[0.0], [1.0]]}, r"y: expected a single pair, got batch \(2,\)"),

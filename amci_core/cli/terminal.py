@@ -1,17 +1,31 @@
-r"""Options that several commands share, and how their text is read."""
+r"""What the commands share: options, how text is read, and how results are printed."""
 
 from __future__ import annotations
 
-__all__ = ["Format", "FormatOption", "ProblemName", "SeedOption", "VariantOption", "load", "split"]
+__all__ = [
+    "Format",
+    "FormatOption",
+    "ProblemName",
+    "SeedOption",
+    "VariantOption",
+    "load",
+    "number",
+    "print_json",
+    "print_table",
+    "split",
+]
 
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 import amci_core as amci
+from amci_core.files import plain
 
 if TYPE_CHECKING:
     from amci_core.flows import Proposals
@@ -65,3 +79,29 @@ def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:
     except ValueError:
         expected = "whole numbers" if kind is int else "numbers"
         raise ValueError(f"{name}: expected {expected} with commas, got {text!r}") from None
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Prints a JSON object, and nothing else, on stdout."""
+    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number for people; a dash where there is none."""
+    return "-" if math.isnan(value) else f"{float(value):.{digits}g}"
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints a title and a table on stdout; columns but the first are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for rank, name in enumerate(header):
+        table.add_column(name, justify="right" if rank else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False, highlight=False)
+    console.print(title, soft_wrap=True)
+    console.print(table)
