@@ -2,13 +2,17 @@ r"""Checks of plain arguments; errors name the argument, what came and what is a
 
 from __future__ import annotations
 
-__all__ = ["MAX_SEED", "check_count", "check_seed"]
+__all__ = ["MAX_SEED", "PURPOSES", "check_count", "check_seed", "seed_sequence"]
 
 from typing import Any
 
 import numpy as np
 
 MAX_SEED = 2**63 - 1
+# What random numbers are for; each purpose has streams of its own.
+PURPOSES = ("runs", "pilot", "shift", "reference", "terms", "map", "truth")
+# Spawn keys below are for the runs' own children, such as the cases of an evaluation.
+FIRST_KEY = 2**31
 
 
 def check_count(name: str, value: Any, *, low: int, high: int) -> int:
@@ -30,3 +34,17 @@ def check_seed(value: Any) -> int:
         ValueError: it is not a whole number from 0 to 2^63 - 1.
     """
     return check_count("seed", value, low=0, high=MAX_SEED)
+
+
+def seed_sequence(seed: Any, purpose: str = "runs") -> np.random.SeedSequence:
+    """The root of the random numbers for a purpose, which no other purpose shares.
+
+    Arguments:
+        seed: Whole number from 0 to 2^63 - 1.
+        purpose: One of `PURPOSES`.
+
+    Raises:
+        ValueError: it is no seed.
+    """
+    checked, number = check_seed(seed), PURPOSES.index(purpose)
+    return np.random.SeedSequence(checked, spawn_key=(FIRST_KEY + number,) if number else ())

@@ -14,5 +14,5 @@ __all__ = [
 ]
 
 from amci_core.diagnostics.pareto import pareto_k, pareto_tail, pareto_threshold
-from amci_core.diagnostics.terms import TermDiagnostics, diagnose
+from amci_core.diagnostics.term import TermDiagnostics, diagnose
 from amci_core.diagnostics.verdict import LEVELS, Verdict, judge

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics.pareto import LARGEST_K, LEAST_DRAWS
-from amci_core.diagnostics.terms import TermDiagnostics
+from amci_core.diagnostics.term import TermDiagnostics
 from amci_core.estimators.draws import Array
 
 Flags = NDArray[np.bool_]

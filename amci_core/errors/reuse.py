@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.errors.runs import Truth, split_runs
+from amci_core.errors.runs import Truth
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, check_count, generators
-from amci_core.estimators import Draws, Moments, pooled_moments, split_budget, tables
+from amci_core.estimators import Draws, Moments, split_budget, tables
+from amci_core.estimators import moments as moments_of
 from amci_core.estimators.budget import predicted_variance
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
@@ -208,12 +209,12 @@ def stream_reuse_errors(
         done = 0
         while done < runs:
             size = min(largest, runs - done, max(4, 2 * done))
-            drawn = sampler.draw(counts * size, for_points, common=common)
-            log_means = _log_means(split_runs(drawn, size), counts)
+            drawn = sampler.draw(counts, for_points, common=common, runs=size)
+            log_means = _log_means(drawn, counts)
             if not means:
                 log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(size))
             means.append(np.exp(log_means - [log_truth + log_E2, log_E2]))
-            moments.append(pooled_moments(drawn))
+            moments.append(moments_of(drawn.merged()))
             done += size
             yield ReuseErrors(
                 alphas=over_alphas,
@@ -238,7 +239,7 @@ def _log_means(draws: Draws, counts: Counts) -> Array:
     """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
     return np.stack(
         [
-            running_log_means(draws.of(j), draws.log_weight(j), counts[[j]])[:, 0, [0, 2]]
+            running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]]
             for j in (Q1, Q2)
         ],
         axis=1,

@@ -11,7 +11,6 @@ __all__ = [
     "chosen_estimators",
     "reserve",
     "run_chunks",
-    "split_runs",
     "usual_estimators",
 ]
 
@@ -25,7 +24,7 @@ from torch import Tensor
 
 from amci_core.checks import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import ESTIMATORS, Draws, Estimator, Points, estimator
+from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
@@ -153,7 +152,7 @@ def run_chunks(
         while done < runs:
             size = min(largest, runs - done, max(first, 2 * done))
             draws = {
-                common: split_runs(sampler.draw(n * size, for_points, common=common), size)
+                common: sampler.draw(n, for_points, common=common, runs=size)
                 for common, n in a_run.items()
             }
             yield {
@@ -245,9 +244,9 @@ def chosen_estimators(wanted: Estimators | None, problem: Problem, proposals: Pr
     named = wanted if isinstance(wanted, Mapping) else _by_name(wanted)
     known = (*ESTIMATORS, BOUND)
     texts = [name for name in named.values() if isinstance(name, str)]
-    if not named or not all(text in known for text in texts):
+    if not named or not all(text.partition(":")[0] in known for text in texts):
         raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
-    drawn = {name: estimator(each) for name, each in named.items() if name != BOUND}
+    drawn = {name: resolve(each) for name, each in named.items() if name != BOUND}
     return Chosen(tuple(named), drawn)
 
 
@@ -278,25 +277,3 @@ def checked_budgets(budgets: Sequence[int]) -> Budgets:
     if not checked or sorted(set(checked)) != checked:
         raise ValueError(f"budgets: expected increasing numbers of draws, got {list(budgets)!r}")
     return np.array(checked)
-
-
-def split_runs(draws: Draws, runs: int) -> Draws:
-    """Points (*, runs * n) as points (*, runs, n)."""
-
-    def split(values: Array) -> Array:
-        return values.reshape(*values.shape[:-1], runs, -1)
-
-    def split_points(points: Points | None) -> Points | None:
-        if points is None:
-            return None
-        a, b, c = (None if q is None else split(q) for q in points.log_q)
-        return Points(
-            f_plus=split(points.f_plus),
-            f_minus=None if points.f_minus is None else split(points.f_minus),
-            log_joint=split(points.log_joint),
-            log_q=(a, b, c),
-        )
-
-    first, second, third = (split_points(points) for points in draws.points)
-    log_E2 = None if draws.log_E2 is None else draws.log_E2[..., None]
-    return Draws((first, second, third), log_E2)

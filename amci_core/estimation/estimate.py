@@ -14,18 +14,21 @@ import numpy as np
 
 from amci_core.checks import check_count
 from amci_core.diagnostics import diagnose
-from amci_core.estimation.automatic import Automatic, estimator_of
 from amci_core.estimation.result import Estimate, Term
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import PROPOSALS, TERMS, Draws, Moments, pooled_moments, tables
+from amci_core.estimators import PROPOSALS, TERMS, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
-from amci_core.estimators.intervals import ratio_covariance
-from amci_core.estimators.named import Estimator, Prepared
+from amci_core.estimators.mis import pooled
+from amci_core.estimators.tabled import Prepared
+from amci_core.estimators.uncertainty import uncertainty
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
 PILOT_DRAWS = 64
+# Draws of the broad reference, which judge an estimate: as a share of those of a proposal.
+REFERENCE_SHARE, LEAST_REFERENCE, MOST_REFERENCE = 1 / 4, 64, 1000
 
 
 def estimate(
@@ -72,7 +75,7 @@ def estimate(
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown.
     """
-    chosen = estimator_of(estimator, alpha=alpha, beta=beta)
+    chosen = resolve(estimator, alpha=alpha, beta=beta)
     y, theta = problem.check(y, theta)
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
     sampler = Sampler(problem, proposals, y, theta, constant)
@@ -88,13 +91,18 @@ def estimate(
     reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
-    drawn = sampler.draw(reserve, for_points, common=chosen.common)
+    drawn = sampler.draw(
+        reserve,
+        for_points,
+        common=chosen.common,
+        reference=reference_draws(reserve),
+        reference_generator=generators(seed, "reference")[0],
+    )
     if counts is None:
         prepared = chosen.prepare(drawn, [budget], for_choices)
     else:
         prepared, budget = chosen.prepare_all(drawn), int(counts.sum())
     return report(
-        chosen,
         prepared,
         draws=budget + spent,
         positive=problem.nonnegative and not constant,
@@ -102,29 +110,43 @@ def estimate(
     )
 
 
+def reference_draws(counts: Array | Sequence[int]) -> int:
+    """How many draws of the broad reference go with these of the proposals."""
+    wanted = int(REFERENCE_SHARE * max(counts))
+    return min(max(wanted, LEAST_REFERENCE), MOST_REFERENCE)
+
+
 def report(
-    chosen: Estimator, prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
+    prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
 ) -> Estimate:
-    """What an estimator makes of its draws, with everything that goes with it."""
+    """What an estimator makes of all of its draws, with everything that goes with it.
+
+    Arguments:
+        prepared: The table and its draws, best with some of the reference.
+        draws: How many draws are reported.
+        positive: Whether mu is known to be positive.
+        shift: The constant that was taken from f.
+    """
     combined = prepared.combine()
     value = combined.value[..., -1]
-    moments = prepared.moments()
-    covariance = ratio_covariance(prepared.term_covariance(moments), moments.mean[..., 2])
+    log_terms, sign = combined.log_terms[..., -1, :], combined.sign[..., -1, :]
+    seen = pooled(prepared.draws)
+    error = uncertainty(
+        prepared, seen, value, sign[..., 2] * np.exp(log_terms[..., 2] - seen.log_scale)
+    )
     return Estimate(
         value=value + shift,
-        standard_error=prepared.standard_error(value, moments),
-        covariance=covariance,
+        uncertainty=error,
         terms={
-            name: Term(combined.log_terms[..., -1, t], combined.sign[..., -1, t])
+            name: Term(log_terms[..., t], sign[..., t])
             for t, name in enumerate(TERMS)
             if not (name == "E1_minus" and not prepared.draws.signed)
         },
-        diagnostics=diagnose(_carriers(prepared), prepared.draws),
+        diagnostics=diagnose(prepared, seen, error),
         draws=draws,
         positive=positive,
-        studentized=prepared.studentized(value),
         shift=shift,
-        sharing=chosen.sharing(prepared) if isinstance(chosen, Automatic) else None,
+        sharing=prepared.sharing,
     )
 
 
@@ -156,16 +178,10 @@ def pilot_moments(
     return _pilot(Sampler(problem, proposals, *problem.check(y, theta), shift), draws, seed)
 
 
-def _pilot(sampler: Sampler, draws: int, seed: int) -> Moments:
+def _pilot(sampler: Sampler, draws: int, seed: int, *, purpose: str = "pilot") -> Moments:
     check_count("pilot", draws, low=2, high=MAX_POINTS)
-    return pooled_moments(_pilot_draws(sampler, draws, seed))
-
-
-def _pilot_draws(sampler: Sampler, draws: int, seed: int) -> Draws:
-    counts = np.zeros(3, dtype=np.int64)
-    counts[list(sampler.present)] = draws
-    for_points, _ = generators(np.random.SeedSequence([seed, 1]))
-    return sampler.draw(counts, for_points)
+    counts = [draws if j in sampler.present else 0 for j in range(3)]
+    return moments(sampler.draw(counts, generators(seed, purpose)[0]))
 
 
 def _constant(
@@ -185,11 +201,11 @@ def _constant(
             raise ValueError(
                 f"shift: a pilot serves a single pair, got batch {tuple(y.shape[:-1])}"
             )
-        check_count("pilot", pilot, low=2, high=MAX_POINTS)
-        found = estimate(problem, proposals, y, theta, draws=pilot, seed=seed + 1)
-        if not np.isfinite(found.value):
+        sampler = Sampler(problem, proposals, y, theta)
+        shift = float(_pilot(sampler, pilot, seed, purpose="shift").mu)
+        if not np.isfinite(shift):
             raise ValueError("shift: the pilot gave no estimate; give it more draws")
-        shift, spent = float(found.value), found.draws
+        spent = pilot * len(sampler.present)
     if not isinstance(shift, Real) or not math.isfinite(shift):
         raise ValueError(f"shift: expected a finite number or pilot, got {shift!r}")
     if shift and type(problem).shifted is Problem.shifted:
@@ -203,22 +219,22 @@ def _constant(
 
 def _split(
     sampler: Sampler, total: int, spent: int, *, scheme: str, pilot: int, seed: int
-) -> tuple[np.ndarray, int]:
+) -> tuple[Counts, int]:
     """Draws from each proposal out of a total, by a pilot, and what was spent before them."""
     check_count("total", total, low=1, high=MAX_POINTS)
     if sampler.y.ndim > 1:
         raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
-    moments = _pilot(sampler, pilot, seed)
+    known = _pilot(sampler, pilot, seed)
     spent += pilot * len(sampler.present)
     if total - spent < len(sampler.present):
         raise ValueError(
             f"total: expected more than the pilot's {spent} draws, got {total}; "
             "ask for a smaller pilot"
         )
-    return split_budget(moments, total - spent, estimator=scheme), spent
+    return split_budget(known, total - spent, estimator=scheme), spent
 
 
-def _three(draws: Sequence[int], sampler: Sampler) -> np.ndarray:
+def _three(draws: Sequence[int], sampler: Sampler) -> Counts:
     counts = np.asarray(draws)
     whole = counts.shape == (3,) and counts.dtype.kind in "iu" and (counts >= 0).all()
     if not whole or any((counts[j] > 0) != (j in sampler.present) for j in range(3)):
@@ -228,12 +244,3 @@ def _three(draws: Sequence[int], sampler: Sampler) -> np.ndarray:
             f"zero for those that are there ({there}) and zero for others, got {draws!r}"
         )
     return counts.astype(np.int64)
-
-
-def _carriers(prepared: Prepared) -> tables.Table:
-    """One table that says whose draws carry each term most."""
-    if prepared.table.ndim == 2:
-        return prepared.table
-    carried = tables.amci()
-    carried[[j for j in range(3) if j not in prepared.draws.present]] = 0
-    return carried

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from amci_core.checks import check_count
-from amci_core.estimation.automatic import estimator_of
-from amci_core.estimation.estimate import report
+from amci_core.estimation.estimate import reference_draws, report
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import Draws, Points, pooled_moments
+from amci_core.estimators import moments, resolve
 from amci_core.estimators.budget import SCHEMES, split_budget
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -92,17 +91,20 @@ def estimate_to(
     sampler = Sampler(problem, proposals, y, theta)
     present = list(sampler.present)
     check_count("max_draws", max_draws, low=FIRST_DRAWS * len(present), high=MAX_POINTS)
-    chosen = estimator_of(estimator)
+    chosen = resolve(estimator)
     generator, _ = generators(seed)
     counts = np.zeros(3, dtype=np.int64)
     counts[present] = FIRST_DRAWS
-    draws = sampler.draw(counts, generator)
+    draws = sampler.draw(
+        counts,
+        generator,
+        reference=reference_draws(counts),
+        reference_generator=generators(seed, "reference")[0],
+    )
     steps: list[tuple[int, float]] = []
     while True:
         total = int(counts.sum())
-        found = report(
-            chosen, chosen.prepare_all(draws), draws=total, positive=problem.nonnegative
-        )
+        found = report(chosen.prepare_all(draws), draws=total, positive=problem.nonnegative)
         width = _relative_half_width(found)
         steps.append((total, width))
         if progress is not None:
@@ -114,10 +116,10 @@ def estimate_to(
             return Precise(found, width, reached, (one, two, three), tuple(steps))
         growth = MARGIN * (width / relative_error) ** 2 if math.isfinite(width) else np.inf
         wanted = min(max_draws, math.ceil(total * min(max(growth, 1.2), LARGEST_GROWTH)))
-        split = split_budget(pooled_moments(draws), wanted, estimator=estimator)
+        split = split_budget(moments(draws), wanted, estimator=estimator)
         more = np.maximum(split - counts, 0)
         more = _afforded(more, wanted - total, present)
-        draws = _joined(draws, sampler.draw(more, generator))
+        draws = draws.joined(sampler.draw(more, generator))
         counts = counts + more
 
 
@@ -134,26 +136,3 @@ def _afforded(more: np.ndarray, left: int, present: list[int]) -> np.ndarray:
     if more.sum() == 0:
         more[present[-1]] = max(left, 1)
     return more
-
-
-def _joined(first: Draws, second: Draws) -> Draws:
-    pairs = zip(first.points, second.points, strict=True)
-    a, b, c = (one if two is None else _with(one, two) for one, two in pairs)
-    return Draws((a, b, c), first.log_E2)
-
-
-def _with(one: Points | None, two: Points) -> Points:
-    if one is None:
-        return two
-
-    def join(left: Any, right: Any) -> Any:
-        return None if left is None else np.concatenate([left, right], axis=-1)
-
-    log_q = (join(left, right) for left, right in zip(one.log_q, two.log_q, strict=True))
-    q1_plus, q1_minus, q2 = log_q
-    return Points(
-        f_plus=join(one.f_plus, two.f_plus),
-        f_minus=join(one.f_minus, two.f_minus),
-        log_joint=join(one.log_joint, two.log_joint),
-        log_q=(q1_plus, q1_minus, q2),
-    )

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge
 from amci_core.estimators.draws import Array
-from amci_core.estimators.intervals import central, ratio_bias
-from amci_core.estimators.studentized import Studentized
+from amci_core.estimators.tabled import Sharing
+from amci_core.estimators.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)
@@ -35,51 +34,49 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """What `estimator="auto"` decided, for a batch (*) of pairs.
-
-    Arguments:
-        shared: Whether samples were shared by the optimal table; else it is AMCI, (*).
-        why: The reason in words, for each pair in a row.
-    """
-
-    shared: NDArray[np.bool_]
-    why: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Estimate:
     """An estimate of mu(y, theta) for a batch (*) of pairs.
 
     Arguments:
         value: The estimate, (*), in units of f.
-        standard_error: By the delta method from pooled moments, (*), in units of f. It cannot see
-            mass that no draw has reached: trust it where the proposals cover f p(x, y) and
-            p(x, y). NaN where the draws are too few to tell, or carry E1 and E2 together with the
-            same f at all of them: nothing then says how wrong the value is. Infinite where another
-            proposal's draws show that one misses part of a term it is used for.
-        covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
-            (*, 2, 2): the standard error is that of their ratio.
+        uncertainty: The error of value - shift.
         terms: E1_plus, E1_minus (where f takes both signs) and E2.
         diagnostics: Per term: effective sample size, largest weight share, share of draws with f
-            != 0, Pareto k-hat.
-        draws: Draws used of each pair, all proposals together, a pilot's with them.
+            != 0, Pareto k-hat, and the mass that is missed.
+        draws: Draws used of each pair, all proposals together, a pilot's with them; without those
+            of the reference, which only judge.
         positive: Whether mu is known to be positive.
-        studentized: How the error over its standard error departs from a normal's.
         shift: The constant c that was taken from f and added back, in units of f.
         sharing: What `auto` decided; None for other estimators.
+
+    Warning:
+        No error can be seen of mass that no draw has come near. The proposals' draws and those of
+        the problem's broad reference are what the verdict rests on.
     """
 
     value: Array
-    standard_error: Array
-    covariance: Array
+    uncertainty: Uncertainty
     terms: dict[str, Term]
     diagnostics: dict[str, TermDiagnostics]
     draws: int
     positive: bool
-    studentized: Studentized
     shift: float = 0.0
     sharing: Sharing | None = None
+
+    @property
+    def standard_error(self) -> Array:
+        """By the delta method from the draws of all components, (*), in units of f.
+
+        NaN where the draws are too few to tell, or give E1 and E2 at once with the same f at all
+        of them: nothing then says how wrong the value is. Infinite where the draws of another
+        component show that a proposal misses part of a term it is used for.
+        """
+        return self.uncertainty.standard_error
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
+        return self.uncertainty.covariance
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -94,28 +91,21 @@ class Estimate:
     @property
     def bias(self) -> Array:
         """Bias of the ratio to first order in 1 / n, (*), in units of f, from the same moments."""
-        return ratio_bias(self.value - self.shift, self.covariance)
+        return self.uncertainty.bias
 
     @property
     def corrected(self) -> Array:
         """The estimate with its bias taken off, (*), in units of f."""
-        return self.value - np.where(np.isfinite(self.bias), self.bias, 0.0)
+        return np.asarray(self.value - np.where(np.isfinite(self.bias), self.bias, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 
-        It reaches as far as the studentized error asks for. On the log scale where mu is known to
-        be positive, so that it stays so; Fieller's else, and where reused draws made the estimate
-        itself negative. Fieller's is infinite where E2 is not told from zero.
+        It reaches as far as the studentized error needs. On the log scale where mu is known to be
+        positive, so that it stays so; Fieller's else, and where reused draws made the estimate
+        itself negative. Fieller's is infinite where E2 cannot be told from zero.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        return central(
-            self.value,
-            self.standard_error,
-            self.covariance,
-            z=self.studentized.quantile(level),
-            positive=self.positive,
-            shift=self.shift,
-        )
+        return self.uncertainty.interval(level, positive=self.positive, shift=self.shift)

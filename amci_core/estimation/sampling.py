@@ -2,23 +2,22 @@ r"""Where problems and flows meet estimators: points are drawn and turned into n
 
 from __future__ import annotations
 
-__all__ = ["MAX_POINTS", "Sampler", "check_count", "generators"]
+__all__ = ["MAX_POINTS", "Sampler", "generators"]
 
 import math
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import check_count, check_seed
-from amci_core.estimators import PROPOSALS, Draws, Points
-from amci_core.estimators.combine import Counts
-from amci_core.estimators.draws import Array
+from amci_core.checks import seed_sequence
+from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
 from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.flows.density import TrainableDensity
 from amci_core.models import Problem
+from amci_core.models.reference import Reference
 
 MAX_POINTS = 20_000_000
 
@@ -32,8 +31,6 @@ class Sampler:
         y: Observations (*, D_y), as `Problem.check` returns them.
         theta: Parameters of f (*, D_theta), or None.
         shift: The constant c that is taken from f.
-
-    The proposals' densities there are `densities`, by number of the proposal.
 
     Raises:
         ValueError: the proposals were made for another problem.
@@ -52,32 +49,91 @@ class Sampler:
                 f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
             )
         self.problem, self.y, self.theta, self.shift = problem, y, theta, shift
-        asked = problem.shifted(theta, shift) if shift else theta
+        moved = problem.shifted(theta, shift) if shift else theta
         with torch.inference_mode():
             self.densities: dict[int, ConditionalDensity] = {
-                j: q(y, asked) for j, q in enumerate(proposals.as_tuple) if q is not None
+                j: q(y, moved) for j, q in enumerate(proposals.as_tuple) if q is not None
             }
         self.present = tuple(self.densities)
 
-    def draw(self, counts: Counts, generator: torch.Generator, *, common: bool = False) -> Draws:
-        """counts[j] points of every proposal j, with all densities at each; (*, counts[j]).
+    @torch.inference_mode()
+    def draw(
+        self,
+        counts: Sequence[int] | np.ndarray[Any, Any],
+        generator: torch.Generator,
+        *,
+        runs: int | None = None,
+        common: bool = False,
+        reference: int = 0,
+        reference_generator: torch.Generator | None = None,
+    ) -> Draws:
+        """counts[j] points of every proposal j, with all densities at each, of batch shape (*).
 
         Arguments:
             counts: Number of points of each proposal, (3,).
             generator: Source of random numbers.
+            runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
+            reference: Number of points of the problem's broad reference.
+            reference_generator: Source of random numbers for these.
 
         Raises:
-            ValueError: common random numbers are asked for, and the numbers of points differ or a
+            ValueError: common random numbers are wanted, and the numbers of points differ or a
                 proposal does not transport base points.
         """
         drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
-        shared = self._shared_noise(drawn, generator) if common else None
-        points = self._points(drawn, generator, shared)
-        log_E2 = self.problem.log_normalizer(self.y, self.theta)
-        return Draws((points.get(0), points.get(1), points.get(2)), log_E2)
+        densities: dict[int, Any] = dict(self.densities)
+        sets = 1 if runs is None else runs
+        x: dict[int, Tensor] = {}
+        log_q: dict[int, dict[int, Tensor]] = {}
+        shared = self._shared_noise(drawn, sets, generator) if common else None
+        if reference:
+            drawn[REFERENCE] = reference
+            densities[REFERENCE] = Reference(self.problem, self.y, self.theta)
+        for j, n in drawn.items():
+            density = densities[j]
+            source = reference_generator if j == REFERENCE else generator
+            if shared is not None and isinstance(density, TrainableDensity):
+                x[j], own = density.transport(density.from_uniform(shared))
+            else:
+                x[j], own = density.draw(n * sets, source)
+            log_q[j] = {j: own}
+        for k, density in densities.items():
+            others = [j for j in drawn if j != k]
+            if others:
+                found = density.log_prob(torch.cat([x[j] for j in others], -2))
+                parts = found.split([drawn[j] * sets for j in others], -1)
+                log_q.setdefault(k, {}).update(zip(others, parts, strict=True))
 
-    def _shared_noise(self, drawn: dict[int, int], generator: torch.Generator) -> Tensor:
+        axis = self.y.ndim - 1
+        batch = self.y.shape[:-1]
+
+        def row(parts: dict[int, Tensor]) -> Tensor:
+            """Values (*, sets * n_j, ...) of every component as (*, sets, n, ...)."""
+            return torch.cat(
+                [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()], axis + 1
+            )
+
+        def numbers(values: Tensor) -> Array:
+            return values.reshape(*batch, *(() if runs is None else (sets,)), -1).numpy()
+
+        points = row(x).flatten(axis, axis + 1)
+        f_plus, f_minus = self.problem.f_parts(points, self.theta, self.shift)
+        log_E2 = self.problem.log_normalizer(self.y, self.theta)
+        if log_E2 is not None and runs is not None:
+            log_E2 = np.asarray(log_E2)[..., None]
+        return Draws(
+            f=numbers(f_plus if f_minus is None else f_plus - f_minus),
+            log_joint=numbers(self.problem.log_joint(points, self.y)),
+            log_q={k: numbers(row(log_q[k])) for k in log_q},
+            counts=drawn,
+            signed=f_minus is not None,
+            log_E2=log_E2,
+        )
+
+    def _shared_noise(
+        self, drawn: dict[int, int], sets: int, generator: torch.Generator
+    ) -> Tensor:
         if len(set(drawn.values())) > 1:
             raise ValueError(
                 f"counts: common random numbers need equal ones, got {list(drawn.values())}"
@@ -88,54 +144,23 @@ class Sampler:
                     "estimator: common random numbers need proposals that transport base points, "
                     f"and {PROPOSALS[j]} of these does not"
                 )
-        size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values()))
+        size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
         return 1 - torch.rand(size, self.problem.x.dim, dtype=self.y.dtype, generator=generator)
 
-    @torch.inference_mode()
-    def _points(
-        self, drawn: dict[int, int], generator: torch.Generator, shared: Tensor | None
-    ) -> dict[int, Points]:
-        """drawn[j] points of every proposal j; all of them are looked at in one go."""
-        x: dict[int, Tensor] = {}
-        log_q: dict[tuple[int, int], Array] = {}
-        for j, n in drawn.items():
-            density = self.densities[j]
-            if shared is not None and isinstance(density, TrainableDensity):
-                x[j], own = density.transport(density.from_uniform(shared))
-            else:
-                x[j], own = density.draw(n, generator)
-            log_q[j, j] = own.numpy()
-        for k, density in self.densities.items():
-            foreign = {j: n for j, n in drawn.items() if j != k}
-            if foreign:
-                found = density.log_prob(torch.cat([x[j] for j in foreign], -2))
-                for j, part in zip(foreign, found.split([*foreign.values()], -1), strict=True):
-                    log_q[k, j] = part.numpy()
 
-        together = torch.cat([*x.values()], -2)
-        f_plus, f_minus = self.problem.f_parts(together, self.theta, self.shift)
-        log_joint = self.problem.log_joint(together, self.y)
-        ends = pairwise(accumulate(drawn.values(), initial=0))
-        parts = {j: slice(*stretch) for j, stretch in zip(drawn, ends, strict=True)}
-        return {
-            j: Points(
-                f_plus=f_plus[..., part].numpy(),
-                f_minus=None if f_minus is None else f_minus[..., part].numpy(),
-                log_joint=log_joint[..., part].numpy(),
-                log_q=(log_q.get((0, j)), log_q.get((1, j)), log_q.get((2, j))),
-            )
-            for j, part in parts.items()
-        }
-
-
-def generators(seed: Any) -> tuple[torch.Generator, np.random.Generator]:
+def generators(
+    seed: Any, purpose: str = "runs"
+) -> tuple[torch.Generator, np.random.Generator]:
     """Independent generators for points and for choices, from one seed.
 
+    Arguments:
+        seed: Whole number from 0 to 2^63 - 1, or a numpy SeedSequence.
+        purpose: What they are for, one of `amci_core.checks.PURPOSES`.
+
     Raises:
-        ValueError: the seed is not a whole number >= 0 (or a numpy SeedSequence).
+        ValueError: it is no seed.
     """
-    if not isinstance(seed, np.random.SeedSequence):
-        seed = np.random.SeedSequence(check_seed(seed))
-    for_points, for_choices = seed.spawn(2)
+    root = seed if isinstance(seed, np.random.SeedSequence) else seed_sequence(seed, purpose)
+    for_points, for_choices = root.spawn(2)
     state = int(for_points.generate_state(1, np.uint64)[0] >> np.uint64(1))
     return torch.Generator().manual_seed(state), np.random.default_rng(for_choices)

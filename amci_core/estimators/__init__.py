@@ -3,6 +3,7 @@ r"""Draws, tables, estimates: what is done with numbers, whatever they were draw
 from __future__ import annotations
 
 __all__ = [
+    "COMPONENTS",
     "ESTIMATORS",
     "PROPOSALS",
     "TERMS",
@@ -10,11 +11,10 @@ __all__ = [
     "Draws",
     "Estimator",
     "Moments",
-    "Points",
+    "Tabled",
     "combine",
-    "estimator",
-    "pooled_moments",
-    "running_moments",
+    "moments",
+    "resolve",
     "snis_bound",
     "split_budget",
     "tables",
@@ -23,8 +23,9 @@ __all__ = [
 
 from amci_core.estimators import tables
 from amci_core.estimators.bound import snis_bound
-from amci_core.estimators.budget import split_budget
+from amci_core.estimators.budget import split_budget, variance
 from amci_core.estimators.combine import Combined, combine
-from amci_core.estimators.draws import PROPOSALS, TERMS, Draws, Points
-from amci_core.estimators.moments import Moments, pooled_moments, running_moments, variance
-from amci_core.estimators.named import ESTIMATORS, Estimator, estimator
+from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
+from amci_core.estimators.estimators import ESTIMATORS, resolve
+from amci_core.estimators.mis import Moments, moments
+from amci_core.estimators.tabled import Estimator, Tabled

@@ -2,7 +2,7 @@ r"""How many draws each proposal should get out of a budget."""
 
 from __future__ import annotations
 
-__all__ = ["predicted_variance", "split_budget"]
+__all__ = ["predicted_variance", "split_budget", "variance"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from amci_core.estimators import tables
 from amci_core.estimators.draws import Array
-from amci_core.estimators.moments import Moments, variance
+from amci_core.estimators.mis import Moments
 
 SCHEMES = ("amci", "reuse-optimal")
 # No proposal gets less than this share of what its budget could buy: a moment can be too small.
@@ -86,12 +86,30 @@ def predicted_variance(
         counts: Draws of each proposal, (3,).
         table: The table for given moments, such as `tables.optimum`.
     """
-    asked = replace(moments, counts=np.asarray(counts, dtype=np.float64))
-    chosen = np.array(table(asked))
+    wanted = replace(moments, counts=np.asarray(counts, dtype=np.float64))
+    chosen = np.array(table(wanted))
     chosen[..., absent(moments), :] = 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mu = (moments.mean[..., 0] - moments.mean[..., 1]) / moments.mean[..., 2]
-    return variance(chosen, asked, mu)
+    return variance(chosen, wanted, moments.mu)
+
+
+def variance(table: tables.Table, moments: Moments, value: Array) -> Array:
+    """Delta-method variance of the estimate that a table gives, in units of f squared, (*).
+
+    Var = sum_j u_j' S_j u_j / n_j / E2^2 with u_j = v[j] * (1, -1, -mu).
+
+    Arguments:
+        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
+        moments: Pooled moments, with the counts to predict for.
+        value: mu, (*).
+    """
+    signs = np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
+    u = table * signs[..., None, :]
+    pairs = u[..., :, None] * u[..., None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
+        # Where the terms cancel in every draw, rounding can leave a negative sum.
+        per_draw = np.where(parts == 0, 0.0, np.maximum(parts, 0.0) / moments.counts)
+        return np.asarray(per_draw.sum(axis=-1) / moments.mean[..., 2] ** 2)
 
 
 def absent(moments: Moments) -> list[int]:
@@ -102,10 +120,7 @@ def absent(moments: Moments) -> list[int]:
 
 def _closed_form(moments: Moments, price: Array, present: NDArray[np.int64]) -> Array:
     """Shares of the budget, in cost, for AMCI: s_j sqrt(c_j), as s_j / sqrt(c_j) draws."""
-    mean = moments.mean
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mu = abs(mean[0] - mean[1]) / mean[2]
-    factor = np.array([1.0, 1.0, np.nan_to_num(mu)])
+    factor = np.array([1.0, 1.0, np.nan_to_num(abs(moments.mu))])
     with np.errstate(invalid="ignore"):
         deviation = np.array(
             [factor[j] * math.sqrt(moments.covariance[j, j, j]) for j in range(3)]

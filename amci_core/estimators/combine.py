@@ -6,14 +6,14 @@ numbers of draws are formed with their own largest weight, and accumulated by lo
 
 from __future__ import annotations
 
-__all__ = ["Combined", "apply", "combine", "control", "running_log_means"]
+__all__ = ["Combined", "Counts", "apply", "combine", "control", "running_log_means"]
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators.draws import Array, Draws, Points
+from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]
@@ -44,12 +44,10 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
         counts: How many of each proposal's draws to use, (B, 3), each column increasing.
 
     Raises:
-        ValueError: the table asks for a proposal without draws.
+        ValueError: the table uses a proposal without draws.
     """
     rows = needed(table)
-    logs = np.stack(
-        [running_log_means(draws.of(j), draws.log_weight(j), counts[:, j]) for j in rows], -2
-    )
+    logs = np.stack([running_log_means(draws, j, counts[:, j]) for j in rows], -2)
     shares = table[..., list(rows), :]
     if draws.log_E2 is not None and not shares[..., 2].any():
         shares, logs = _with_known(shares, logs, draws.log_E2)
@@ -101,37 +99,43 @@ def control(combined: Combined, log_E2: Array, mu: Array) -> Combined:
 
 
 def _with_known(shares: Array, logs: Array, log_E2: Array) -> tuple[Array, Array]:
-    """A row more, whose only mean is the known E2."""
+    """Appends a row whose only mean is the known E2."""
     row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
     row[..., 0, 2] = log_E2[..., None]
     known = np.broadcast_to([0.0, 0.0, 1.0], (*shares.shape[:-2], 1, 3))
     return np.concatenate([shares, known], axis=-2), np.concatenate([logs, row], axis=-2)
 
 
-def running_log_means(points: Points, log_w: Array, counts: Counts) -> Array:
-    """log of the means of (f_plus w, f_minus w, w) over the first n points, for every n in counts.
+def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
+    """log of the means of (f_plus w, f_minus w, w) over the first n draws of q_j, for n in counts.
 
     Returns:
         Logs of the means, (*, B, 3), in nats; -inf where a mean is zero.
+
+    Raises:
+        ValueError: there are no draws of q_j.
     """
-    sums = np.full((*log_w.shape[:-1], len(counts), 3), -np.inf)
+    part, log_w = draws.stretch(j), draws.log_weight(j)
+    sums = np.full((*draws.batch, len(counts), 3), -np.inf)
     start = 0
-    for b, stop in enumerate(counts):
+    for b, stop in enumerate(counts.tolist()):
         if stop > start:
-            stretch = slice(start, int(stop))
-            sums[..., b, :] = _log_sums(points, log_w[..., stretch], stretch)
-        start = int(stop)
+            factors = [
+                draws.factor(t, slice(part.start + start, part.start + stop)) for t in (0, 1)
+            ]
+            sums[..., b, :] = _log_sums(factors, log_w[..., start:stop])
+        start = stop
     return np.logaddexp.accumulate(sums, axis=-2) - np.log(counts)[:, None]
 
 
-def _log_sums(points: Points, log_w: Array, stretch: slice) -> Array:
+def _log_sums(factors: list[Array | float], log_w: Array) -> Array:
     largest = log_w.max(axis=-1)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     w = np.exp(log_w - largest[..., None])
     sums = np.zeros((*largest.shape, 3))
-    sums[..., 0] = np.einsum("...n,...n->...", w, points.f_plus[..., stretch])
-    if points.f_minus is not None:
-        sums[..., 1] = np.einsum("...n,...n->...", w, points.f_minus[..., stretch])
+    for t, factor in enumerate(factors):
+        if isinstance(factor, np.ndarray):
+            sums[..., t] = np.einsum("...n,...n->...", w, factor)
     sums[..., 2] = w.sum(axis=-1)
     with np.errstate(divide="ignore"):
         return np.log(sums) + largest[..., None]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array
-from amci_core.estimators.moments import Moments
+from amci_core.estimators.mis import Moments
 
 Table = NDArray[np.float64]
 
@@ -102,15 +102,14 @@ def optimum(moments: Moments, *, fixed_E2: bool = False) -> Table:
     where the form is flat a table stays as near to AMCI as it can.
 
     Arguments:
-        moments: Pooled moments, best without draws that stand apart, see `running_moments`.
+        moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
         fixed_E2: Whether E2 is left to q2 alone.
 
     References:
         `docs/concepts.md`, "Every estimator is a table"; with two proposals u* = (P + Q)^-1 Q e.
     """
-    mean, covariance = moments.mean, moments.covariance
+    covariance, mu = moments.covariance, moments.mu
     with np.errstate(divide="ignore", invalid="ignore"):
-        mu = (mean[..., 0] - mean[..., 1]) / mean[..., 2]
         c = np.stack([np.ones_like(mu), -np.ones_like(mu), -mu], -1)
         # Cov of sum_t u_jt E_t(j) in the shares v[j, t].
         forms = covariance * (c[..., None, :, None] * c[..., None, None, :])
