@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge, pareto_tail
 from amci_core.diagnostics.pareto import ParetoTail
 from amci_core.estimation import Estimate
-from amci_core.estimation.estimate import report
+from amci_core.estimation.estimate import reference_draws, report
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import ESTIMATORS, PROPOSALS, TERMS, Draws, Points
+from amci_core.estimators import PROPOSALS, TERMS, Draws, resolve
 from amci_core.estimators.draws import Array
-from amci_core.flows import ConditionalDensity, Proposal, Proposals
+from amci_core.flows import Proposals
 from amci_core.models import Problem
 
 # A tail needs draws to be fitted to: as many are looked at, or as many as were asked for if more.
@@ -146,10 +145,10 @@ def diagnosis(
     drawn, points = _draw(problem, proposals, y, theta, draws=n, seed=seed)
 
     def estimate(count: int) -> Estimate:
-        first = drawn if count == n else _first(drawn, count)
-        prepared = ESTIMATORS["amci"].prepare_all(first)
+        first = {j: min(count, m) for j, m in drawn.counts.items()}
+        prepared = resolve("amci").prepare_all(drawn.first(first))
         used = count * len(drawn.present)
-        return report(ESTIMATORS["amci"], prepared, draws=used, positive=problem.nonnegative)
+        return report(prepared, draws=used, positive=problem.nonnegative)
 
     found = estimate(n)
     verdict = found.verdict
@@ -179,30 +178,6 @@ def diagnosis(
             yield replace(everything, along=Along(*np.array(rows).T))
 
 
-class _Remembering(Proposal):
-    """A proposal that keeps the points drawn last."""
-
-    def __init__(self, proposal: Proposal) -> None:
-        self._proposal = proposal
-        self.x = torch.empty(0)
-
-    def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        return _RememberingDensity(self._proposal(y, theta), self)
-
-
-class _RememberingDensity(ConditionalDensity):
-    def __init__(self, density: ConditionalDensity, memory: _Remembering) -> None:
-        super().__init__(density.batch_shape)
-        self._density, self._memory = density, memory
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        self._memory.x, log_q = self._density.draw(n, generator)
-        return self._memory.x, log_q
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self._density.log_prob(x)
-
-
 def _draw(
     problem: Problem,
     proposals: Proposals,
@@ -213,36 +188,15 @@ def _draw(
     seed: int,
 ) -> tuple[Draws, dict[str, Array]]:
     """Draws from every proposal as estimators see them, and where they are, (n, D)."""
-    kept = [None if q is None else _Remembering(q) for q in proposals.as_tuple]
-    assert kept[0] is not None
-    watched = replace(proposals, q1_plus=kept[0], q1_minus=kept[1], q2=kept[2])
-    sampler = Sampler(problem, watched, y, theta)
-    counts = np.zeros(3, dtype=np.int64)
-    counts[list(sampler.present)] = draws
-    drawn = sampler.draw(counts, generators(seed)[0])
-    return drawn, {
-        name: memory.x.numpy()
-        for name, memory in zip(PROPOSALS, kept, strict=True)
-        if memory is not None
-    }
-
-
-def _first(draws: Draws, n: int) -> Draws:
-    """The first n points of every proposal."""
-
-    def cut(points: Points | None) -> Points | None:
-        if points is None:
-            return None
-        log_q = [None if q is None else q[..., :n] for q in points.log_q]
-        return Points(
-            f_plus=points.f_plus[..., :n],
-            f_minus=None if points.f_minus is None else points.f_minus[..., :n],
-            log_joint=points.log_joint[..., :n],
-            log_q=(log_q[0], log_q[1], log_q[2]),
-        )
-
-    first, second, third = map(cut, draws.points)
-    return replace(draws, points=(first, second, third))
+    sampler = Sampler(problem, proposals, y, theta)
+    counts = [draws if j in sampler.present else 0 for j in range(3)]
+    drawn = sampler.draw(
+        counts,
+        generators(seed)[0],
+        reference=reference_draws(counts),
+        reference_generator=generators(seed, "reference")[0],
+    )
+    return drawn, {PROPOSALS[j]: sampler.points[j].numpy() for j in sampler.present}
 
 
 def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> TermWeights:

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amci_core.estimators import Draws, Points
+from amci_core.estimators import Draws
+from amci_core.estimators.mis import pooled
+from amci_core.estimators.tabled import Prepared
+from amci_core.estimators.uncertainty import Uncertainty, uncertainty
 
 
 @dataclass(frozen=True)
@@ -38,22 +41,37 @@ class Discrete:
     def draws(self, counts: tuple[int, int, int], *, runs: int, seed: int) -> Draws:
         """counts[j] points of every proposal j, in `runs` independent runs."""
         rng = np.random.default_rng(seed)
-        points: list[Points | None] = []
-        for j, n in enumerate(counts):
-            if n == 0:
-                points.append(None)
-                continue
-            x = rng.choice(len(self.f), size=(runs, n), p=self.q[j])
+        drawn = {j: n for j, n in enumerate(counts) if n}
+        x = np.concatenate(
+            [rng.choice(len(self.f), size=(runs, n), p=self.q[j]) for j, n in drawn.items()],
+            -1,
+        )
+        return self.at(x, drawn)
+
+    def at(self, x: np.ndarray, counts: dict[int, int]) -> Draws:
+        """These points (*, n), of which the components gave as many each."""
+        with np.errstate(divide="ignore"):
             log_q = np.log(self.q)
-            points.append(
-                Points(
-                    f_plus=self.factors[0][x],
-                    f_minus=self.factors[1][x],
-                    log_joint=np.log(self.joint)[x],
-                    log_q=(log_q[0][x], log_q[1][x], log_q[2][x]),
-                )
-            )
-        return Draws((points[0], points[1], points[2]))
+        return Draws(
+            f=self.f[x],
+            log_joint=np.log(self.joint)[x],
+            log_q={j: log_q[j][x] for j in range(len(self.q))},
+            counts=counts,
+            signed=True,
+        )
+
+
+def prepared(table: np.ndarray, draws: Draws, *, paired: bool = False) -> Prepared:
+    """A table with all of these draws."""
+    counts = np.array([[draws.count(j) for j in range(3)]])
+    return Prepared(np.asarray(table), draws, counts, paired=paired)
+
+
+def judged(ready: Prepared) -> Uncertainty:
+    """The error of the estimate from all of its draws."""
+    combined, seen = ready.combine(), pooled(ready.draws)
+    E2 = combined.sign[..., -1, 2] * np.exp(combined.log_terms[..., -1, 2] - seen.log_scale)
+    return uncertainty(ready, seen, combined.value[..., -1], E2)
 
 
 def signed() -> Discrete:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from amci_core.diagnostics.pareto import ParetoFit, pareto_fit
-from amci_core.estimators.draws import TERMS, Array
+from amci_core.estimators.draws import TERMS, Array, Draws
 from amci_core.estimators.mis import Pooled
 from amci_core.estimators.tabled import Prepared
 from amci_core.estimators.uncertainty import Uncertainty
@@ -29,7 +29,9 @@ class TermDiagnostics:
 
     Arguments:
         proposal: Name of the proposal that the draws come from; several are joined by " and ".
-        effective_draws: Effective sample size (sum h)^2 / sum h^2, in draws, (*).
+        effective_draws: Effective sample size n / (1 + n v) with v the relative variance of sum h
+            by the spread of h within each proposal's draws, in draws, (*). For one proposal it is
+            (sum h)^2 / sum h^2.
         pooled_draws: The effective sample size by the term's variance as the draws of all
             components see it, in draws, (*): less optimistic where weights are heavy-tailed. NaN
             where they cannot tell.
@@ -117,42 +119,43 @@ def _diagnose_term(
     prepared: Prepared, seen: Pooled, share: Array, used: list[int], t: int, spread: Array | None
 ) -> TermDiagnostics:
     draws = prepared.draws
-    parts = {j: draws.stretch(j) for j in used}
-    log_w = {j: draws.log_weight(j) for j in used}
-    largest = np.max([each.max(axis=-1) for each in log_w.values()], axis=0)
-    largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
-    factors = {
-        j: np.broadcast_to(np.asarray(draws.factor(t, part)), log_w[j].shape)
-        for j, part in parts.items()
-    }
-    n = max(draws.count(j) for j in used)
-    weights = np.concatenate(
-        [
-            share[..., k, None] * n / draws.count(j) * factors[j] * np.exp(log_w[j] - largest)
-            for k, j in enumerate(used)
-        ],
-        -1,
-    )
-    total = weights.sum(axis=-1)
+    h, count = _brought(draws, share, used, t)
+    total = sum(np.abs(part).sum(axis=-1) for part in h)
     found = total > 0
-    relative = weights / np.where(found, total, 1.0)[..., None]
-    squares = np.where(found, np.square(relative).sum(axis=-1), 1.0)
-    count = sum((share[..., k] > LEAST_SHARE) * draws.count(j) for k, j in enumerate(used))
-    nonzero = np.concatenate([factors[j] != 0 for j in used], -1).mean(axis=-1)
+    weights = np.concatenate(h, -1) / np.where(found, total, 1.0)[..., None]
+    # Their spread within each proposal's draws makes the error, not that between proposals.
+    within = sum(np.square(part - part.mean(axis=-1, keepdims=True)).sum(axis=-1) for part in h)
+    relative = within / np.square(np.where(found, total, 1.0))
     pooled = np.full(total.shape, np.nan)
     if spread is not None:
         with np.errstate(invalid="ignore"):
             pooled = count / (1 + count * np.square(spread))
     return TermDiagnostics(
         proposal=" and ".join(prepared.names[j] for j in used),
-        effective_draws=np.where(found, 1 / squares, 0.0),
+        effective_draws=np.where(found, count / (1 + count * relative), 0.0),
         pooled_draws=pooled,
-        largest_share=np.where(found, relative.max(axis=-1), np.nan),
-        nonzero_share=nonzero,
+        largest_share=np.where(found, weights.max(axis=-1), np.nan),
+        nonzero_share=np.concatenate([part != 0 for part in h], -1).mean(axis=-1),
         missed_share=_missed_share(seen, share, used, t),
         draws=sum(draws.count(j) for j in used),
         weights=weights,
     )
+
+
+def _brought(draws: Draws, share: Array, used: list[int], t: int) -> tuple[list[Array], Array]:
+    """h of the draws of each proposal in use, scaled, (*, n_j); and their number, (*)."""
+    log_w = [draws.log_weight(j) for j in used]
+    largest = np.max([each.max(axis=-1) for each in log_w], axis=0)
+    largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
+    h = [
+        share[..., k, None]
+        / draws.count(j)
+        * draws.factor(t, draws.stretch(j))
+        * np.exp(log - largest)
+        for k, (j, log) in enumerate(zip(used, log_w, strict=True))
+    ]
+    count = sum((share[..., k] > LEAST_SHARE) * draws.count(j) for k, j in enumerate(used))
+    return h, np.asarray(count)
 
 
 def _missed_share(seen: Pooled, share: Array, used: list[int], t: int) -> Array:

@@ -260,5 +260,5 @@ def _about(name: str, signed: bool) -> str:
 
 
 def _carrier(term: TermDiagnostics, signed: bool) -> str:
-    long = {"q1_plus": "q1+", "q1_minus": "q1-", "q2": "q2"}[term.proposal]
-    return long if signed else long.rstrip("+")
+    long = term.proposal.replace("_plus", "+").replace("_minus", "-")
+    return long if signed else long.replace("+", "")

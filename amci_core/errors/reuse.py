@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from amci_core.checks import check_count
 from amci_core.errors.runs import Truth
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, check_count, generators
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, Moments, split_budget, tables
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.budget import predicted_variance
@@ -238,10 +239,7 @@ def _shares(table: Array) -> tuple[float, float]:
 def _log_means(draws: Draws, counts: Counts) -> Array:
     """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
     return np.stack(
-        [
-            running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]]
-            for j in (Q1, Q2)
-        ],
+        [running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]] for j in (Q1, Q2)],
         axis=1,
     )
 

@@ -110,15 +110,13 @@ def estimate(
     )
 
 
-def reference_draws(counts: Array | Sequence[int]) -> int:
+def reference_draws(counts: Counts | Sequence[int]) -> int:
     """How many draws of the broad reference go with these of the proposals."""
     wanted = int(REFERENCE_SHARE * max(counts))
     return min(max(wanted, LEAST_REFERENCE), MOST_REFERENCE)
 
 
-def report(
-    prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
-) -> Estimate:
+def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0) -> Estimate:
     """What an estimator makes of all of its draws, with everything that goes with it.
 
     Arguments:

@@ -32,6 +32,11 @@ class Sampler:
         theta: Parameters of f (*, D_theta), or None.
         shift: The constant c that is taken from f.
 
+    Attributes:
+        densities: The proposals there, by number.
+        present: Their numbers.
+        points: The points x of every component that were drawn last, (*, n, D).
+
     Raises:
         ValueError: the proposals were made for another problem.
     """
@@ -55,6 +60,7 @@ class Sampler:
                 j: q(y, moved) for j, q in enumerate(proposals.as_tuple) if q is not None
             }
         self.present = tuple(self.densities)
+        self.points: dict[int, Tensor] = {}
 
     @torch.inference_mode()
     def draw(
@@ -105,6 +111,7 @@ class Sampler:
                 parts = found.split([drawn[j] * sets for j in others], -1)
                 log_q.setdefault(k, {}).update(zip(others, parts, strict=True))
 
+        self.points = x
         axis = self.y.ndim - 1
         batch = self.y.shape[:-1]
 
@@ -148,9 +155,7 @@ class Sampler:
         return 1 - torch.rand(size, self.problem.x.dim, dtype=self.y.dtype, generator=generator)
 
 
-def generators(
-    seed: Any, purpose: str = "runs"
-) -> tuple[torch.Generator, np.random.Generator]:
+def generators(seed: Any, purpose: str = "runs") -> tuple[torch.Generator, np.random.Generator]:
     """Independent generators for points and for choices, from one seed.
 
     Arguments:

@@ -1,4 +1,4 @@
-r"""What every draw brings to the terms of an estimate, as all draws see it under each component."""
+r"""What every draw brings to the terms of an estimate, reweighted to each component."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def contributions(prepared: Prepared, seen: Pooled) -> Contributions:
         numbers = [seen.proposals[k] for k in rows]
         v = np.stack([np.broadcast_to(table[..., j, :], (*batch, 3)) for j in numbers])
         r, w, missed = seen.r[rows], seen.weights[rows], seen.missed[rows].any(axis=-1)
-        counts = [draws.count(j) for j in numbers]
+        counts = [float(draws.count(j)) for j in numbers]
     else:
         # Each of K components gives n / K of the n points of q_m.
         K, n = len(prepared.strata), draws.count(2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["ESTIMATORS", "Automatic", "Mixture", "resolve"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,16 +142,21 @@ class Mixture(Estimator):
         return Prepared(tables.snis_q2(), mixed, rows, kept, names=names)
 
 
-def _reuse(alpha: float | None = None, beta: float | None = None) -> Estimator:
-    if alpha is None or beta is None:
-        raise ValueError(
-            f"estimator: reuse needs alpha and beta, got alpha {alpha!r} and beta {beta!r}"
-        )
-    return Tabled(tables.reuse(alpha, beta))
+class Reuse(Tabled):
+    """Sample reuse between q1_plus and q2, once alpha and beta are given."""
+
+    def __init__(self) -> None:
+        super().__init__(tables.amci())
+
+    def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
+        if alpha is None or beta is None:
+            raise ValueError(
+                f"estimator: reuse needs alpha and beta, got alpha {alpha!r} and beta {beta!r}"
+            )
+        return Tabled(tables.reuse(alpha, beta))
 
 
-# What has arguments is a function of alpha and beta.
-ESTIMATORS: dict[str, Estimator | Callable[..., Estimator]] = {
+ESTIMATORS: dict[str, Estimator] = {
     "amci": Tabled(tables.amci()),
     "snis-q2": Tabled(tables.snis_q2()),
     "snis-qm": Mixture(stratified=False),
@@ -160,7 +165,7 @@ ESTIMATORS: dict[str, Estimator | Callable[..., Estimator]] = {
     "reuse-paper": Adaptive(tables.amci(), tables.paper_optimum, controlled=False),
     "reuse-optimal": Adaptive(tables.amci(), tables.optimum, controlled=True),
     "amci-crn": CommonNumbers(tables.amci()),
-    "reuse": _reuse,
+    "reuse": Reuse(),
     "auto": Automatic(tables.amci(), tables.optimum, controlled=True),
 }
 
@@ -181,23 +186,21 @@ def resolve(
             with it.
 
     Example:
-        >>> resolve("reuse:1:0").table[0]
-        array([1., 0., 0.])
+        >>> resolve("amci").used((0, 2))
+        (0, 2)
     """
-    shares = {name: v for name, v in (("alpha", alpha), ("beta", beta)) if v is not None}
+    texts: list[str] = []
     if isinstance(chosen, str):
         name, *texts = chosen.split(":")
         if name not in ESTIMATORS:
             known = ", ".join(ESTIMATORS)
             raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
+        found = ESTIMATORS[name]
+    else:
+        found = chosen if isinstance(chosen, Estimator) else Tabled(tables.validate(chosen))
+    if texts:
         try:
-            shares |= dict(zip(("alpha", "beta"), map(float, texts), strict=False))
+            alpha, beta = map(float, texts)
         except ValueError:
             raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
-        found = ESTIMATORS[name]
-        if callable(found):
-            return found(**shares)
-        chosen = found
-    if shares:
-        raise ValueError("alpha, beta: they go with estimator reuse alone")
-    return chosen if isinstance(chosen, Estimator) else Tabled(tables.validate(chosen))
+    return found.given(alpha=alpha, beta=beta)

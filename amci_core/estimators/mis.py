@@ -2,7 +2,7 @@ r"""Multiple importance sampling: what all draws say of every component, with on
 
 The points of all components are weighted as draws of their mixture, the balance heuristic:
 
-    q_m = sum_j (n_j / n) q_j,    E_t = mean[t p / q_m],    E_{q_j}[g] = sum_i r_i g(x_i) / sum_i r_i,
+    q_m = sum_j (n_j / n) q_j,   E_t = mean[t p / q_m],   E_{q_j}[g] = sum r_i g(x_i) / sum r_i,
 
 with r = q_j / q_m and the factors t = (f_plus, f_minus, 1) of the terms. A component's own draws
 cannot show what it misses: where no q2 draw reaches the tail, their sample variance of f w is
@@ -169,7 +169,7 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
         raw = rz @ z.swapaxes(-1, -2) - first[..., :, None] * first[..., None, :]
         spread = 1 - np.square(share).sum(axis=-1)
         found = raw / np.where(spread > LEAST_SPREAD, spread, np.nan)[..., None, None]
-    missed = seen.missed.any(axis=-1)
+    missed = np.asarray(seen.missed.any(axis=-1))
     found = np.where(missed[..., None] & np.eye(3, dtype=bool), np.inf, found)
     covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
     for k, j in enumerate(seen.proposals):

@@ -1,4 +1,4 @@
-r"""What an estimator is, and those that are a table or choose one by the moments of their draws."""
+r"""What an estimator is; those that are a table, or choose one by the moments of their draws."""
 
 from __future__ import annotations
 
@@ -81,6 +81,16 @@ class Estimator(ABC):
     """
 
     common: ClassVar[bool] = False
+
+    def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
+        """The estimator with these arguments.
+
+        Raises:
+            ValueError: it has none, or not these.
+        """
+        if alpha is not None or beta is not None:
+            raise ValueError("alpha, beta: they go with estimator reuse alone")
+        return self
 
     @abstractmethod
     def used(self, present: Sequence[int]) -> tuple[int, ...]:

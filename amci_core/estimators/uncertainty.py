@@ -207,23 +207,26 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         per_draw = n * np.where(spread > LEAST_SPREAD, spread, np.nan)
         centred = terms - (share[..., None, :] * terms).sum(axis=-1, keepdims=True)
         each = (share[..., None, :] * centred) @ centred.swapaxes(-1, -2)
-        each = np.where(used[..., None] & used[..., None, :], each / per_draw[..., None, None], 0.0)
-        lost = missed.any(axis=0)
-        covariance = np.where(lost[..., None] & np.eye(3, dtype=bool), np.inf, each.sum(axis=0))
+        each = np.where(
+            used[..., None] & used[..., None, :], each / per_draw[..., None, None], 0.0
+        )
+        lost: NDArray[np.bool_] = np.asarray(missed.any(axis=0))
+        covariance = np.where(
+            lost[..., None] & np.eye(3, dtype=bool), np.inf, np.sum(each, axis=0)
+        )
         z = _errors(terms, value, E2)
         z = z - (share * z).sum(axis=-1, keepdims=True)
         variance = (np.square(z) * share).sum(axis=-1) / per_draw
-        variance = np.where(used.any(axis=-1), variance, 0.0).sum(axis=0)
-        matters = lost & np.stack([lost[..., 0], lost[..., 1], value != 0], -1)
-        error = np.where(matters.any(axis=-1), np.inf, np.sqrt(variance))
+        variance = np.where(np.asarray(used.any(axis=-1)), variance, 0.0).sum(axis=0)
+        # E2 does not enter the error of mu = 0.
+        infinite = lost[..., 0] | lost[..., 1] | (lost[..., 2] & (value != 0))
+        error = np.where(infinite, np.inf, np.sqrt(variance))
         mean = seen.values.mean(axis=-1)
         if prepared.draws.log_E2 is not None:
             mean[..., 2] = np.exp(prepared.draws.log_E2 - seen.log_scale)
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
     error = np.where(_silent(prepared, value), np.nan, error)
-    return Uncertainty(
-        value, error, ratio_covariance(covariance, E2), term_errors, found, E2
-    )
+    return Uncertainty(value, error, ratio_covariance(covariance, E2), term_errors, found, E2)
 
 
 def _errors(terms: Array, value: Array, E2: Array) -> Array:

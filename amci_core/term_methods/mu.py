@@ -17,8 +17,11 @@ from torch import Tensor
 from amci_core.checks import check_seed
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
-from amci_core.estimators.intervals import central, ratio_covariance
-from amci_core.estimators.studentized import normal_quantile
+from amci_core.estimators.uncertainty import (
+    central_interval,
+    normal_quantile,
+    ratio_covariance,
+)
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
 from amci_core.term_methods.annealed import Annealed
@@ -80,12 +83,13 @@ class TermsEstimate:
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        lower, upper = central(
-            np.asarray(self.value),
+        z = normal_quantile(level)
+        lower, upper = central_interval(
+            np.asarray(self.value) - self.shift,
             np.asarray(self.standard_error),
             self.covariance,
-            z=normal_quantile(level),
-            positive=self.positive,
+            reach=z,
+            reach_of_log=z if self.positive else None,
             shift=self.shift,
         )
         return float(lower), float(upper)

@@ -1,47 +1,40 @@
 """SNIS with the mixture of all proposals, independent and stratified."""
 
 import numpy as np
-from discrete import signed
+import pytest
+from discrete import judged, signed
 
 from amci_core.estimators import ESTIMATORS
-from amci_core.estimators.mixture import (
-    mixture_draws,
-    random_components,
-    stratified_components,
-    stratified_moments,
-)
+from amci_core.estimators.estimators import Mixture
 
 MODEL = signed()
 
 
 def test_points_are_weighted_by_the_density_of_the_mixture():
     draws = MODEL.draws((8, 8, 8), runs=3, seed=0)
-    components = random_components((3, 8), proposals=3, rng=np.random.default_rng(0))
-    mixed = mixture_draws(draws, components).draws
+    mixture = Mixture(stratified=False)
+    components = mixture.choices((3, 8), 3, np.random.default_rng(0))
+    mixed = mixture.prepare(draws, [8], np.random.default_rng(0)).draws
     assert mixed.present == (2,)
     for run, i in np.ndindex(3, 8):
-        source = draws.of(int(components[run, i]))
-        q = [np.exp(source.log_q_of(j)[run, i]) for j in range(3)]
-        expected = source.log_joint[run, i] - np.log(np.mean(q))
+        source = draws.stretch(int(components[run, i])).start + i
+        q = [np.exp(draws.log_q[j][run, source]) for j in range(3)]
+        expected = draws.log_joint[run, source] - np.log(np.mean(q))
         np.testing.assert_allclose(mixed.log_weight(2)[run, i], expected, rtol=1e-12)
-        assert mixed.of(2).f_plus[run, i] == source.f_plus[run, i]
+        assert mixed.f[run, i] == draws.f[run, source]
 
 
-def test_components_are_equally_likely_at_every_place():
+@pytest.mark.parametrize("stratified", [False, True])
+def test_components_are_equally_likely_at_every_place(stratified):
     runs, n, J = 30_000, 5, 3
-    rng = np.random.default_rng(1)
-    for components in (
-        random_components((runs, n), proposals=J, rng=rng),
-        stratified_components((runs, n), proposals=J, rng=rng),
-    ):
-        tolerance = 4 * np.sqrt(1 / J * (1 - 1 / J) / runs)
-        for j in range(J):
-            assert (abs((components == j).mean(axis=0) - 1 / J) < tolerance).all()
+    components = Mixture(stratified).choices((runs, n), J, np.random.default_rng(1))
+    tolerance = 4 * np.sqrt(1 / J * (1 - 1 / J) / runs)
+    for j in range(J):
+        assert (abs((components == j).mean(axis=0) - 1 / J) < tolerance).all()
 
 
 def test_stratified_components_are_balanced_in_every_run():
-    rng = np.random.default_rng(2)
-    components = stratified_components((100, 10), proposals=3, rng=rng)
+    components = Mixture(stratified=True).choices((100, 10), 3, np.random.default_rng(2))
     for n in range(1, 11):
         shares = np.stack([(components[:, :n] == j).sum(axis=1) for j in range(3)])
         assert np.ptp(shares, axis=0).max() <= 1
@@ -69,17 +62,16 @@ def test_stratifying_lowers_the_variance_of_a_term():
     assert stratified < 0.8 * independent
 
 
-def test_stratified_moments_are_those_within_the_components():
+def test_the_error_of_stratified_draws_is_that_within_the_components():
     runs, n = 400, 3000
     draws = MODEL.draws((n, n, n), runs=runs, seed=5)
-    components = stratified_components((runs, n), proposals=3, rng=np.random.default_rng(6))
-    found = stratified_moments(mixture_draws(draws, components))
-    covariance = np.exp(2 * found.log_scale)[:, None, None] * found.covariance[:, 2]
+    prepared = ESTIMATORS["snis-qm-stratified"].prepare(draws, [n], np.random.default_rng(6))
+    found = judged(prepared)
     values = MODEL.factors * MODEL.joint / MODEL.q.mean(axis=0)
-    within = [np.cov(values, aweights=q, ddof=0) for q in MODEL.q]
-    error = abs(covariance.mean(axis=0) - np.mean(within, axis=0))
+    within = np.mean([np.cov(values, aweights=q, ddof=0) for q in MODEL.q], axis=0)
+    to_ratio = np.array([[1, -1, 0], [0, 0, 1]])
+    expected = to_ratio @ within @ to_ratio.T / n / MODEL.terms[2] ** 2
+    error = abs(found.covariance.mean(axis=0) - expected)
     # Ratios of means over n draws have a bias of order 1 / n.
-    tolerance = 4 * covariance.std(axis=0) / np.sqrt(runs) + abs(np.mean(within, axis=0)) / 300
+    tolerance = 4 * found.covariance.std(axis=0) / np.sqrt(runs) + abs(expected) / 100
     assert (error < tolerance).all()
-    mean = np.exp(found.log_scale)[:, None] * found.mean
-    assert (abs(mean.mean(0) - MODEL.terms) < 4 * mean.std(0) / np.sqrt(runs)).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from discrete import signed
 
-from amci_core.estimators import Moments, estimator, variance
+from amci_core.estimators import Moments, resolve, variance
 from amci_core.estimators.tables import (
     amci,
     needed,
@@ -202,4 +202,4 @@ def test_shares_that_are_no_numbers_are_named(value):
 )
 def test_what_is_no_estimator_is_named(table, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        estimator(table)
+        resolve(table)

@@ -1,0 +1,209 @@
+"""Moments from all draws and the delta method, against sums over a discrete model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from discrete import judged, prepared, signed
+
+from amci_core.estimators import Moments, combine, moments, variance
+from amci_core.estimators.mis import effective_share, outliers, pooled
+from amci_core.estimators.tables import amci, snis_q1, snis_q2
+
+MODEL = signed()
+REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
+TABLES = {"amci": amci(), "snis-q1": snis_q1(), "snis-q2": snis_q2(), "reuse": REUSE}
+
+
+def exact_moments(counts):
+    covariance = np.stack([MODEL.covariance(j) for j in range(3)])
+    return Moments(np.zeros(()), MODEL.terms, covariance, np.array(counts))
+
+
+def test_pooled_moments_are_those_of_the_model():
+    counts, runs = (3000, 2000, 4000), 200
+    found = moments(MODEL.draws(counts, runs=runs, seed=0))
+    scale = np.exp(found.log_scale)[:, None]
+    mean = scale * found.mean
+    assert (abs(mean.mean(0) - MODEL.terms) < 4 * mean.std(0) / np.sqrt(runs)).all()
+    covariance = scale[..., None, None] ** 2 * found.covariance
+    for j in range(3):
+        error = abs(covariance[:, j].mean(axis=0) - MODEL.covariance(j))
+        # Ratios of means over n draws have a bias of order 1 / n.
+        tolerance = 4 * covariance[:, j].std(axis=0) / np.sqrt(runs)
+        assert (error <= tolerance + abs(MODEL.covariance(j)) / 2000).all()
+    np.testing.assert_array_equal(found.counts, counts)
+
+
+def test_few_draws_of_one_proposal_give_an_unbiased_variance():
+    runs = 40_000
+    found = moments(MODEL.draws((0, 0, 4), runs=runs, seed=6))
+    covariance = np.exp(2 * found.log_scale)[:, None, None] * found.covariance[:, 2]
+    error = abs(covariance.mean(axis=0) - MODEL.covariance(2))
+    assert (error < 4 * covariance.std(axis=0) / np.sqrt(runs)).all()
+    assert np.isnan(found.covariance[:, :2]).all()
+
+
+def test_other_proposals_draws_show_a_proposals_variance():
+    # No draw of q2 has f > 0, so its own sample variance of f_plus w is zero.
+    draws = MODEL.draws((400, 400, 400), runs=1, seed=1)
+    q2 = draws.stretch(2)
+    low = q2.start + np.flatnonzero(draws.f[0, q2] <= 0)
+    kept = np.concatenate([np.arange(800), low])
+    blind = replace(
+        draws,
+        f=draws.f[:, kept],
+        log_joint=draws.log_joint[:, kept],
+        log_q={j: q[:, kept] for j, q in draws.log_q.items()},
+        counts={0: 400, 1: 400, 2: len(low)},
+    )
+    found = moments(blind)
+    seen = float(np.exp(2 * found.log_scale[0]) * found.covariance[0, 2, 0, 0])
+    assert np.var(blind.factor(0, blind.stretch(2)) * np.exp(blind.log_weight(2))) == 0
+    assert seen > 0.1 * MODEL.covariance(2)[0, 0]
+
+
+def test_a_reference_shows_what_every_proposal_misses():
+    # The sixth point has a tenth of E1_plus, and no proposal goes there but once in a million.
+    q = np.vstack([MODEL.q, np.full(6, 1 / 6)])
+    q[:3, 5] = 1e-6
+    model = replace(MODEL, q=q / q.sum(axis=1, keepdims=True))
+    draws = model.draws((500, 500, 500, 200), runs=1, seed=11)
+    assert draws.present == (0, 1, 2)
+    found, blind = moments(draws), moments(draws.without_reference())
+    exact = 1 / (1 + model.covariance(0)[0, 0] / model.terms[0] ** 2)
+    assert exact < 1e-3
+    assert effective_share(found, 0, 0)[0] == pytest.approx(exact, rel=0.5)
+    assert effective_share(blind, 0, 0)[0] > 0.1
+    unit = np.exp(found.log_scale[0])
+    assert found.mean[0, 0] * unit == pytest.approx(MODEL.terms[0], rel=0.2)
+
+
+@pytest.mark.parametrize("table", [snis_q1(), REUSE])
+def test_a_proposal_that_misses_mass_has_an_infinite_variance(table):
+    blind = replace(MODEL, q=MODEL.q.copy())
+    blind.q[0, :3] = 0
+    blind.q[0] /= blind.q[0].sum()
+    found = moments(blind.draws((50, 50, 50), runs=3, seed=2))
+    value = np.full(3, MODEL.mu)
+    assert (variance(table, found, value) == np.inf).all()
+    # AMCI uses q1_plus for E1_plus alone, and of that it misses nothing.
+    assert np.isfinite(variance(amci(), found, value)).all()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_delta_method_gives_the_spread_of_estimates(name):
+    counts, runs = (400, 300, 500), 8000
+    draws = MODEL.draws(counts, runs=runs, seed=3)
+    values = combine(TABLES[name], draws, np.array([counts])).value[:, 0]
+    predicted = variance(TABLES[name], exact_moments(counts), np.array(MODEL.mu))
+    # A sample variance of nearly normal values is known to sqrt(2 / runs); the delta method
+    # leaves out terms of relative order 1 / n, here with constants below ten.
+    np.testing.assert_allclose(values.var(), predicted, rtol=4 * np.sqrt(2 / runs) + 10 / 300)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_estimated_variance_centres_on_the_exact_one(name):
+    counts, runs = (400, 300, 500), 500
+    found = moments(MODEL.draws(counts, runs=runs, seed=4))
+    estimated = variance(TABLES[name], found, np.full(runs, MODEL.mu))
+    exact = variance(TABLES[name], exact_moments(counts), np.array(MODEL.mu))
+    tolerance = 4 * estimated.std() / np.sqrt(runs)
+    assert abs(estimated.mean() - exact) < tolerance + 10 / 300 * exact
+    assert estimated.std() < 0.5 * exact
+
+
+def test_moments_do_not_depend_on_the_scale_of_the_joint_density():
+    draws = MODEL.draws((30, 30, 30), runs=5, seed=5)
+    near, far = moments(draws), moments(replace(draws, log_joint=draws.log_joint - 3000))
+    np.testing.assert_allclose(far.log_scale, near.log_scale - 3000, rtol=1e-12)
+    np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(far.mean, near.mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_error_is_unjudged_where_e1_and_e2_share_draws_of_one_f(name):
+    constant = replace(MODEL, f=np.full(6, -0.7))
+    draws = constant.draws((5, 5, 5), runs=50, seed=7)
+    found = np.isnan(judged(prepared(TABLES[name], draws)).standard_error)
+    assert (found == (name in ("snis-q1", "snis-q2"))).all()
+
+
+def test_an_error_is_judged_once_f_differs():
+    draws = MODEL.draws((0, 0, 2), runs=500, seed=8)
+    found = np.isnan(judged(prepared(snis_q2(), draws)).standard_error)
+    np.testing.assert_array_equal(found, draws.f[:, 0] == draws.f[:, 1])
+
+
+def test_cancellation_leaves_no_negative_variance():
+    constant = replace(MODEL, f=np.ones(6))
+    draws = constant.draws((64, 64, 64), runs=500, seed=9)
+    found = variance(snis_q2(), moments(draws), np.ones(500))
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_standard_error_sees_mass_that_no_draw_reached(name):
+    # The sixth point carries most of E1_plus that is left; no proposal ever goes there.
+    reached = MODEL.q * [1, 1, 1, 1, 1, 0]
+    blind = replace(MODEL, q=reached / reached.sum(axis=1, keepdims=True))
+    draws = blind.draws((50_000, 50_000, 50_000), runs=10, seed=10)
+    value = combine(TABLES[name], draws, np.array([[50_000] * 3])).value[:, 0]
+    stated = np.sqrt(variance(TABLES[name], moments(draws), value))
+    assert (abs(value - MODEL.mu) > 4 * stated).all()
+    assert (stated < 0.2 * MODEL.mu).all()
+
+
+def with_one_giant(draws):
+    """One point of q2 becomes a hundred times as likely under the model."""
+    log_joint = draws.log_joint.copy()
+    hit = draws.stretch(2).start + np.flatnonzero(draws.f[0, draws.stretch(2)] > 0)[0]
+    log_joint[0, hit] += np.log(100)
+    return replace(draws, log_joint=log_joint), hit
+
+
+def test_an_outlier_is_left_out_and_no_other():
+    draws = MODEL.draws((60, 60, 60), runs=1, seed=2)
+    giant, place = with_one_giant(draws)
+    np.testing.assert_array_equal(np.flatnonzero(outliers(pooled(giant))[0]), [place])
+    plain, robust, normal = moments(giant), moments(giant, robust=True), moments(draws)
+
+    def of_f_plus(found):
+        return float(found.covariance[0, 2, 0, 0] * np.exp(2 * found.log_scale[0]))
+
+    assert of_f_plus(plain) > 20 * of_f_plus(normal)
+    assert of_f_plus(robust) == pytest.approx(of_f_plus(normal), rel=0.5)
+    unchanged = moments(draws, robust=True)
+    np.testing.assert_array_equal(unchanged.covariance, normal.covariance)
+
+
+def test_moments_of_proposals_that_cannot_reach_a_point_stay_finite_or_infinite():
+    blind = replace(MODEL, q=MODEL.q.copy())
+    blind.q[2, 4:] = 0
+    blind.q[2] /= blind.q[2].sum()
+    draws = blind.draws((30, 30, 30), runs=2, seed=3)
+    found = moments(draws, robust=True)
+    assert np.isfinite(found.covariance[:, 0]).all()
+    assert (found.covariance[:, 2, 0, 0] == np.inf).all()
+
+
+def test_a_point_that_neither_p_nor_q_reaches_is_no_miss():
+    draws = MODEL.draws((30, 30, 30), runs=2, seed=4)
+    # One draw of q1_plus lies where p and q2 are zero but for hundreds of nats.
+    log_joint, log_q2 = draws.log_joint.copy(), draws.log_q[2].copy()
+    log_joint[:, 0], log_q2[:, 0] = -1500.0, -1200.0
+    far = replace(draws, log_joint=log_joint, log_q=dict(draws.log_q) | {2: log_q2})
+    assert np.isfinite(moments(far).covariance).all()
+
+
+def test_draws_joined_are_those_drawn_at_once():
+    draws = MODEL.draws((6, 4, 8), runs=3, seed=12)
+    first = draws.first({0: 2, 1: 1, 2: 5})
+    rest = [np.arange(draws.stretch(j).start + n, draws.stretch(j).stop) for j, n in
+            first.counts.items()]  # fmt: skip
+    second = draws._picked(np.concatenate(rest), {0: 4, 1: 3, 2: 3})
+    both = first.joined(second)
+    assert both.counts == draws.counts
+    np.testing.assert_array_equal(both.f, draws.f)
+    for j in range(3):
+        np.testing.assert_array_equal(both.log_weight(j), draws.log_weight(j))
