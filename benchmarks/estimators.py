@@ -27,9 +27,8 @@ from scipy.stats import norm
 from torch import Tensor
 
 import amci_core as amci
-from amci_core.errors.runs import split_runs
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import Moments, estimator, pooled_moments, tables
+from amci_core.estimators import Moments, moments, resolve, tables
 from amci_core.estimators.budget import predicted_variance
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 
@@ -123,7 +122,7 @@ def runs_of(
 
     SNIS has the draws of its own proposal alone, as many as AMCI takes of it.
     """
-    chosen = estimator(name)
+    chosen = resolve(name)
     alone = name.startswith("snis-q") and name in ("snis-q1", "snis-q2")
     total = draws if alone else 2 * draws
     for_points, for_choices = generators(seed)
@@ -132,8 +131,8 @@ def runs_of(
     while done < runs:
         size = min(CHUNK, runs - done)
         reserve = chosen.reserve([total], sampler.present)
-        drawn = sampler.draw(reserve * size, for_points, common=chosen.common)
-        prepared = chosen.prepare(split_runs(drawn, size), [total], for_choices)
+        drawn = sampler.draw(reserve, for_points, common=chosen.common, runs=size)
+        prepared = chosen.prepare(drawn, [total], for_choices)
         found.append(prepared.combine().value[..., 0])
         done += size
     return np.concatenate(found), []
@@ -367,7 +366,7 @@ def _terms_cost() -> None:
         np.array([100_000, 0, 100_000]), generators(0)[0]
     )
     started = time.perf_counter()
-    pooled_moments(draws)
+    moments(draws)
     print(f"pooled moments of 200,000 draws: {1e3 * (time.perf_counter() - started):.0f} ms\n")
 
 

@@ -61,6 +61,26 @@ class Discrete:
         )
 
 
+def row(*parts: dict, signed: bool = False) -> Draws:
+    """Points of one pair, component after component, from their numbers.
+
+    Each part has `j`, the component; `f` and `log_joint`, (*, n); and `log_q`, of every component
+    that is known there.
+    """
+    known = sorted(set.intersection(*({*part["log_q"]} for part in parts)))
+    join = lambda key: np.concatenate([np.asarray(part[key], float) for part in parts], -1)  # noqa: E731
+    return Draws(
+        f=join("f"),
+        log_joint=join("log_joint"),
+        log_q={
+            k: np.concatenate([np.asarray(part["log_q"][k], float) for part in parts], -1)
+            for k in known
+        },
+        counts={part["j"]: np.shape(part["f"])[-1] for part in parts},
+        signed=signed,
+    )
+
+
 def prepared(table: np.ndarray, draws: Draws, *, paired: bool = False) -> Prepared:
     """A table with all of these draws."""
     counts = np.array([[draws.count(j) for j in range(3)]])

@@ -194,8 +194,16 @@ class _Cases:
             rows = np.stack([getattr(curve, name) for curve in curves])
             return rows.reshape(-1, rows.shape[-1])
 
-        names = ("remse", "remse_error", "mse", "mse_error", "failed", "mean_judged")
-        return cls(*map(gathered, names), gathered("truth_matters"))
+        names = (
+            "remse",
+            "remse_error",
+            "mse",
+            "mse_error",
+            "failed",
+            "mean_judged",
+            "truth_matters",
+        )
+        return cls(*map(gathered, names))
 
     def against(self, bound: Array) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound (n, B), surely below, and undecided, (B,) each."""

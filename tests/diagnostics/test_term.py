@@ -2,38 +2,48 @@
 
 import numpy as np
 import pytest
+from discrete import prepared, row
 
 from amci_core.diagnostics import diagnose
-from amci_core.estimators import Draws, Points
+from amci_core.estimators.mis import pooled
 from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
 
 
-def points(log_w, f_plus, f_minus=None):
-    """Points whose weights are given; the proposal's density is 1 everywhere."""
+def diagnosed(table, draws):
+    """Every term, by the draws alone."""
+    return diagnose(prepared(table, draws), pooled(draws))
+
+
+def points(j, log_w, f):
+    """Points of component j whose weights are given; every density is 1 everywhere."""
     log_w = np.asarray(log_w, dtype=np.float64)
     zero = np.zeros_like(log_w)
-    as_array = np.asarray(f_plus, dtype=np.float64)
-    minus = None if f_minus is None else np.asarray(f_minus, dtype=np.float64)
-    return Points(as_array, minus, log_w, (zero, zero, zero))
+    return {"j": j, "f": f, "log_joint": log_w, "log_q": {k: zero for k in range(3)}}
 
 
-def two_cells(in_a, in_b, *, q1, q2):
+def two_cells(j, in_a, in_b, *, q1, q2):
     """Points in two cells of mass 1/2 each, of which q1 and q2 give the second these shares."""
     second = np.repeat([False, True], [in_a, in_b])
     zero = np.zeros(in_a + in_b)
 
     def log_q(share):
-        return zero + np.log(np.where(second, share, 1 - share))
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(second, share, 1 - share))
 
-    return Points(zero + 1, None, zero + np.log(0.5), (log_q(q1), None, log_q(q2)))
+    joint = zero + np.log(0.5)
+    return {"j": j, "f": zero + 1, "log_joint": joint, "log_q": {0: log_q(q1), 2: log_q(q2)}}
 
 
-EVEN = points(np.zeros(8), np.ones(8))
-UNEVEN = points(np.log([1.0, 2.0, 3.0, 4.0]), [0, 1, 0, 1])
+def even(j):
+    return points(j, np.zeros(8), np.ones(8))
+
+
+def uneven(j, nats=0.0):
+    return points(j, np.log([1.0, 2.0, 3.0, 4.0]) + nats, [0, 1, 0, 1])
 
 
 def test_even_weights_count_in_full():
-    found = diagnose(reuse(alpha=1, beta=0), Draws((EVEN, None, EVEN)))
+    found = diagnosed(reuse(alpha=1, beta=0), row(even(0), even(2)))
     assert set(found) == {"E1_plus", "E2"}
     for term in found.values():
         assert term.effective_draws == pytest.approx(8)
@@ -43,7 +53,7 @@ def test_even_weights_count_in_full():
 
 
 def test_uneven_weights_follow_the_formula():
-    found = diagnose(snis_q2(), Draws((None, None, UNEVEN)))
+    found = diagnosed(snis_q2(), row(uneven(2)))
     w = np.array([1, 2, 3, 4])
     assert found["E2"].effective_draws == pytest.approx(w.sum() ** 2 / (w**2).sum())
     assert found["E2"].largest_share == pytest.approx(0.4)
@@ -54,41 +64,59 @@ def test_uneven_weights_follow_the_formula():
 
 
 def test_a_good_posterior_proposal_can_miss_f():
-    nothing = points(np.zeros(8), np.zeros(8))
-    found = diagnose(snis_q2(), Draws((None, None, nothing)))
+    found = diagnosed(snis_q2(), row(points(2, np.zeros(8), np.zeros(8))))
     assert found["E2"].effective_draws == pytest.approx(8)
     assert found["E1_plus"].effective_draws == 0
     assert np.isnan(found["E1_plus"].largest_share)
     assert found["E1_plus"].nonzero_share == 0
 
 
-def test_a_term_is_judged_on_the_draws_that_carry_most_of_it():
-    draws = Draws((EVEN, None, UNEVEN))
-    assert diagnose(reuse(alpha=0.9, beta=0.2), draws)["E1_plus"].draws == 8
-    assert diagnose(reuse(alpha=0.9, beta=0.2), draws)["E2"].draws == 4
-    assert diagnose(reuse(alpha=0.2, beta=0.9), draws)["E2"].draws == 8
+def test_a_shared_term_is_judged_on_the_draws_of_both_in_their_shares():
+    draws = row(even(0), uneven(2))
+    found = diagnosed(reuse(alpha=0.9, beta=0.0), draws)
+    assert found["E1_plus"].proposal == "q1_plus and q2"
+    assert found["E1_plus"].draws == 12
+    assert found["E2"].proposal == "q2"
+    assert found["E2"].draws == 4
+    # h = |v| t w / n; the spread is that within each proposal's draws.
+    fw = np.array([0.0, 2.0, 0.0, 4.0])
+    total = 0.9 * 1 + 0.1 * fw.mean()
+    relative = (0.1 / 4) ** 2 * np.square(fw - fw.mean()).sum() / total**2
+    assert found["E1_plus"].effective_draws == pytest.approx(12 / (1 + 12 * relative))
+    assert found["E1_plus"].largest_share == pytest.approx(0.9 / 8 / total)
+
+
+def test_a_heavy_tail_of_draws_that_a_table_shares_is_seen():
+    # q2's own draws are fine; the table takes half of E2 from q1's, whose weights have no mean.
+    heavy = np.log(1 + np.random.default_rng(0).pareto(1.0, 4000))
+    draws = row(points(0, heavy, np.ones(4000)), points(2, np.zeros(4000), np.ones(4000)))
+    plain = diagnosed(amci() * [[1], [0], [1]], draws)["E2"]
+    shared = diagnosed(reuse(alpha=1.0, beta=0.5), draws)["E2"]
+    assert plain.effective_draws == pytest.approx(4000)
+    assert shared.effective_draws < 400
+    assert shared.pareto_k > 0.8
 
 
 def test_the_negative_part_has_its_own_diagnostics():
-    signed = points(np.zeros(4), [1, 1, 0, 0], f_minus=[0, 0, 0, 3])
-    found = diagnose(amci(), Draws((signed, signed, signed)))
+    f = [1.0, 1.0, 0.0, -3.0]
+    draws = row(*(points(j, np.zeros(4), f) for j in range(3)), signed=True)
+    found = diagnosed(amci(), draws)
     assert found["E1_plus"].effective_draws == pytest.approx(2)
     assert found["E1_minus"].effective_draws == pytest.approx(1)
     assert found["E1_minus"].nonzero_share == 0.25
 
 
 def test_weights_far_from_one_keep_their_shares():
-    near = diagnose(snis_q2(), Draws((None, None, UNEVEN)))["E2"]
+    near = diagnosed(snis_q2(), row(uneven(2)))["E2"]
     for nats in (-4000, 4000):
-        shifted = points(UNEVEN.log_joint + nats, UNEVEN.f_plus)
-        far = diagnose(snis_q2(), Draws((None, None, shifted)))["E2"]
+        far = diagnosed(snis_q2(), row(uneven(2, nats)))["E2"]
         np.testing.assert_allclose(far.effective_draws, near.effective_draws, rtol=1e-9)
         np.testing.assert_allclose(far.largest_share, near.largest_share, rtol=1e-9)
 
 
 def test_batches_keep_their_shape():
-    batch = points(np.zeros((3, 2, 5)), np.ones((3, 2, 5)))
-    found = diagnose(reuse(alpha=1, beta=0), Draws((batch, None, batch)))["E1_plus"]
+    draws = row(*(points(j, np.zeros((3, 2, 5)), np.ones((3, 2, 5))) for j in (0, 2)))
+    found = diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"]
     assert found.effective_draws.shape == found.largest_share.shape == (3, 2)
     assert found.nonzero_share.shape == (3, 2)
 
@@ -96,9 +124,9 @@ def test_batches_keep_their_shape():
 def test_other_draws_show_what_a_proposal_misses():
     # One draw of q1 in the second cell would weigh 0.5 / 0.001, five times the mean of 100 draws.
     shares = {"q1": 0.001, "q2": 0.5}
-    draws = Draws((two_cells(100, 0, **shares), None, two_cells(50, 50, **shares)))
-    found = diagnose(reuse(alpha=1, beta=0), draws)
-    alone = diagnose(snis_q1(), Draws((two_cells(100, 0, **shares), None, None)))
+    draws = row(two_cells(0, 100, 0, **shares), two_cells(2, 50, 50, **shares))
+    found = diagnosed(reuse(alpha=1, beta=0), draws)
+    alone = diagnosed(snis_q1(), row(two_cells(0, 100, 0, **shares)))
     assert found["E1_plus"].effective_draws == pytest.approx(100)
     first, second = 150 * 0.5 / (0.5 * 0.999 + 0.25), 50 * 0.5 / (0.5 * 0.001 + 0.25)
     assert found["E1_plus"].missed_share == pytest.approx(second / (first + second))
@@ -108,14 +136,13 @@ def test_other_draws_show_what_a_proposal_misses():
 
 def test_what_a_proposal_cannot_reach_at_all_is_missed():
     shares = {"q1": 0.0, "q2": 0.5}
-    with np.errstate(divide="ignore"):
-        draws = Draws((two_cells(100, 0, **shares), None, two_cells(50, 50, **shares)))
-    assert diagnose(reuse(alpha=1, beta=0), draws)["E1_plus"].missed_share == pytest.approx(
+    draws = row(two_cells(0, 100, 0, **shares), two_cells(2, 50, 50, **shares))
+    assert diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"].missed_share == pytest.approx(
         0.6, abs=0.1
     )
 
 
 def test_a_term_names_its_proposal_and_the_draws_that_count():
-    found = diagnose(snis_q2(), Draws((None, None, UNEVEN)))["E1_plus"]
+    found = diagnosed(snis_q2(), row(uneven(2)))["E1_plus"]
     assert found.proposal == "q2"
     assert found.nonzero_draws == 2

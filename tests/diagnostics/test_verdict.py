@@ -2,15 +2,21 @@
 
 import numpy as np
 import pytest
+from discrete import prepared, row
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, diagnose, judge
-from amci_core.estimators import Draws, Points
+from amci_core.estimators.mis import pooled
 from amci_core.estimators.tables import reuse, snis_q2
 from amci_core.flows import Proposals
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+
+
+def diagnosed(table, draws):
+    """Every term, by the draws alone."""
+    return diagnose(prepared(table, draws), pooled(draws))
 
 
 def lognormal(spread, *, n=1000, seed=0):
@@ -22,8 +28,8 @@ def verdict(log_w, f=None, relative_error=None):
     """On an estimate from one set of weights."""
     zero = np.zeros_like(log_w)
     f = zero + 1 if f is None else f
-    draws = Draws((None, None, Points(f, None, log_w, (None, None, zero))))
-    return judge(diagnose(snis_q2(), draws), relative_error)
+    draws = row({"j": 2, "f": f, "log_joint": log_w, "log_q": {2: zero}})
+    return judge(diagnosed(snis_q2(), draws), relative_error)
 
 
 def test_even_weights_are_reliable():
@@ -101,16 +107,16 @@ def test_a_few_hits_are_too_few():
 
 def test_other_draws_are_witnesses():
     # Half of the mass lies where q1 draws once in a thousand times, and has not drawn yet.
-    def cells(second):
-        second = np.asarray(second)
-        log_q1 = np.log(np.where(second, 0.001, 0.999))
+    def cells(j, second):
+        second = np.array(second)
         half = np.full(second.shape, np.log(0.5))
-        return Points(np.ones(second.shape), None, half, (log_q1, None, half))
+        log_q = {0: np.log(np.where(second, 0.001, 0.999)), 2: half}
+        return {"j": j, "f": np.ones(second.shape), "log_joint": half, "log_q": log_q}
 
-    q1, q2 = cells([False] * 100), cells([False, True] * 50)
-    witnessed = judge(diagnose(reuse(alpha=1, beta=0), Draws((q1, None, q2))))
-    assert witnessed.level == "do not trust"
-    assert "lies where q1 hardly ever draws" in witnessed.text
+    draws = row(cells(0, [False] * 100), cells(2, [False, True] * 50))
+    found = judge(diagnosed(reuse(alpha=1, beta=0), draws))
+    assert found.level == "do not trust"
+    assert "lies where q1 hardly ever draws" in found.text
 
 
 @pytest.mark.parametrize(
