@@ -161,14 +161,11 @@ def test_the_terms_of_a_signed_problem_have_signs():
 
 @pytest.mark.parametrize(("narrow", "at_most"), [(0.5, 0.3), (0.3, 0.1)])
 def test_a_proposal_too_narrow_is_rarely_called_reliable(narrow, at_most):
-    class Narrow(type(ORACLE.q1_plus)):
+    def too_narrow(y, theta):
         """Excesses over theta, of about the right mean, times a factor."""
+        return _Scaled(ORACLE.q1_plus(y, theta), theta, narrow)
 
-        def __call__(self, y, theta):
-            density = super().__call__(y, theta)
-            return _Scaled(density, theta, narrow)
-
-    spoilt = Proposals("tail-1d", "narrow", Narrow(PROBLEM), None, ORACLE.q2)
+    spoilt = Proposals("tail-1d", "narrow", too_narrow, None, ORACLE.q2)
     runs = np.full((400, 1), 1.0)
     found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=256, seed=1)
     # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance is infinite.
