@@ -6,15 +6,13 @@ __all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Trainable
 
 from collections.abc import Callable
 
-from amci_core.flows.affine import gaussian
-from amci_core.flows.autoregressive import autoregressive_spline
+from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
 from amci_core.flows.defensive import defended_spline
-from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
+from amci_core.flows.density import ConditionalDensity, Proposal, Proposals, Trainable
 from amci_core.flows.gamma_beta import gamma_beta
+from amci_core.flows.gaussian import gaussian
 from amci_core.flows.masked import masked_autoregressive
-from amci_core.flows.proposals import Proposals
 from amci_core.flows.radial import radial
-from amci_core.flows.spline import half_line_spline
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,

@@ -1,255 +1,317 @@
 r"""Splines coordinate by coordinate: q(x) = prod_i q_i(x_i | x_<i; y, theta).
 
-Every factor is a one-dimensional conditional flow with a small network of its own, which reads y,
-theta and the coordinates before. Sampling takes one pass along the coordinates, and gives the
-density on the way; so does the density of given points.
+Every factor is a spline of the unit interval, carried onto the support of its coordinate, with a
+small network of its own, which reads y, theta and the coordinates before. Sampling takes one pass
+along the coordinates, and gives the density on the way; the density of given points takes one pass
+for all coordinates at once.
 """
 
 from __future__ import annotations
 
-__all__ = ["Autoregressive", "autoregressive_spline"]
+__all__ = ["Autoregressive", "HalfLineSpline", "autoregressive_spline", "half_line_spline"]
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from amci_core.flows.bases import UnitUniform
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.density import (
-    ConditionalLayer,
-    Flow,
-    FlowAt,
-    Trainable,
-    TrainableDensity,
-    flat_cases,
-    half_line,
-    stratified_uniform,
-)
-from amci_core.flows.response import Response
-from amci_core.flows.spline import HalfLine, RationalQuadratic
+from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.density import Trainable, TrainableDensity
+from amci_core.flows.spline import Bins, OwnKnots, Spline, spline_width
+from amci_core.flows.supports import Bound, Kind, half_line, kind_of
 from amci_core.models.base import Problem
 
-# The logarithm of a coordinate's scale is limited to +- this, as on the half-line.
-LOG_SCALE_SPREAD = 3.0
+# Points in a row that go through all layers at once: their intermediate values fit the cache.
+CHUNK = 2048
 
 
-class Line(ConditionalLayer):
-    """Carries (0, 1] onto the line by scaled and shifted logistic quantiles.
-
-    The logistic's tails are heavier than a Gaussian's, so that weights stay bounded. Columns of
-    context: shift and logarithm of the scale, softly limited, in units of `scale` about `centre`.
-
-    Arguments:
-        centre: About where x lies.
-        scale: About how far it spreads.
-    """
-
-    width = 2
-
-    def __init__(self, *, centre: float, scale: float) -> None:
-        super().__init__()
-        self.centre, self.scale = centre, scale
-
-    def _split(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, free = parameters[:, None, :1], parameters[:, None, 1:]
-        log_scale = LOG_SCALE_SPREAD * torch.tanh(free / LOG_SCALE_SPREAD)
-        return self.centre + self.scale * shift, log_scale + math.log(self.scale / 2)
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = self._split(parameters)
-        # The end that rounding reaches would be an infinite x.
-        z = z.clamp(torch.finfo(z.dtype).tiny, 1 - torch.finfo(z.dtype).eps / 2)
-        log_z, log_rest = z.log(), torch.log1p(-z)
-        x = shift + log_scale.exp() * (log_z - log_rest)
-        return x, (log_scale - log_z - log_rest).squeeze(-1)
-
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = self._split(parameters)
-        standardized = (x - shift) * (-log_scale).exp()
-        z = torch.sigmoid(standardized)
-        # log z (1 - z), from the end where nothing cancels.
-        log_both = -standardized.abs() - 2 * torch.log1p((-standardized.abs()).exp())
-        return z, (log_both - log_scale).squeeze(-1)
-
-
-class Positive(ConditionalLayer):
-    """x = exp(z), onto the positive half-line."""
-
-    width = 0
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        return z.exp(), z.squeeze(-1)
-
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        inside = x > 0
-        z = x.where(inside, 1.0).log()
-        return z, (-z).where(inside, -math.inf).squeeze(-1)
-
-
-class UnitInterval(ConditionalLayer):
-    """x = 1 / (1 + exp(-z)), onto the open unit interval."""
-
-    width = 0
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        eps = torch.finfo(z.dtype).eps
-        x = torch.sigmoid(z).clamp(eps, 1 - eps)
-        return x, (x.log() + torch.log1p(-x)).squeeze(-1)
-
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        inside = (x > 0) & (x < 1)
-        safe = x.where(inside, 0.5)
-        log_x, log_rest = safe.log(), torch.log1p(-safe)
-        log_det = (-log_x - log_rest).where(inside, -math.inf)
-        return log_x - log_rest, log_det.squeeze(-1)
-
-
-class Inside(ConditionalLayer):
-    """The unit interval as it is; nothing lies outside."""
-
-    width = 0
-
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        return z, torch.zeros_like(z[..., 0])
-
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        inside = (x >= 0) & (x <= 1)
-        log_det = torch.zeros_like(x).where(inside, -math.inf)
-        return x.clamp(0, 1), log_det.squeeze(-1)
-
-
-class Coordinate(nn.Module):
-    """One factor: its flow, its network, and how later factors read its values.
-
-    Arguments:
-        flow: A one-dimensional conditional flow.
-        conditioner: The network that predicts its parameters.
-        kind: `half-line`, `unit`, `positive`, `probability`, `response` or `line`.
-        centre: About where x lies, in the units of the line that it is carried to.
-        scale: About how far it spreads there.
-    """
-
-    def __init__(
-        self, flow: Flow, conditioner: Conditioner, *, kind: str, centre: float, scale: float
-    ) -> None:
-        super().__init__()
-        self.flow, self.conditioner = flow, conditioner
-        self.kind, self.centre, self.scale = kind, centre, scale
-
-    def feature(self, x: Tensor, bound: Tensor | None) -> Tensor:
-        """x (cases, n) in about unit size, as the networks of later coordinates read it."""
-        if self.kind == "positive":
-            x = x.clamp(min=torch.finfo(x.dtype).tiny).log()
-        elif self.kind in ("probability", "response"):
-            x = torch.logit(x, eps=torch.finfo(x.dtype).eps)
-        elif bound is not None:
-            x = x - bound
-        return (x - self.centre) / self.scale
-
-
-class Autoregressive(Trainable):
+class SplineProposal(Trainable):
     """The product of one-dimensional factors.
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: Its factors, first coordinate first.
+        kinds: The kinds of its coordinates, first coordinate first.
+        bins: Number of bins of each spline.
     """
 
-    def __init__(self, problem: Problem, coordinates: Sequence[Coordinate]) -> None:
+    def __init__(self, problem: Problem, kinds: Sequence[Kind], bins: int) -> None:
         super().__init__()
-        self.problem = problem
-        self.coordinates = nn.ModuleList(coordinates)
-        self.bounded = any(c.kind == "half-line" for c in coordinates)
+        self.problem, self.kinds, self.bins = problem, list(kinds), bins
+        self.bounded = any(kind.bounded for kind in kinds)
+        # Coordinates of equal kinds that follow each other.
+        self.rows: list[tuple[Kind, slice]] = []
+        for kind, members in groupby(self.kinds):
+            start = self.rows[-1][1].stop if self.rows else 0
+            self.rows.append((kind, slice(start, start + len(list(members)))))
 
     @property
-    def factors(self) -> list[Coordinate]:
-        """The factors, first coordinate first."""
-        return [c for c in self.coordinates if isinstance(c, Coordinate)]
+    def networks(self) -> list[Conditioner]:
+        """The network of each coordinate, first coordinate first."""
+        raise NotImplementedError
 
     def initialize(self, generator: torch.Generator) -> None:
-        for coordinate in self.factors:
-            coordinate.conditioner.initialize(generator)
+        for network in self.networks:
+            network.initialize(generator)
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> AutoregressiveDensity:
-        return AutoregressiveDensity(self, y, theta)
+    def at(
+        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
+    ) -> SplineDensity:
+        return SplineDensity(self, y, theta)
 
 
-class AutoregressiveDensity(TrainableDensity):
-    """The factors at given y and theta; the first one's network has run, once per case."""
+class Autoregressive(SplineProposal):
+    """Splines coordinate by coordinate.
 
-    def __init__(self, proposal: Autoregressive, y: Tensor, theta: Tensor | None) -> None:
-        super().__init__(y.shape[:-1])
-        self._factors = proposal.factors
-        self._y, self._theta = flat_cases(y, theta)
-        self._bound = half_line(proposal.problem, self._theta).bound if proposal.bounded else None
-        self._context = self._context_of(0, None)
-        self._first = self._factors[0].flow.at(self._context)
+    Arguments:
+        problem: The problem whose x it proposes.
+        kinds: The kinds of its coordinates, first coordinate first.
+        bins: Number of bins of each spline.
+        networks: The network of each coordinate.
+    """
+
+    def __init__(
+        self, problem: Problem, kinds: Sequence[Kind], bins: int, networks: Sequence[Conditioner]
+    ) -> None:
+        super().__init__(problem, kinds, bins)
+        self.coordinates = nn.ModuleList(
+            nn.ModuleDict({"conditioner": network}) for network in networks
+        )
+        self._networks = list(networks)
 
     @property
-    def _dim(self) -> int:
-        return len(self._factors)
+    def networks(self) -> list[Conditioner]:
+        return self._networks
 
-    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        like = self._context
-        uniform = torch.rand(
-            len(like) * n, self._dim, dtype=like.dtype, device=like.device, generator=generator
+    def equals(self, other: Autoregressive) -> bool:
+        """Whether both are the same density: equal kinds and equal, fixed weights."""
+        mine, its = self.state_dict(), other.state_dict()
+        return (
+            self.kinds == other.kinds
+            and self.bins == other.bins
+            and not any(p.requires_grad for q in (self, other) for p in q.parameters())
+            and mine.keys() == its.keys()
+            and all(v.dtype == its[k].dtype and torch.equal(v, its[k]) for k, v in mine.items())
         )
-        return 1.0 - uniform
 
-    def from_uniform(self, u: Tensor) -> Tensor:
-        return u
 
-    def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
-        return stratified_uniform(
-            len(self._context), n, self._dim, like=self._context, generator=generator
-        )
+class HalfLineSpline(SplineProposal):
+    """One spline on a half-line.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        kind: Its kind of half-line.
+        bins: Number of bins.
+        conditioner: Its network.
+    """
+
+    def __init__(self, problem: Problem, kind: Kind, bins: int, conditioner: Conditioner) -> None:
+        super().__init__(problem, [kind], bins)
+        self.conditioner = conditioner
+
+    @property
+    def networks(self) -> list[Conditioner]:
+        return [self.conditioner]
+
+
+class Stacked:
+    """The networks of all coordinates but the first, as one in batches.
+
+    Arguments:
+        networks: The networks, of equal hidden layers; each reads one coordinate more.
+        inputs: What they read of y and theta, (cases, C).
+        order: Which of its outputs each of the outputs here is; -1 stands for -inf.
+    """
+
+    def __init__(self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]):
+        self.activation = networks[0].activation()
+        reads, outs = len(networks), max(network.linear[-1].out_features for network in networks)
+        layers = []
+        for position, linear in enumerate(
+            zip(*(network.linear for network in networks), strict=True)
+        ):
+            wide = inputs.shape[-1] + reads if position == 0 else linear[0].in_features
+            last = position == len(networks[0].linear) - 1
+            high = outs + 1 if last else linear[0].out_features
+            # The last row of the last layer makes the outputs that are -inf.
+            weight = torch.stack(
+                [
+                    pad(m.weight, (0, wide - m.in_features, 0, high - m.out_features))
+                    for m in linear
+                ]
+            )
+            bias = torch.stack([pad(m.bias, (0, high - m.out_features)) for m in linear])
+            if last:
+                rows = torch.tensor(order, device=weight.device) % high
+                weight = weight.index_select(1, rows)
+                empty = torch.tensor(order, device=weight.device) < 0
+                bias = bias.index_select(1, rows).masked_fill(empty, -torch.inf)
+            layers.append((weight.mT.contiguous(), bias[:, None]))
+        (weight, bias), *self._rest = layers
+        of_case, self._of_points = weight.split([inputs.shape[-1], reads], 1)
+        # (D - 1, cases, 1, H)
+        self._case = torch.matmul(inputs, of_case)[:, :, None] + bias[:, :, None]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What was computed, to be looked at for NaN."""
+        rest = [tensor for layer in self._rest for tensor in layer]
+        return [self._case, self._of_points, *rest]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """All networks at all points: features (cases, n, D - 1) to (D - 1, cases, n, P)."""
+        cases, n, reads = features.shape
+        values = torch.matmul(features.reshape(1, -1, reads), self._of_points)
+        values = (values.view(len(values), cases, n, -1) + self._case).flatten(1, 2)
+        for weight, bias in self._rest:
+            values = torch.baddbmm(bias, self.activation(values), weight)
+        return values.view(len(values), cases, n, -1)
+
+    def one(self, i: int, features: Tensor) -> Tensor:
+        """The i-th of the networks: features (cases, n, i + 1) to (cases, n, P)."""
+        weight, case, rest = self._single[i]
+        cases, n, reads = features.shape
+        values = torch.mm(features.reshape(-1, reads), weight).view(cases, n, -1) + case
+        values = values.flatten(0, 1)
+        for weight, bias in rest:
+            values = torch.addmm(bias, self.activation(values), weight)
+        return values.view(cases, n, -1)
+
+    @cached_property
+    def _single(self) -> list[tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]]:
+        return [
+            (
+                self._of_points[i, : i + 1],
+                self._case[i],
+                [(weight[i], bias[i]) for weight, bias in self._rest],
+            )
+            for i in range(len(self._case))
+        ]
+
+
+class SplineDensity(TrainableDensity):
+    """The factors at given y and theta; all that depends on these alone is computed, once.
+
+    Inside, the density of given points has coordinates first, (D, cases, n).
+    """
+
+    def __init__(self, proposal: SplineProposal, y: Tensor, theta: Tensor | None) -> None:
+        y_rows, theta_rows = flat_cases(y, theta)
+        first, *others = proposal.networks
+        inputs = first.inputs(y_rows, theta_rows)
+        parameters = first.network(inputs)
+        super().__init__(y.shape[:-1], dim=len(proposal.kinds), like=parameters)
+        self._kinds, self._rows = proposal.kinds, proposal.rows
+        kinds = proposal.kinds
+        self._bound: Bound | None = None
+        if proposal.bounded:
+            bound, sign = half_line(proposal.problem, theta_rows)
+            bound = bound.to(parameters).expand(self.cases, self.dim).T[..., None]
+            self._bound = Bound.of(bound, sign)
+        self._spline = Spline(proposal.bins, parameters)
+        of_spline, of_support = parameters.split([self._spline.width, kinds[0].width], -1)
+        self._knots = self._spline.knots(of_spline)
+        # Of the first coordinate, the same at all points: (cases, 1, width).
+        self._of_support = of_support[:, None]
+        self._prepared = kinds[0].prepare(self._of_support)
+        self._others = None
+        if others:
+            width, widest = self._spline.width, max(kind.width for kind in kinds[1:])
+            order = [*self._spline.padding, *range(width, width + widest)]
+            self._others = Stacked(others, inputs, order)
+            self._centre, self._scale = parameters.new_tensor(
+                [(kind.centre, kind.scale) for kind in kinds[:-1]]
+            ).unbind(-1)
+        proposal.refuse_nan(parameters, *(self._others.tensors if self._others else []))
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(len(self._context), -1, self._dim)
-        values: list[Tensor] = []
-        features: list[Tensor] = []
-        log_q = torch.zeros_like(z[..., 0])
-        for i in range(self._dim):
-            x, log_density = self._flow(i, features).transport(z[..., i].reshape(-1, 1))
-            values.append(x.reshape(z.shape[:-1]))
-            features.append(self._feature(i, values[-1]))
-            log_q = log_q + log_density.reshape(z.shape[:-1])
-        return self._unflat(torch.stack(values, -1)), self._unflat(log_q)
+        z = z.reshape(self.cases, -1, self.dim)
+        x, log_q = zip(*(self._transport(part) for part in self._chunks(z)), strict=True)
+        return self._joined(x), self._joined(log_q)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        flat = x.reshape(len(self._context), *x.shape[-2:])
-        features: list[Tensor] = []
-        log_q = torch.zeros_like(flat[..., 0])
-        for i in range(self._dim):
-            points = flat[..., i]
-            log_density = self._flow(i, features).log_prob(points.reshape(-1, 1))
-            log_q = log_q + log_density.reshape(points.shape)
-            features.append(self._feature(i, points))
-        return self._unflat(log_q)
+        x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
+        return self._joined([self._log_prob(part) for part in self._chunks(x)])
 
-    def _flow(self, i: int, features: list[Tensor]) -> FlowAt:
-        if i == 0:
-            return self._first
-        return self._factors[i].flow.at(self._context_of(i, torch.stack(features, -1)))
+    def _chunks(self, points: Tensor) -> Sequence[Tensor]:
+        if self._others is None or torch.is_grad_enabled():
+            return [points]
+        return points.split(max(1, CHUNK // self.cases), 1)
 
-    def _context_of(self, i: int, preceding: Tensor | None) -> Tensor:
-        parameters = self._factors[i].conditioner(self._y, self._theta, preceding)
-        if self._bound is None:
-            return parameters
-        n = 1 if preceding is None else preceding.shape[1]
-        bound = self._bound[:, i : i + 1].repeat_interleave(n, dim=0)
-        return torch.cat([parameters, bound.to(parameters.dtype)], dim=-1)
-
-    def _feature(self, i: int, x: Tensor) -> Tensor:
-        bound = None if self._bound is None else self._bound[:, i : i + 1]
-        return self._factors[i].feature(x, bound)
-
-    def _unflat(self, values: Tensor) -> Tensor:
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
         return values.reshape(*self.batch_shape, *values.shape[1:])
+
+    def _transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        log_q = z.new_zeros(())
+        x: list[Tensor] = []
+        features: list[Tensor] = []
+        for i, (kind, u) in enumerate(zip(self._kinds, z.unbind(-1), strict=True)):
+            if i == 0 or self._others is None:
+                fields, prepared = self._knots.bins(u, inverse=False), self._prepared
+            else:
+                knots, of_support = self._split(self._others.one(i - 1, torch.stack(features, -1)))
+                fields = knots.bins(u, inverse=False)
+                prepared = kind.prepare(of_support[..., : kind.width])
+            bent, log_bent = Bins(*fields).forward(u)
+            line, log_line = kind.quantile(bent, prepared)
+            point, log_point = kind.point(line, self._bound_of(i))
+            log_q = log_q - (log_bent + log_line + log_point)
+            x.append(point)
+            if i + 1 < self.dim:
+                features.append((line - kind.centre) / kind.scale)
+        return torch.stack(x, -1), log_q
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        x = x.movedim(-1, 0)
+        lines, log_q = [], torch.zeros_like(x[0])
+        for kind, members in self._rows:
+            line, log_det = kind.chart(x[members], self._bound_of(members))
+            lines.append(line)
+            log_q = log_q + log_det.expand_as(line).sum(0)
+        line = _together(lines)
+        of_others = None
+        if self._others is not None:
+            features = (line[:-1].movedim(0, -1) - self._centre) / self._scale
+            knots, of_others = self._split(self._others(features))
+        us = []
+        for kind, members in self._rows:
+            prepared = self._prepared_of(kind, members, of_others)
+            u, log_det = kind.cumulative(line[members], prepared)
+            us.append(u)
+            log_q = log_q + log_det.expand_as(u).sum(0)
+        u = _together(us)
+        fields = self._knots.bins(u[0], inverse=True)[:, None]
+        if of_others is not None:
+            fields = torch.cat([fields, knots.bins(u[1:], inverse=True)], 1)
+        _, log_det = Bins(*fields).inverse(u)
+        return log_q + log_det.sum(0)
+
+    def _split(self, outputs: Tensor) -> tuple[OwnKnots, Tensor]:
+        """The knots and the support's parameters out of outputs (*, P) of other networks."""
+        start = len(self._spline.padding)
+        edges = self._spline.edges(outputs[..., :start])
+        return OwnKnots(*edges), outputs[..., start:]
+
+    def _prepared_of(self, kind: Kind, members: slice, of_others: Tensor | None) -> Any:
+        """What a kind needs of the parameters of a row of coordinates."""
+        if members.stop == 1 or of_others is None:
+            return self._prepared
+        own = of_others[max(members.start - 1, 0) : members.stop - 1, ..., : kind.width]
+        if members.start == 0:
+            first = self._of_support.expand(own.shape[1:])
+            own = torch.cat([first[None], own])
+        return kind.prepare(own)
+
+    def _bound_of(self, coordinates: Any) -> Bound | None:
+        return None if self._bound is None else self._bound(coordinates)
+
+
+def _together(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def autoregressive_spline(
@@ -265,11 +327,11 @@ def autoregressive_spline(
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: For each coordinate its `kind`, and where later ones read it or the kind asks
-            for it, about its `centre` and `scale`: `half-line` (the side of a bound on which
-            f_plus lives), `unit` (the unit interval as it is), `positive` and `probability` (the
-            line, carried on by exp or by the logistic function), `response` (the unit interval, in
-            a coordinate for `cancer`), or `line`.
+        coordinates: For each coordinate its `kind`, and where later ones read it or the kind
+            needs it, about its `centre` and `scale`: `half-line` (the side of a bound on which
+            f_plus lives), `unit` (the unit interval as it is), `line`, `positive` and
+            `probability` (the line, carried on by exp or by the logistic function), or one of the
+            problem's own coordinates.
         bins: Number of bins of each spline.
         hidden: Widths of the hidden layers of each network.
         activation: The networks' activation.
@@ -282,28 +344,47 @@ def autoregressive_spline(
         raise ValueError(
             f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
         )
-    factors = []
-    for i, given in enumerate(coordinates):
-        kind, centre, scale = given["kind"], given.get("centre", 0.0), given.get("scale", 1.0)
-        line = Line(centre=centre, scale=scale)
-        layers: dict[str, list[ConditionalLayer]] = {
-            "half-line": [HalfLine()],
-            "unit": [Inside()],
-            "line": [line],
-            "positive": [line, Positive()],
-            "probability": [line, UnitInterval()],
-            "response": [line, Response()],
-        }
-        if kind not in layers:
-            raise ValueError(f"kind: expected one of {', '.join(layers)}, got {kind!r}")
-        flow = Flow(UnitUniform(1), [RationalQuadratic(bins), *layers[kind]])
-        conditioner = Conditioner(
+    kinds = [kind_of(problem, **given) for given in coordinates]
+    networks = [
+        Conditioner(
             y=problem.y,
             theta=problem.theta if reads_theta else None,
             preceding=i,
-            out=flow.width - (kind == "half-line"),
+            out=spline_width(bins) + kind.width,
             hidden=hidden,
             activation=activation,
         )
-        factors.append(Coordinate(flow, conditioner, kind=kind, centre=centre, scale=scale))
-    return Autoregressive(problem, factors)
+        for i, kind in enumerate(kinds)
+    ]
+    return Autoregressive(problem, kinds, bins, networks)
+
+
+def half_line_spline(
+    problem: Problem,
+    *,
+    bins: int,
+    hidden: tuple[int, ...],
+    activation: str,
+    vanishing: bool = False,
+) -> HalfLineSpline:
+    """The default family for q1 on a half-line: a spline carried onto x > theta or x < theta.
+
+    Arguments:
+        problem: A problem with one-dimensional x, whose f_plus vanishes on one side of a bound.
+        bins: Number of bins of the spline.
+        hidden: Widths of the conditioner's hidden layers.
+        activation: The conditioner's activation.
+        vanishing: Whether f_plus falls to zero linearly at the bound, instead of jumping there.
+
+    Raises:
+        ValueError: f_plus vanishes elsewhere.
+    """
+    kind = kind_of(problem, "soft-half-line" if vanishing else "half-line")
+    conditioner = Conditioner(
+        y=problem.y,
+        theta=problem.theta,
+        out=spline_width(bins) + kind.width,
+        hidden=hidden,
+        activation=activation,
+    )
+    return HalfLineSpline(problem, kind, bins, conditioner)

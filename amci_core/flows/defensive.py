@@ -16,8 +16,12 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from amci_core.flows.autoregressive import Autoregressive, autoregressive_spline
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.density import Trainable, TrainableDensity, flat_cases
+from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.density import (
+    MixtureDensity,
+    Trainable,
+    TrainableDensity,
+)
 from amci_core.models.base import Problem
 
 # Training starts from about LOG_ODDS_AT_START, a share of two in a hundred.
@@ -55,58 +59,74 @@ class Defended(Trainable):
         """log s / (1 - s) for y (cases, D_y) and theta (cases, D_theta): (cases, 1)."""
         return LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.share(y, theta)
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> DefendedDensity:
-        return DefendedDensity(self, y, theta)
+    @property
+    def component(self) -> Trainable:
+        return self.defence
+
+    def tie(self, other: Trainable) -> None:
+        if isinstance(other, Autoregressive) and other.equals(self.defence):
+            self.defence = other
+
+    def at(
+        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
+    ) -> DefendedDensity:
+        if component is None:
+            component = self.defence.at(y, theta)
+        return DefendedDensity(self, y, theta, component)
 
 
-class DefendedDensity(TrainableDensity):
+class DefendedDensity(MixtureDensity):
     """The mixture at given y and theta.
 
-    The first coordinate of a base point tells which component carries it, and is then stretched
+    The first coordinate of a base point says which component transports it, and is then stretched
     to (0, 1] again, so that stratified base points are strata of the mixture.
     """
 
-    def __init__(self, proposal: Defended, y: Tensor, theta: Tensor | None) -> None:
-        super().__init__(y.shape[:-1])
-        self._own, self._defence = proposal.own(y, theta), proposal.defence(y, theta)
+    def __init__(
+        self, proposal: Defended, y: Tensor, theta: Tensor | None, component: TrainableDensity
+    ) -> None:
+        self._own = proposal.own.at(y, theta)
         log_odds = proposal.log_odds(*flat_cases(y, theta))
+        proposal.refuse_nan(log_odds)
+        super().__init__(y.shape[:-1], dim=self._own.dim, like=log_odds)
+        self.component = component
         self._share = torch.sigmoid(log_odds)
         log_shares = logsigmoid(log_odds), logsigmoid(-log_odds)
         self._log_share, self._log_rest = (log.reshape(*self.batch_shape, 1) for log in log_shares)
 
-    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        return self._own.noise(n, generator)
-
-    def from_uniform(self, u: Tensor) -> Tensor:
-        return self._own.from_uniform(u)
-
-    def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
-        return self._own.stratified_noise(n, generator)
-
-    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        grouped = z.reshape(len(self._share), -1, z.shape[-1])
-        first, others = grouped[..., 0], grouped[..., 1:]
+    def transport_both(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        z = z.reshape(self.cases, -1, self.dim)
+        first, others = z[..., 0], z[..., 1:]
         defended = first <= self._share
-        stretched = (first - self._share) / (1 - self._share)
-        x, log_own = self._own.transport(_base_points(stretched.where(~defended, 1.0), others))
-        if not defended.any():
-            return x, self._mixed(log_own, self._defence.log_prob(x))
-        stretched = first / self._share
-        other, log_defence = self._defence.transport(
-            _base_points(stretched.where(defended, 1.0), others)
-        )
-        chosen = defended.reshape(x.shape[:-1])
-        x = torch.where(chosen[..., None], other, x)
-        return x, self._mixed(
-            torch.where(chosen, self._own.log_prob(x), log_own),
-            torch.where(chosen, log_defence, self._defence.log_prob(x)),
-        )
+        stretched = ((first - self._share) / (1 - self._share)).where(~defended, 1.0)
+        x, log_own = self._own.transport(_base_points(stretched, others))
+        most = int(defended.sum(1).max())
+        if most == 0:
+            log_component = self.component.log_prob(x)
+            return x, self._mixed(log_own, log_component), log_component
+        # The points of the component, as many in every case: those beyond its own are not used.
+        index = defended.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        rows = index[..., None]
+        stretched = (first.gather(1, index) / self._share).clamp(max=1)
+        others = others.gather(1, rows.expand(-1, -1, self.dim - 1))
+        other, log_there = self.component.transport(_base_points(stretched, others))
+        log_component = self.component.log_prob(x)
+        # Points and both log densities side by side; those of the component go where it was used.
+        found = torch.cat([x, log_own[..., None], log_component[..., None]], -1)
+        log_own = self._own.log_prob(other)
+        there = torch.cat([other, log_own[..., None], log_there[..., None]], -1)
+        found, there = (part.reshape(self.cases, -1, self.dim + 2) for part in (found, there))
+        rows = rows.expand_as(there)
+        there = torch.where(defended.gather(1, index)[..., None], there, found.gather(1, rows))
+        found = found.scatter(1, rows, there).reshape(*self.batch_shape, -1, self.dim + 2)
+        x, log_own, log_component = found[..., :-2], found[..., -2], found[..., -1]
+        return x, self._mixed(log_own, log_component), log_component
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self._mixed(self._own.log_prob(x), self._defence.log_prob(x))
+    def log_prob_given(self, x: Tensor, log_component: Tensor) -> Tensor:
+        return self._mixed(self._own.log_prob(x), log_component)
 
-    def _mixed(self, log_own: Tensor, log_defence: Tensor) -> Tensor:
-        return torch.logaddexp(log_own + self._log_rest, log_defence + self._log_share)
+    def _mixed(self, log_own: Tensor, log_component: Tensor) -> Tensor:
+        return torch.logaddexp(log_own + self._log_rest, log_component + self._log_share)
 
 
 def _base_points(first: Tensor, others: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.distributions import Beta, Gamma
 from torch.nn.functional import softplus
 
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.density import ConditionalDensity, Trainable, flat_cases
+from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.density import ConditionalDensity, Trainable, TrainableDensity
 from amci_core.models.base import Problem
 
 # Means and standard deviations are softplus(free + ONE), so that they start at their unit.
@@ -65,7 +65,9 @@ class GammaBeta(Trainable):
         self.gamma.initialize(generator)
         self.beta.initialize(generator)
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> GammaBetaDensity:
+    def at(
+        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
+    ) -> GammaBetaDensity:
         return GammaBetaDensity(self, y, theta)
 
     def first(self, y: Tensor, theta: Tensor | None) -> Gamma:
@@ -79,7 +81,7 @@ class GammaBeta(Trainable):
     def second(self, y: Tensor, theta: Tensor | None, first: Tensor) -> Beta:
         """The beta distribution of x_2 given x_1 (cases, n): batch shape (cases, n)."""
         preceding = (first[..., None] - self.size) / self.spread
-        raw = softplus(self.beta(y, theta, preceding) + ONE).reshape(*first.shape, 2) + SMALLEST
+        raw = softplus(self.beta(y, theta, preceding) + ONE) + SMALLEST
         return Beta(raw[..., 0], raw[..., 1], validate_args=False)
 
 
@@ -91,6 +93,7 @@ class GammaBetaDensity(ConditionalDensity):
         self._proposal = proposal
         self._y, self._theta = flat_cases(y, theta)
         self._gamma = proposal.first(self._y, self._theta)
+        proposal.refuse_nan(self._gamma.rate, *proposal.beta.parameters())
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         shape = self._gamma.concentration.expand(-1, n)

@@ -19,16 +19,22 @@ from normflows.nets.made import MADE
 from torch import Tensor, nn
 
 from amci_core.checks import check_count
-from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.conditioner import ACTIVATIONS, Conditioner
-from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.conditioner import (
+    ACTIVATIONS,
+    Conditioner,
+    Flow,
+    FlowDensity,
+    FlowProposal,
+    Layer,
+)
+from amci_core.flows.density import TrainableDensity
 from amci_core.models.base import Problem
 
 # The logarithm of a scale is limited to +- this in every layer, softly.
 LOG_SCALE_SPREAD = 3.0
 
 
-class MaskedAffine(ConditionalLayer):
+class MaskedAffine(Layer):
     """A masked autoregressive layer; normflows' own draws in parallel and cannot widen.
 
     Columns of context: what y and theta add to the first hidden layer of the masked network.
@@ -86,7 +92,7 @@ class MaskedAffine(ConditionalLayer):
     def _ordered(self, points: Tensor) -> Tensor:
         return points.flip(-1) if self.backwards else points
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         z = self._ordered(z)
         first, (block,), last = (
             self.network.initial_layer,
@@ -98,7 +104,7 @@ class MaskedAffine(ConditionalLayer):
         order = first.degrees.argsort(stable=True)
         ends = first.degrees.bincount(minlength=self.dim).cumsum(0).tolist()
         weights_1, weights_2 = first.weight[order], block.linear.weight[order][:, order]
-        given, bias_2 = (first.bias + parameters[:, None])[..., order], block.linear.bias[order]
+        given, bias_2 = (first.bias + prepared[:, None])[..., order], block.linear.bias[order]
         weights_3 = last.weight[:, order]
         hidden_1 = hidden_2 = z.new_zeros(*z.shape[:-1], 0)
         x, log_det = z[..., :0], torch.zeros_like(z[..., 0])
@@ -116,9 +122,9 @@ class MaskedAffine(ConditionalLayer):
             log_det = log_det + log_scale.squeeze(-1)
         return self._ordered(x), log_det
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+    def inverse(self, x: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         x = self._ordered(x)
-        shift, log_scale = self._split(x, parameters)
+        shift, log_scale = self._split(x, prepared)
         return self._ordered((x - shift) * (-log_scale).exp()), -log_scale.sum(-1)
 
 
@@ -134,8 +140,7 @@ class MaskedProposal(FlowProposal):
     def __init__(
         self, problem: Problem, *, layers: list[MaskedAffine], conditioner: Conditioner
     ) -> None:
-        flow = Flow(StandardGaussian(problem.x.dim), layers)
-        super().__init__(problem, flow=flow, conditioner=conditioner, bounded=False)
+        super().__init__(problem, flow=Flow(problem.x.dim, layers), conditioner=conditioner)
         self.initialize(torch.Generator().manual_seed(0))
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -145,8 +150,15 @@ class MaskedProposal(FlowProposal):
             with torch.no_grad():
                 linear.weight.uniform_(-bound, bound, generator=generator)
                 linear.bias.zero_()
-        for layer in self.flow.flows:
-            layer.initialize(generator)
+        for layer in self.flow.layers:
+            if isinstance(layer, MaskedAffine):
+                layer.initialize(generator)
+
+    def at(
+        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
+    ) -> FlowDensity:
+        self.refuse_nan(*self.flow.parameters())
+        return super().at(y, theta, component)
 
 
 def masked_autoregressive(

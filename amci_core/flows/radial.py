@@ -15,16 +15,14 @@ __all__ = ["Radial", "radial"]
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from amci_core.flows.affine import Affine
-from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.conditioner import Conditioner, Flow, FlowProposal, Layer
+from amci_core.flows.gaussian import Affine
 from amci_core.models.base import Problem
 
 SMALLEST = 1e-3
 
 
-class Radial(ConditionalLayer):
+class Radial(Layer):
     """A radial layer with a closed-form inverse; normflows' own has neither inverse nor context.
 
     References:
@@ -52,18 +50,14 @@ class Radial(ConditionalLayer):
         radial_part = (h * a / (a + r)).log1p()
         return (self.dim - 1) * h.log1p() + radial_part
 
-    def _forward(
-        self, z: Tensor, parameters: tuple[Tensor, Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        centre, a, b = parameters
+    def forward(self, z: Tensor, prepared: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        centre, a, b = prepared
         offset = z - centre
         r = self._norm(offset)
         return z + (b / (a + r))[..., None] * offset, self._log_det(r, a, b)
 
-    def _inverse(
-        self, x: Tensor, parameters: tuple[Tensor, Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        centre, a, b = parameters
+    def inverse(self, x: Tensor, prepared: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        centre, a, b = prepared
         offset = x - centre
         s = self._norm(offset)
         p = a + b - s
@@ -94,10 +88,10 @@ def radial(
         activation: The conditioner's activation.
         shift: Whether a translation follows (radial layers cannot translate).
     """
-    stack: list[ConditionalLayer] = [Radial(problem.x.dim) for _ in range(layers)]
+    stack: list[Layer] = [Radial(problem.x.dim) for _ in range(layers)]
     if shift:
         stack.append(Affine(problem.x.dim, scaled=False))
-    flow = Flow(StandardGaussian(problem.x.dim), stack)
+    flow = Flow(problem.x.dim, stack)
     conditioner = Conditioner(
         y=problem.y,
         theta=problem.theta if reads_theta else None,
@@ -105,4 +99,4 @@ def radial(
         hidden=hidden,
         activation=activation,
     )
-    return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=False)
+    return FlowProposal(problem, flow=flow, conditioner=conditioner)

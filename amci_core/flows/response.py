@@ -4,12 +4,11 @@ from __future__ import annotations
 
 __all__ = ["Response"]
 
-import math
-
 import torch
 from torch import Tensor
+from torch.distributions.constraints import real, unit_interval
+from torch.distributions.transforms import Transform
 
-from amci_core.flows.density import ConditionalLayer
 from amci_core.models.cancer import HALF_SUCCESS, SOFTNESS
 from amci_core.models.tumour import LAMBDA, PHI, PSI
 
@@ -24,7 +23,7 @@ NEWTON_STEPS = 4
 TABLE_ENDS = (-40.0, 40.0)
 
 
-class Response(ConditionalLayer):
+class Response(Transform):
     r"""Carries the line onto the open unit interval by u = logit(epsilon) - h(v(epsilon)).
 
     v is the size at which the tumour comes to rest, h(v) = v / 75 up to v = 900 and logarithmic
@@ -33,13 +32,15 @@ class Response(ConditionalLayer):
     which takes many knots of a spline.
     """
 
-    width = 0
+    domain = real
+    codomain = unit_interval
+    bijective = True
+    sign = 1
 
     def __init__(self) -> None:
         super().__init__()
         logit = torch.linspace(*TABLE_ENDS, 4097, dtype=torch.float64)
-        self.register_buffer("_logit", logit, persistent=False)
-        self.register_buffer("_line", self._to_line(logit)[0], persistent=False)
+        self._logit, self._line = logit, self._to_line(logit)[0]
 
     @staticmethod
     def _to_line(logit: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,24 +53,20 @@ class Response(ConditionalLayer):
         slope = torch.where(far, LINEAR_UP_TO, rest) / UNIT * RATE
         return logit - height, 1 + slope * epsilon * torch.sigmoid(-logit)
 
-    def _forward(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        grid, table = self._logit.to(z.dtype), self._line.to(z.dtype)
-        right = torch.searchsorted(table, z.contiguous()).clamp(1, len(table) - 1)
-        share = (z - table[right - 1]) / (table[right] - table[right - 1])
+    def _call(self, x: Tensor) -> Tensor:
+        grid, table = self._logit.to(x), self._line.to(x)
+        right = torch.searchsorted(table, x.contiguous()).clamp(1, len(table) - 1)
+        share = (x - table[right - 1]) / (table[right] - table[right - 1])
         logit = torch.lerp(grid[right - 1], grid[right], share)
         for _ in range(NEWTON_STEPS):
             u, slope = self._to_line(logit)
-            logit = logit - (u - z) / slope
-        slope = self._to_line(logit)[1]
-        eps = torch.finfo(z.dtype).eps
-        epsilon = torch.sigmoid(logit).clamp(eps, 1 - eps)
-        log_det = epsilon.log() + torch.log1p(-epsilon) - slope.log()
-        return epsilon, log_det.squeeze(-1)
+            logit = logit - (u - x) / slope
+        eps = torch.finfo(x.dtype).eps
+        return torch.sigmoid(logit).clamp(eps, 1 - eps)
 
-    def _inverse(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        inside = (x > 0) & (x < 1)
-        safe = x.where(inside, 0.5)
-        log_x, log_rest = safe.log(), torch.log1p(-safe)
-        u, slope = self._to_line(log_x - log_rest)
-        log_det = (slope.log() - log_x - log_rest).where(inside, -math.inf)
-        return u, log_det.squeeze(-1)
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._to_line(y.log() - torch.log1p(-y))[0]
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        log_y, log_rest = y.log(), torch.log1p(-y)
+        return log_y + log_rest - self._to_line(log_y - log_rest)[1].log()

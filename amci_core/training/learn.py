@@ -14,7 +14,7 @@ import torch
 
 from amci_core.checks import check_count, check_seed
 from amci_core.flows import Proposals, Trainable
-from amci_core.flows.density import half_line
+from amci_core.flows.supports import half_line
 from amci_core.models import Problem, Variable
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.recipes import TermRecipe

@@ -1,4 +1,4 @@
-r"""Shift and scale layers whose parameters come from a context, and the Gaussian family."""
+r"""The Gaussian family: shift and scale, or a triangular matrix, from a conditioner."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from amci_core.flows.bases import StandardGaussian
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.density import ConditionalLayer, Flow, FlowProposal
+from amci_core.flows.conditioner import Conditioner, Flow, FlowProposal, Layer
 from amci_core.models.base import Problem
 
 
@@ -29,7 +27,7 @@ class Scaled(NamedTuple):
     log_det: Tensor
 
 
-class Affine(ConditionalLayer):
+class Affine(Layer):
     """x = shift + exp(log_scale) z, coordinate by coordinate; or the shift alone.
 
     Arguments:
@@ -49,19 +47,17 @@ class Affine(ConditionalLayer):
             log_scale = torch.zeros_like(shift)
         return Scaled(shift, log_scale.exp(), log_scale.sum(-1))
 
-    def _forward(self, z: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
-        x = parameters.shift + parameters.scale * z
-        return x, parameters.log_det.expand(z.shape[:-1])
+    def forward(self, z: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
+        return torch.addcmul(prepared.shift, prepared.scale, z), prepared.log_det
 
-    def _inverse(self, x: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
-        z = (x - parameters.shift) / parameters.scale
-        return z, -parameters.log_det.expand(x.shape[:-1])
+    def inverse(self, x: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
+        return (x - prepared.shift) / prepared.scale, -prepared.log_det
 
 
-class Triangular(ConditionalLayer):
+class Triangular(Layer):
     """x = shift + L z with a lower triangular L, whose diagonal is positive.
 
-    Columns of context: the shift, the logarithms of the diagonal, the entries below it in rows.
+    Parameters: the shift, the logarithms of the diagonal, the entries below it in rows.
 
     Arguments:
         dim: Number of dimensions D.
@@ -81,14 +77,13 @@ class Triangular(ConditionalLayer):
         lower[:, rows, columns] = below
         return Scaled(shift[:, None], lower, log_diagonal.sum(-1, keepdim=True))
 
-    def _forward(self, z: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
-        x = parameters.shift + z @ parameters.scale.mT
-        return x, parameters.log_det.expand(z.shape[:-1])
+    def forward(self, z: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
+        return prepared.shift + z @ prepared.scale.mT, prepared.log_det
 
-    def _inverse(self, x: Tensor, parameters: Scaled) -> tuple[Tensor, Tensor]:
-        centred = (x - parameters.shift).mT
-        z = torch.linalg.solve_triangular(parameters.scale, centred, upper=False).mT
-        return z, -parameters.log_det.expand(x.shape[:-1])
+    def inverse(self, x: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
+        centred = (x - prepared.shift).mT
+        z = torch.linalg.solve_triangular(prepared.scale, centred, upper=False).mT
+        return z, -prepared.log_det
 
 
 def gaussian(
@@ -106,8 +101,7 @@ def gaussian(
         activation: The conditioner's activation.
     """
     dim = problem.x.dim
-    layer = Affine(1, scaled=True) if dim == 1 else Triangular(dim)
-    flow = Flow(StandardGaussian(dim), [layer])
+    flow = Flow(dim, [Affine(1, scaled=True) if dim == 1 else Triangular(dim)])
     conditioner = Conditioner(
         y=problem.y,
         theta=problem.theta if reads_theta else None,
@@ -115,4 +109,4 @@ def gaussian(
         hidden=hidden,
         activation=activation,
     )
-    return FlowProposal(problem, flow=flow, conditioner=conditioner, bounded=False)
+    return FlowProposal(problem, flow=flow, conditioner=conditioner)

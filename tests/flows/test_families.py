@@ -1,0 +1,391 @@
+"""Facts that hold for every family of proposals: a new family is one line of FLOWS."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows.density import TrainableDensity
+
+TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
+GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
+NETWORK = {"hidden": (16, 16), "activation": "silu"}
+SPLINES = {"bins": 8, **NETWORK}
+UNIT = [{"kind": "unit", "centre": 0.5, "scale": 0.3}] * 2
+LINES = [{"kind": "line", "centre": 0.5, "scale": 2.0}, {"kind": "line"}]
+MIXED = [{"kind": "positive", "centre": 6.2, "scale": 0.2}, {"kind": "probability"}]
+TUMOUR = [{"kind": "response", "centre": -4.0, "scale": 3.0}, {"kind": "positive"}]
+HALF_LINES = [{"kind": "half-line", "scale": 0.5}] * 5
+
+
+def family(name, problem, **arguments):
+    return problem, partial(FAMILIES[name], problem, **arguments)
+
+
+FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
+    "gaussian": family("gaussian", TAIL, reads_theta=True, **NETWORK),
+    "gaussian, affine in y": family(
+        "gaussian", TAIL, reads_theta=False, hidden=(), activation="relu"
+    ),
+    "gaussian, 5-D": family("gaussian", TAIL_5D, reads_theta=True, **NETWORK),
+    "half-line": family("half-line-spline", TAIL, **SPLINES),
+    "half-line, vanishing": family("half-line-spline", GAIN, vanishing=True, **SPLINES),
+    "half-line, below": family("half-line-spline", GAIN.negated(), vanishing=True, **SPLINES),
+    "radial, as q1": family("radial", TAIL, reads_theta=True, layers=10, shift=True, **NETWORK),
+    "radial, as q2": family(
+        "radial", TAIL, reads_theta=False, layers=2, shift=False, hidden=(16,), activation="relu"
+    ),
+    "masked": family(
+        "masked-autoregressive",
+        TAIL_5D,
+        reads_theta=True,
+        layers=3,
+        hidden=16,
+        activation="relu",
+    ),
+    "gamma-beta": family("gamma-beta", CANCER, size=500.0, spread=100.0, **NETWORK),
+    "above a threshold": family(
+        "autoregressive-spline", TAIL_5D, coordinates=HALF_LINES, **SPLINES
+    ),
+    "unit square": family("autoregressive-spline", PEAK, coordinates=UNIT, **SPLINES),
+    "plane": family("autoregressive-spline", PEAK, coordinates=LINES, **SPLINES),
+    "plane, affine": family(
+        "autoregressive-spline",
+        PEAK,
+        coordinates=LINES,
+        bins=4,
+        hidden=(),
+        activation="relu",
+    ),
+    "positive, probability": family("autoregressive-spline", PEAK, coordinates=MIXED, **SPLINES),
+    "response, positive": family("autoregressive-spline", CANCER, coordinates=TUMOUR, **SPLINES),
+    "defended": family(
+        "defended-spline",
+        PEAK,
+        coordinates=UNIT,
+        defence={"coordinates": UNIT, **SPLINES},
+        **SPLINES,
+    ),
+}
+every_flow = pytest.mark.parametrize("name", FLOWS)
+transported = pytest.mark.parametrize("name", [n for n in FLOWS if n != "gamma-beta"])
+# A mixture's map of base points jumps between its components, and so has no inverse.
+maps = pytest.mark.parametrize("name", [n for n in FLOWS if n not in ("gamma-beta", "defended")])
+SHIPPED = [(variant, q) for variant in ("spline", "paper") for q in ("q1_plus", "q2")]
+
+
+def randomised(name: str, seed: int = 0) -> Trainable:
+    """A proposal whose parameters are of order one everywhere, in double precision."""
+    generator = torch.Generator().manual_seed(seed)
+    proposal = FLOWS[name][1]().double()
+    with torch.no_grad():
+        for parameter in proposal.parameters():
+            fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
+            parameter.normal_(std=fan_in**-0.5, generator=generator)
+        if name == "defended":
+            proposal.share.network[-1].bias.fill_(0.5)  # shares of about a half
+            proposal.share.network[-1].weight.mul_(0.1)
+    return proposal
+
+
+def cases(name, n=3):
+    problem = FLOWS[name][0]
+    return problem.check(*problem.cases(n, seed=0))
+
+
+def row(value, k):
+    return None if value is None else value[k]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def close(name):
+    # A probability next to one is rounded to some 1e-16, and its log-odds to much less.
+    return dict.fromkeys(("rtol", "atol"), 1e-4 if "p" in name.split(", ")[-1] else 1e-7)
+
+
+@every_flow
+def test_draws_have_their_shape_and_know_their_density(name):
+    y, theta = cases(name, 6)
+    grid = [None if v is None else v.unflatten(0, (3, 2)) for v in (y, theta)]
+    density = randomised(name)(*grid)
+    assert density.batch_shape == (3, 2)
+    x, log_q = density.draw(50, generator())
+    assert x.shape == (3, 2, 50, FLOWS[name][0].x.dim)
+    assert log_q.shape == (3, 2, 50)
+    assert torch.isfinite(log_q).all()
+    torch.testing.assert_close(density.log_prob(x), log_q, **close(name))
+
+
+@every_flow
+def test_cases_do_not_mix(name):
+    proposal, (y, theta) = randomised(name), cases(name)
+    density = proposal(y, theta)
+    x, _ = density.draw(7, generator())
+    log_q = density.log_prob(x)
+    for k in range(3):
+        alone = proposal(y[k], row(theta, k))
+        torch.testing.assert_close(alone.log_prob(x[k]), log_q[k], rtol=1e-9, atol=1e-9)
+    shared = density.log_prob(x[0])
+    torch.testing.assert_close(shared, density.log_prob(x[:1].expand_as(x)))
+
+
+@every_flow
+def test_points_without_gradients_go_through_in_parts_that_agree(name):
+    proposal, at = randomised(name), cases(name)
+    x, log_q = proposal(*at).draw(2000, generator())
+    with torch.inference_mode():
+        in_parts = proposal(*at)
+        found, log_found = in_parts.draw(2000, generator())
+        torch.testing.assert_close(found, x, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(log_found, log_q, rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close(
+            in_parts.log_prob(x), proposal(*at).log_prob(x), rtol=1e-11, atol=1e-11
+        )
+
+
+@every_flow
+def test_every_parameter_gets_a_gradient(name):
+    proposal, at = randomised(name), cases(name, 32)
+    density = proposal(*at)
+    x, _ = density.draw(8, generator())
+    density.log_prob(x.detach()).mean().backward()
+    for key, parameter in proposal.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        assert parameter.grad is not None, key
+        assert torch.isfinite(parameter.grad).all(), key
+        assert (parameter.grad != 0).any(), key
+
+
+@maps
+def test_log_density_is_the_determinant_of_autograd(name):
+    proposal, (y, theta) = randomised(name), cases(name)
+    density = proposal(y[0], row(theta, 0))
+    z = density.noise(4, generator())
+    _, log_q = density.transport(z)
+    gaussian = bool(set(name.split(", ")) & {"gaussian", "masked", "radial"})
+    for k in range(4):
+        jacobian = torch.autograd.functional.jacobian(
+            lambda point: density.transport(point[None])[0][0], z[k]
+        )
+        base = torch.distributions.Normal(0, 1).log_prob(z[k]).sum() if gaussian else 0
+        expected = base - torch.linalg.slogdet(jacobian).logabsdet
+        torch.testing.assert_close(log_q[k], expected, rtol=1e-7, atol=1e-7)
+
+
+@maps
+def test_log_densities_have_the_gradient_of_differences(name):
+    # Through the inverse maps of all coordinates, all networks and knots.
+    proposal, (y, theta) = randomised(name), cases(name)
+    density = proposal(y, theta)
+    x = density.draw(3, generator())[0].detach().requires_grad_()
+    (slope,) = torch.autograd.grad(density.log_prob(x).sum(), x)
+    step = 1e-6 * (x - x.mean()).abs().clamp(1e-2)
+    with torch.no_grad():
+        for i in range(x.shape[-1]):
+            beside = torch.zeros_like(x)
+            beside[..., i] = step[..., i]
+            rise = density.log_prob(x + beside) - density.log_prob(x - beside)
+            found = rise / (2 * step[..., i])
+            torch.testing.assert_close(slope[..., i], found, rtol=1e-3, atol=1e-3)
+
+
+@transported
+def test_stratified_draws_fill_every_stratum(name):
+    proposal, (y, theta) = randomised(name), cases(name)
+    density = proposal(y, theta)
+    assert isinstance(density, TrainableDensity)
+    n = 20
+    z = density.stratified_noise(n, generator()).reshape(3, n, -1)
+    ends = density.from_uniform(
+        torch.linspace(0, 1, n + 1, dtype=z.dtype)[1:-1, None].expand(-1, z.shape[-1])
+    )
+    for k in range(3):
+        for i in range(z.shape[-1]):
+            strata = torch.bucketize(z[k, :, i].contiguous(), ends[:, i].contiguous())
+            assert strata.sort().values.tolist() == list(range(n))
+
+
+@every_flow
+def test_a_mixture_with_a_known_density_integrates_to_one(name):
+    # Half of the points come from q, half from another q': the mean of q over their mixture.
+    proposal, (y, theta) = randomised(name), cases(name)
+    n = 20_000
+    with torch.inference_mode():
+        density, other = proposal(y[0], row(theta, 0)), proposal(y[1], row(theta, 1))
+        x = torch.cat([density.draw(n, generator(1))[0], other.draw(n, generator(2))[0]])
+        ratio = torch.sigmoid(density.log_prob(x) - other.log_prob(x)) * 2
+    error = (ratio.reshape(2, n).var(-1).sum() / (4 * n)) ** 0.5
+    assert abs(ratio.mean() - 1) < 4 * error + 1e-12
+
+
+@every_flow
+def test_saving_and_loading_changes_nothing(name, tmp_path):
+    proposal, at = randomised(name), cases(name)
+    torch.save(proposal.state_dict(), tmp_path / "weights")
+    again = FLOWS[name][1]().double()
+    again.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
+    x, log_q = proposal(*at).draw(5, generator())
+    found, log_found = again(*at).draw(5, generator())
+    assert torch.equal(x, found)
+    assert torch.equal(log_q, log_found)
+
+
+@every_flow
+def test_building_and_drawing_leave_the_global_generator_alone(name):
+    before = torch.random.get_rng_state()
+    first, at = FLOWS[name][1]().double(), cases(name)
+    x, _ = first(*at).draw(5, generator(1))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    again, _ = FLOWS[name][1]().double()(*at).draw(5, generator(1))
+    assert torch.equal(x, again)
+    other, _ = first(*at).draw(5, generator(2))
+    assert (x != other).all()
+
+
+@every_flow
+def test_initialising_by_seed(name):
+    first, second = FLOWS[name][1](), FLOWS[name][1]()
+    first.initialize(generator(5))
+    weights = {key: value.clone() for key, value in first.state_dict().items()}
+    second.initialize(generator(5))
+    torch.testing.assert_close(second.state_dict(), weights, rtol=0, atol=0)
+    second.initialize(generator(6))
+    assert any(not torch.equal(weights[k], v) for k, v in second.state_dict().items())
+
+
+@every_flow
+def test_nan_in_any_parameter_is_refused_by_name(name):
+    proposal, at = randomised(name), cases(name)
+    for key, parameter in proposal.named_parameters():
+        kept = parameter.detach().clone()
+        with torch.inference_mode():
+            parameter.view(-1)[-1] = torch.nan
+            # A component names its own parameter.
+            with pytest.raises(ValueError, match=re.sub(r"^(own|defence)\.", "", key)):
+                proposal(*at)
+            parameter.copy_(kept)
+    with torch.inference_mode():
+        proposal(*at)
+
+
+@pytest.mark.parametrize("name", ["half-line", "gaussian", "radial, as q1", "above a threshold"])
+def test_networks_of_known_cases_run_once(name):
+    proposal, at = randomised(name), cases(name)
+    network = getattr(proposal, "conditioner", None) or proposal.networks[0]
+    seen = []
+    network.network.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    density = proposal(*at)
+    x, _ = density.draw(50, generator())
+    density.log_prob(x)
+    assert seen == [3]
+
+
+@pytest.mark.parametrize(
+    ("name", "outside"),
+    [
+        ("half-line", [-100.0]),
+        ("half-line, vanishing", [-100.0]),
+        ("half-line, below", [100.0]),
+        ("above a threshold", [-1.0] * 5),
+        ("unit square", [0.5, 1.5]),
+        ("positive, probability", [-1.0, 0.5]),
+        ("positive, probability", [500.0, 1.0]),
+        ("response, positive", [0.0, 1.0]),
+        ("gamma-beta", [500.0, 1.0]),
+        ("gamma-beta", [-1.0, 0.5]),
+        ("defended", [-0.5, 0.5]),
+    ],
+)
+def test_densities_vanish_outside_their_support(name, outside):
+    proposal, at = randomised(name), cases(name)
+    point = torch.tensor([outside], dtype=torch.float64)
+    assert (proposal(*at).log_prob(point) == -torch.inf).all()
+    x, log_q = proposal(*at).draw(2000, generator())
+    assert torch.isfinite(log_q).all()
+    assert torch.isfinite(proposal(*at).log_prob(x)).all()
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("name", "sign"), [("half-line", 1), ("half-line, below", -1)])
+def test_the_end_of_the_unit_interval_is_no_point_on_the_bound(name, sign, precision):
+    proposal = randomised(name).to(precision)
+    y, theta = torch.tensor([1.0], dtype=precision), torch.tensor([3.0], dtype=precision)
+    x, _ = proposal(y, theta).transport(torch.ones(1, 1, dtype=precision))
+    assert (sign * (x - theta) > 0).all()
+    assert torch.allclose(x, theta, atol=1e-5)
+
+
+@pytest.mark.parametrize(("variant", "q"), SHIPPED)
+@pytest.mark.parametrize(
+    ("y", "theta"), [(8.0, 5.0), (-8.0, 5.0), (-8.0, 0.0), (8.0, 0.0), (1.0, 3.0)]
+)
+def test_what_is_shipped_is_a_density_and_knows_it(variant, q, y, theta):
+    proposal = getattr(amci.load_proposals("tail-1d", variant=variant), q)
+    density = proposal(*TAIL.check(y, theta))
+    x, log_q = density.draw(2000, generator())
+    torch.testing.assert_close(density.log_prob(x), log_q, rtol=1e-8, atol=1e-8)
+    lower = theta if (variant, q) == ("spline", "q1_plus") else None
+    assert abs(1.0 - integral(density, x, lower=lower)) < 1e-6
+
+
+@torch.no_grad()
+def integral(density, x, lower):
+    """Adaptive Gauss-Legendre over the gaps between draws, and on to far beyond the last ones.
+
+    A gap is halved until halving changes nothing: a density has kinks at a spline's knots and at
+    a radial layer's centre.
+    """
+    x = x.flatten().sort().values.numpy()
+    beyond = (x[-1] - x[0]) * np.expm1(np.linspace(0, np.log(50), 100))[1:]
+    left = [lower] if lower is not None else x[0] - beyond[::-1]
+    edges = np.concatenate([left, x, x[-1] + beyond])
+    gaps = np.stack([edges[:-1], edges[1:]])
+    coarse, total = gauss_legendre(density, gaps), 0.0
+    while gaps.size:
+        low, high = gaps
+        halves = np.stack([[low, (low + high) / 2], [(low + high) / 2, high]])
+        fine = gauss_legendre(density, halves)
+        settled = abs(fine.sum(axis=0) - coarse) < 1e-11
+        total += fine[:, settled].sum()
+        gaps = np.concatenate(halves[..., ~settled], axis=-1)
+        coarse = np.concatenate(fine[:, ~settled])
+    return total
+
+
+def gauss_legendre(density, gaps):
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    low, high = np.moveaxis(gaps, -2, 0)
+    half = (high - low)[..., None] / 2
+    points = low[..., None] + half * (1 + nodes)
+    values = density.log_prob(torch.as_tensor(points).reshape(-1, 1)).exp().numpy()
+    return (half * weights * values.reshape(points.shape)).sum(axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("gaussian", {"activation": "sine"}, "activation: expected one of .*silu.* got 'sine'"),
+        ("unit square", {"coordinates": UNIT[:1]}, "coordinates: expected 2 for peak, got 1"),
+        (
+            "unit square",
+            {"coordinates": [UNIT[0], {"kind": "circle"}]},
+            "kind: expected one of half-line, .* 'circle'",
+        ),
+        ("masked", {"activation": "sine"}, "activation: expected one of relu, silu, got 'sine'"),
+        ("masked", {"layers": 0}, "layers: expected"),
+        ("masked", {"layers": 2.5}, "layers: expected"),
+        ("masked", {"hidden": 3}, "hidden: expected"),
+    ],
+)
+def test_bad_arguments_are_named(name, arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        FLOWS[name][1](**arguments)
