@@ -7,24 +7,19 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Proposal, Proposals
-from amci_core.flows.density import TrainableDensity, stratified_uniform
+from amci_core.flows.density import TrainableDensity
 
 
 class NormalDensity(TrainableDensity):
     def __init__(self, mean: Tensor, scale: float) -> None:
-        super().__init__(mean.shape[:-1])
+        super().__init__(mean.shape[:-1], dim=1, like=mean)
         self.mean, self.scale = mean, scale
-        self.cases = math.prod(self.batch_shape)
 
     def noise(self, n, generator=None):
         return torch.randn(self.cases * n, 1, dtype=self.mean.dtype, generator=generator)
 
     def from_uniform(self, u):
         return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
-
-    def stratified_noise(self, n, generator):
-        u = stratified_uniform(self.cases, n, 1, like=self.mean, generator=generator)
-        return self.from_uniform(u)
 
     def transport(self, z):
         x = self.mean[..., None, :] + self.scale * z.reshape(*self.batch_shape, -1, 1)

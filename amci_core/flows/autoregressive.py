@@ -126,7 +126,9 @@ class Stacked:
         order: Which of its outputs each of the outputs here is; -1 stands for -inf.
     """
 
-    def __init__(self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]):
+    def __init__(
+        self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]
+    ) -> None:
         self.activation = networks[0].activation()
         reads, outs = len(networks), max(network.linear[-1].out_features for network in networks)
         layers = []

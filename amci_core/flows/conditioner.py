@@ -109,13 +109,13 @@ class Conditioner(nn.Module):
         """
         values = self.inputs(y, theta)
         if preceding is None:
-            return self.network(values)
+            found: Tensor = self.network(values)
+            return found
         first = self.linear[0]
         of_case, of_point = first.weight.split([values.shape[-1], preceding.shape[-1]], dim=-1)
         values = linear(values, of_case, first.bias)[:, None] + linear(preceding, of_point)
-        for layer in self.network[1:]:
-            values = layer(values)
-        return values
+        later: Tensor = self.network[1:](values)
+        return later
 
 
 class Layer(nn.Module):

@@ -57,7 +57,8 @@ class Defended(Trainable):
 
     def log_odds(self, y: Tensor, theta: Tensor | None) -> Tensor:
         """log s / (1 - s) for y (cases, D_y) and theta (cases, D_theta): (cases, 1)."""
-        return LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.share(y, theta)
+        log_odds: Tensor = LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.share(y, theta)
+        return log_odds
 
     @property
     def component(self) -> Trainable:

@@ -108,7 +108,7 @@ class Spline:
         )
 
     def edges(self, padded: Tensor) -> tuple[Tensor, Tensor]:
-        """Ends of bins below and beside, (..., 2, bins + 1), and free derivatives, (..., bins + 1).
+        """Ends of bins on both axes, (..., 2, bins + 1), and free derivatives, (..., bins + 1).
 
         Arguments:
             padded: Parameters (..., 3 bins + 3), with -inf before widths and heights.
