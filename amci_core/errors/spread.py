@@ -5,7 +5,7 @@ NaN stands for a run without an estimate: it is left out of all figures.
 
 from __future__ import annotations
 
-__all__ = ["LARGEST_DOUBT", "OverRuns", "over_runs", "quantiles"]
+__all__ = ["LARGEST_DOUBT", "QUARTILES", "ROUNDING", "OverRuns", "over_runs", "quantiles"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from amci_core.estimators.draws import Array
 QUARTILES = (0.25, 0.5, 0.75)
 # A mean is known where its standard error is a smaller share of it than this.
 LARGEST_DOUBT = 0.5
+# Squared errors below this, in units of mu squared, are rounding.
+ROUNDING = 1e-24
 # From this k-hat of the runs' errors on a mean hardly settles, however many runs there are.
 LARGEST_K = 0.7
 # A median is known where the two ends of its interval of 2 standard errors differ by less.
@@ -75,7 +77,7 @@ def over_runs(errors: Array, tried: NDArray[np.bool_] | None = None) -> OverRuns
         unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
         tail = np.where(there & np.isfinite(by_run), by_run / unit, 0.0)
         heavy = pareto_k(np.moveaxis(tail, 0, -1)) >= LARGEST_K
-        exact = largest == 0
+        exact = largest < ROUNDING
         # In units of mu the estimate 0 has the error 1.
         empty = (by_run == 1).all(axis=0)
         known = (mean_error <= LARGEST_DOUBT * mean) & np.isfinite(mean) & ~heavy & ~empty

@@ -42,12 +42,99 @@ def test_corners_are_amci_and_self_normalised_importance_sampling(problem):
         assert abs(own.mean() - curves[name].remse[budget]) < 4 * spread, name
 
 
-def test_map_is_the_mean_of_the_errors_written_out(problem):
+PAGE = np.linspace(-0.5, 1.5, 41).round(10)
+GRIDS = {"page": (PAGE, PAGE), "one cell": ([1.0], [0.0])}
+FIXTURES = [
+    ("imperfect", 1.0, 1.5), ("oracle", 1.0, 3.0), ("spline", 1.0, 3.0), ("spline", 3.0, 0.1),
+    ("paper", 1.0, 3.0), ("paper", -4.0, 5.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(("variant", "y", "theta"), FIXTURES)
+def test_map_is_the_mean_of_the_runs_own_errors(problem, variant, y, theta, grid):
+    known = variant != "imperfect"
+    proposals = amci.load_proposals("tail-1d", variant=variant) if known else imperfect()
+    alphas, betas = GRIDS[grid]
+    found = reuse_errors(problem, proposals, y, theta, alphas=alphas, betas=betas, runs=300)
+    own = np.stack([found.errors(alphas, beta=b).mean(axis=-1) for b in betas], -1)
+    np.testing.assert_allclose(found.remse, own, rtol=1e-10, atol=0)
+    few = [0, -1]
+    some = reuse_errors(
+        problem,
+        proposals,
+        y,
+        theta,
+        alphas=np.asarray(alphas)[few],
+        betas=np.asarray(betas)[few],
+        runs=300,
+    )
+    np.testing.assert_allclose(some.remse, found.remse[np.ix_(few, few)], rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_where_proposals_miss_their_term_there_is_no_optimum(problem, grid):
+    alphas, betas = GRIDS[grid]
+    proposals = amci.load_proposals("tail-1d", variant="paper")
+    found = reuse_errors(problem, proposals, -4.0, 5.0, alphas=alphas, betas=betas)
+    assert found.best is None
+    assert found.remse.min() > 0.5
+    assert not found.mean_at(1.0, 0.0)[1]
+    # Nowhere do the runs settle an error that would be worth having.
+    assert not found.judged[found.remse < 1].any()
+
+
+def test_what_no_run_happened_to_draw_makes_no_valley(problem):
+    # One run in 2,000 has a draw of q2 above theta, and these decide the mean: 19.9 over many.
+    proposals = amci.load_proposals("tail-1d", variant="spline")
+    at = {"alphas": [0.9], "betas": [0.1], "draws": 64, "share": 125 / 128}
+    few = reuse_errors(problem, proposals, 1.0, 3.0, **at, runs=1000)
+    assert few.counts == (125, 3)
+    assert few.remse[0, 0] < 1e-6
+    assert not few.judged[0, 0]
+    assert few.best is None
+    expected = few.expected.squared_error(few.alphas, few.betas, counts=few.counts, target=1)
+    assert 15 < expected[0, 0] < 25
+    # AMCI does not use these draws of q2 for E1.
+    assert few.mean_at(1.0, 0.0)[1]
+
+
+@pytest.mark.parametrize("variant", ["spline", "oracle", "imperfect"])
+def test_where_runs_settle_the_error_the_map_is_whole(problem, variant):
+    proposals = (
+        imperfect() if variant == "imperfect" else amci.load_proposals("tail-1d", variant=variant)
+    )
+    found = reuse_errors(problem, proposals, 1.0, 1.5, alphas=PAGE, betas=PAGE)
+    near = np.ix_(abs(PAGE - 1) < 0.26, abs(PAGE) < 0.26)
+    assert found.judged[near].all()
+    assert found.best is not None
+    assert found.remse[near].min() == found.remse[found.judged].min()
+
+
+def test_where_mu_is_zero_errors_are_absolute(problem):
+    zero, known = (errors(problem, imperfect(), truth=t) for t in (0.0, 1e-9))
+    assert np.isnan(zero.remse).all()
+    assert np.isnan(zero.errors(ALPHAS, beta=0.0)).all()
+    np.testing.assert_allclose(zero.mse, known.mse, rtol=1e-5)
+    assert (zero.mse > 0).all()
+
+
+def test_a_truth_with_an_error_says_where_it_matters(problem):
+    class Value:
+        value, standard_error = problem.truth(**POINT), 0.01
+
+    found = errors(problem, imperfect(), truth=Value)
+    assert found.truth_error == pytest.approx(0.01 / float(Value.value))
+    np.testing.assert_array_equal(found.truth_matters, found.mse < 1e-3)
+    assert found.truth_matters.any()
+    assert not found.truth_matters.all()
+    assert not errors(problem, imperfect()).truth_matters.any()
+
+
+def test_quartiles_are_those_of_the_runs(problem):
     found = errors(problem, imperfect())
     for b, beta in enumerate(BETAS):
-        written_out = found.errors(ALPHAS, beta=beta)
-        np.testing.assert_allclose(found.remse[:, b], written_out.mean(axis=-1), rtol=1e-9)
-        expected = np.quantile(written_out, (0.25, 0.5, 0.75), axis=-1)
+        expected = np.quantile(found.errors(ALPHAS, beta=beta), (0.25, 0.5, 0.75), axis=-1)
         np.testing.assert_allclose(found.quartiles[:, :, b], expected, rtol=1e-12)
 
 
