@@ -96,6 +96,9 @@ def everything_json(
                     "remse_mean": curve.remse,
                     "remse_quartiles": curve.remse_quartiles,
                     "mse_mean": curve.mse,
+                    "mean_settled": curve.mean_judged,
+                    "median_settled": curve.median_judged,
+                    "failed": curve.failed,
                 }
                 for name, curve in curves.by_name.items()
             },
@@ -117,6 +120,7 @@ def _reuse(reuse: ReuseErrors) -> dict[str, Any]:
         "alphas": reuse.alphas,
         "betas": reuse.betas,
         "remse": reuse.remse,
+        "settled": reuse.judged,
         "draws_q1_q2": reuse.counts,
         "common_random_numbers": reuse.common,
         "paper_optimum": reuse.paper,

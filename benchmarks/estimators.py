@@ -204,20 +204,21 @@ def predict(replications: int) -> list[dict[str, Any]]:
             PROBLEM, imperfect(), y, theta, alphas=around[0], betas=around[1], draws=n,
             runs=max(replications // 10, 100), seed=3,
         )  # fmt: skip
-        centre = float(found.remse[20, 20] / found.remse.min())
+        centre = float(found.remse[20, 20] / found.remse[found.judged].min(initial=np.inf))
+        least = found.best or (np.nan, np.nan)
         rows.append(
             {
                 "level": level,
                 "y": y,
                 "ratio": ratio,
                 "u_star": (alpha, beta),
-                "empirical": found.best,
+                "empirical": least,
                 "at_u_star": centre,
             }
         )
         print(
             f"{level:6.2f} {y:5.1f} {ratio['amci']:8.3f} {ratio['reuse-optimal']:8.3f}"
-            f" {alpha:9.3f},{beta:8.3f} {found.best[0]:9.3f},{found.best[1]:8.3f}"
+            f" {alpha:9.3f},{beta:8.3f} {least[0]:9.3f},{least[1]:8.3f}"
             f"  map at u* over its minimum {centre:.3f}",
             flush=True,
         )
@@ -343,13 +344,15 @@ def draw(results: dict[str, Any], folder: Path) -> None:
     )
     shown = Figure(figsize=(5.2, 4.2), layout="constrained")
     axes = shown.subplots()
-    image = axes.pcolormesh(steps, steps, np.log10(found.remse.T), cmap="cividis_r")
+    image = axes.pcolormesh(
+        steps, steps, np.log10(np.where(found.judged, found.remse, np.nan).T), cmap="cividis_r"
+    )
     marks = {"AMCI": (1, 0), "SNIS q2": (0, 0), "SNIS q1": (1, 1)}
     for label, at in marks.items():
         axes.annotate(label, at, color="black", fontsize=8, ha="center", va="bottom")
         axes.plot(*at, "o", color="black", ms=3)
     for label, at, marker in (
-        ("least error", found.best, "*"),
+        ("least error", found.best or (np.nan, np.nan), "*"),
         ("paper", found.paper, "D"),
         ("u*", found.optimum, "s"),
     ):

@@ -163,14 +163,16 @@ class ReuseErrors:
         (denominator,) = self._mixed(np.array([beta]), term=1)
         return self._relative(self._squared(numerator, denominator))
 
-    def mean_at(self, alpha: float, beta: float) -> tuple[float, bool]:
-        """The mean relative squared error at one (alpha, beta), and whether the runs settle it."""
-        alphas, betas = np.array([alpha]), np.array([beta])
-        found = _mean_and_error(
-            self._squared(self._mixed(alphas, term=0), self._mixed(betas, term=1)[0])
+    def mean_along(
+        self, alphas: Sequence[float] | Array, *, beta: float
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The mean of `errors` along alphas (A,), and where the runs settle it, (A,) each."""
+        over, at = np.asarray(alphas, dtype=np.float64), np.array([beta])
+        mean, error = _mean_and_error(
+            self._squared(self._mixed(over, term=0), self._mixed(at, term=1)[0])
         )
-        judged = self._judged(alphas, betas, *(each[:, None] for each in found))
-        return float(self._relative(found[0])[0]), bool(judged[0, 0])
+        judged = self._judged(over, at, mean[:, None], error[:, None])[:, 0]
+        return self._relative(mean), judged
 
     @property
     def best(self) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
-from amci_core.errors import ErrorCurves
+from amci_core.errors import Curve, ErrorCurves
 from amci_core.estimators.draws import Array
 from app.colours import ESTIMATORS, SHAPES
 from app.store import BUDGETS
@@ -24,7 +24,7 @@ from app.views.layout import HTML, card, row
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
 # 1e-18 is what rounding leaves of an exact estimate, and then some.
 FLOOR, CEILING = 1e-18, 1e3
-COLUMNS = ("draws", "low", "median", "high", "mean")
+COLUMNS = ("draws", "low", "median", "high", "mean", "settled", "open")
 STATUS = "p { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }"
 NOTE = "p { margin: 4px 0 0 0; font-size: 0.85rem; min-height: 1.3em; opacity: 0.85; }"
 
@@ -59,8 +59,9 @@ class ErrorView:
             help_text=(
                 "Every estimator is run many times with the same total number of draws. The line "
                 "is the median squared error, the band holds the middle half of the runs, the "
-                "dots are the mean. ReMSE is the squared error in units of μ²: 1 is what the "
-                "answer 0 would get. The dashed bound is the least mean squared error of "
+                "dots are the mean, open ones where the runs do not settle it: more runs can move "
+                "it by orders. ReMSE is the squared error in units of μ²: 1 is what the answer 0 "
+                "would get. The dashed bound is the least mean squared error of "
                 "self-normalised importance sampling as the draws grow; it is asymptotic, so a "
                 "few draws can do better. Click a name in the legend to hide its curve."
             ),
@@ -85,17 +86,22 @@ class ErrorView:
 
     def _draw(self, found: ErrorCurves) -> None:
         draws = found.budgets
-        scale = 1.0 if self.relative else float(next(iter(found.by_name.values())).mu_squared[0])
+        # In units of f squared where errors are absolute.
+        scale = 1.0 if self.relative else _unit(found)
         for name, curve in found.by_name.items():
-            quartiles = np.clip(curve.remse_quartiles, FLOOR, None) * scale
-            low, median, high = quartiles
-            mean = np.clip(curve.remse, FLOOR, None) * scale
+            low, median, high = _clipped(self._quartiles(curve), scale)
+            mean = _clipped(curve.remse if self.relative else curve.mse, scale)
             data = {"draws": draws, "low": low, "median": median, "high": high, "mean": mean}
+            data |= {"settled": curve.mean_judged.astype(float)}
+            data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
         low_end, high_end = self._extent(found)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
         self.note.object = f"<p>{self._outside(found)}</p>"
+
+    def _quartiles(self, curve: Curve) -> Array:
+        return curve.remse_quartiles if self.relative else curve.mse_quartiles
 
     def set_relative(self, relative: bool) -> None:
         """Shows ReMSE, or MSE."""
@@ -180,9 +186,11 @@ class ErrorView:
             parts = [line]
             if name != "bound":
                 band = shown.varea("draws", "low", "high", source=source, fill_alpha=0.16)
-                dots = shown.scatter("draws", "mean", source=source, size=4, line_alpha=0)
+                dots = shown.scatter("draws", "mean", source=source, size=4)
+                dots.glyph.update(fill_alpha="settled", line_alpha="open")
                 self._painter.follow(band.glyph, style, "fill_color")
                 self._painter.follow(dots.glyph, style, "fill_color")
+                self._painter.follow(dots.glyph, style, "line_color")
                 parts += [band, dots]
                 tips = [
                     (style.label, "@draws{0,0} draws in all"),
@@ -198,8 +206,9 @@ class ErrorView:
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
         # Between AMCI and the bound at the first budget that is enough for both.
-        first = int(np.isnan(found["amci"].remse).sum())
-        ends = [max(float(found[name].remse[first]), FLOOR) for name in ("amci", "bound")]
+        first = min(int(np.isnan(found["amci"].mse).sum()), len(found.budgets) - 1)
+        unit = _unit(found)
+        ends = [max(float(found[name].mse[first] / unit), FLOOR) for name in ("amci", "bound")]
         start = float(np.sqrt(ends[0] * ends[1]))
         draws = found.budgets[[first, -1]].astype(float)
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
@@ -207,27 +216,50 @@ class ErrorView:
     @staticmethod
     def _extent(found: ErrorCurves) -> tuple[float, float]:
         """Whole decades around all curves, in units of mu squared."""
+        unit = _unit(found)
         values = np.concatenate(
             [
-                np.ravel([c.remse_quartiles[0], c.remse_quartiles[2], c.remse])
+                np.ravel([c.mse_quartiles[0] / unit, c.mse_quartiles[2] / unit, c.mse / unit])
                 for c in found.by_name.values()
             ]
         )
         values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)
+        if not values.size:
+            return FLOOR, CEILING
         low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
         return 10.0**low / 1.5, 10.0**high * 1.5
 
     @staticmethod
     def _outside(found: ErrorCurves) -> str:
         notes = []
+        if np.isnan(found.truth_error):
+            notes.append("μ is 0 here, so that there is no relative error: choose MSE.")
         for name, curve in found.by_name.items():
-            median = curve.remse_median
+            label, median = ESTIMATORS[name].label, curve.remse_median
+            if curve.failed.any():
+                failed = number(float(curve.failed.max()), 6)
+                notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
+            if not curve.median_judged[~np.isnan(curve.mse)].all():
+                notes.append(f"{label}: the runs do not settle every median.")
+            if np.isnan(median).all():
+                continue
             if np.nanmin(median) > CEILING:
                 middle = number(float(_middle(median)), 2)
-                notes.append(f"{ESTIMATORS[name].label} lies above the picture, at {middle}.")
+                notes.append(f"{label} lies above the picture, at {middle}.")
             elif np.nanmax(median) < FLOOR and name != "bound":
-                notes.append(f"{ESTIMATORS[name].label} is exact to rounding.")
+                notes.append(f"{label} is exact to rounding.")
+        if any(curve.truth_matters.any() for curve in found.by_name.values()):
+            notes.append("The reference value is not known well enough for the smallest errors.")
         return " ".join(notes)
+
+
+def _clipped(errors: Array, scale: float) -> Array:
+    return np.clip(errors, FLOOR * scale, None)
+
+
+def _unit(found: ErrorCurves) -> float:
+    """mu squared, or 1 where mu is zero."""
+    return float(np.square(next(iter(found.by_name.values())).truth.unit))
 
 
 def _ends(budgets: Sequence[int]) -> tuple[float, float]:

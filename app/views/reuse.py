@@ -33,6 +33,8 @@ from app.views.inputs import STILL, slider
 from app.views.layout import HTML, card, column, side_by_side
 
 FLOOR, CEILING = 1e-18, 1e6
+# Cells whose runs do not settle the error.
+UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
@@ -58,7 +60,7 @@ class ReuseView:
         self._painter = Painter()
         self._latest: ReuseErrors | None = None
         self._at = (1.0, 0.0)
-        self.image = ColumnDataSource({"remse": []}, name="reuse-image")
+        self.image = ColumnDataSource({"remse": [], "shown": []}, name="reuse-image")
         marks: dict[str, list[float]] = {"alpha": [], "beta": []}
         self.marks = {
             name: ColumnDataSource(dict(marks), name=f"reuse-{name}")
@@ -67,7 +69,9 @@ class ReuseView:
         self.cut = ColumnDataSource(
             {name: [] for name in ("alpha", "low", "median", "high", "mean")}, name="reuse-cut"
         )
-        self._mapper = LogColorMapper(palette=Cividis256[::-1], low=1e-6, high=1)
+        self._mapper = LogColorMapper(
+            palette=Cividis256[::-1], low=1e-6, high=1, nan_color=UNSETTLED
+        )
         self._here = Span(location=1.0, dimension="height", line_width=1.5, line_dash=[4, 4])
         self.map = self._map()
         self.curve = self._curve()
@@ -110,7 +114,9 @@ class ReuseView:
                 "at your β; at β = 0 it is the third column of the paper's figure. The paper's "
                 "(α*, β*) take E₁ and E₂ for uncorrelated; u* is the optimum by their full "
                 "covariance. What is predicted comes from the covariances of f w and w alone, to "
-                "first order in 1/N. With common random numbers the errors of E₁ and E₂ go "
+                "first order in 1/N. Grey cells are not settled by these runs: a few of many more "
+                "would decide the error there, as the draws of both proposals and of a broad "
+                "reference show. With common random numbers the errors of E₁ and E₂ go "
                 "together: that helps AMCI, whose ratio loses them, and takes away what sharing "
                 "lives off."
             ),
@@ -133,15 +139,18 @@ class ReuseView:
         """Draws the map and its cut over the runs so far."""
         self._latest = found
         remse = np.clip(found.remse, FLOOR, CEILING)
-        low, high = float(remse.min()), min(float(remse.max()), WORST)
-        self._mapper.update(low=low, high=max(high, 10 * low))
+        shown = np.where(found.judged, remse, np.nan)
+        if np.isfinite(shown).any():
+            low, high = float(np.nanmin(shown)), min(float(np.nanmax(shown)), WORST)
+            self._mapper.update(low=low, high=max(high, 10 * low))
         # Rows of an image go up the y axis: beta.
-        self.image.data = {"remse": [remse.T]}
-        alpha, beta = found.best
-        self.marks["best"].data = {"alpha": [alpha], "beta": [beta]}
+        self.image.data = {"remse": [remse.T], "shown": [shown.T]}
+        best = [] if found.best is None else [found.best]
+        self.marks["best"].data = {"alpha": [a for a, _ in best], "beta": [b for _, b in best]}
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
             alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
-            self.marks[name].data = {"alpha": [alpha], "beta": [beta]}
+            settled = bool(found.mean_along([at[0]], beta=at[1])[1][0])
+            self.marks[name].data = {"alpha": [alpha][:settled], "beta": [beta][:settled]}
         self.move(*self._at)
         self._show_cut(found, self._at[1])
 
@@ -157,20 +166,20 @@ class ReuseView:
 
     def _show_cut(self, found: ReuseErrors, beta: float) -> None:
         low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=beta), FLOOR, CEILING)
-        mean = np.clip(found.errors(ALPHAS, beta=beta).mean(axis=-1), FLOOR, CEILING)
+        mean, settled = found.mean_along(ALPHAS, beta=beta)
+        mean = np.clip(np.where(settled, mean, np.nan), FLOOR, CEILING)
         self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
-        ends = np.log10([low.min(), max(high.max(), mean.max())])
-        set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+        values = np.concatenate([low, high, mean])
+        values = values[np.isfinite(values)]
+        if values.size:
+            ends = np.log10([values.min(), values.max()])
+            set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
         self.curve.xaxis.axis_label = f"α, at β = {beta:.2f}"
 
     def describe(self, found: ReuseErrors) -> None:
         """Renews the text alternatives, when the map is complete."""
-        alpha, beta = found.best
-        describe(
-            self.map,
-            f"Relative error over alpha and beta, {_counted(found)}. It is "
-            f"least at alpha {alpha:.2f}, beta {beta:.2f}, with {number(found.remse.min(), 2)}.",
-        )
+        about = f"Relative error over alpha and beta, {_counted(found)}."
+        describe(self.map, f"{about} {_least(found)[0]}")
         self._mark_splits(_best_splits(found))
         self._split.object = f"<p>{_about_split(found)}</p>"
 
@@ -229,7 +238,7 @@ class ReuseView:
         )
         extent = high - low + step
         image = shown.image(
-            "remse",
+            "shown",
             x=low - step / 2,
             y=low - step / 2,
             dw=extent,
@@ -258,11 +267,15 @@ class ReuseView:
         optimum = self._mark(shown, "optimum", "square", 11)
         current = self._mark(shown, "current", "circle", 13)
         current.glyph.update(fill_alpha=0, line_width=3)
+        unsettled = shown.scatter(
+            [math.nan], [math.nan], marker="square", size=11, color=UNSETTLED
+        )
         items = [
             ("least error", [self._symbol(shown, best)]),
             ("α*, β* of the paper", [self._symbol(shown, paper)]),
             ("u*, the optimum", [self._symbol(shown, optimum)]),
             ("yours", [current]),
+            ("not settled by the runs", [unsettled]),
         ]
         add_legend(shown, items)
         bar = ColorBar(
@@ -333,21 +346,38 @@ def why_not_reuse(store: Store) -> str:
 
 
 def _sentence(found: ReuseErrors, alpha: float, beta: float) -> str:
+    if np.isnan(found.truth_error):
+        return "μ is 0 here, so that there is no relative error."
+
     def error(a: float, b: float) -> str:
-        return number(max(float(found.errors([a], beta=b).mean()), 0.0), 2)
+        (mean,), (settled,) = found.mean_along([a], beta=b)
+        return number(mean, 2) + ("" if settled else " (not settled by the runs)")
 
     def both(at: tuple[float, float]) -> str:
         there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
         predicted = number(found.predicted(*at), 2)
         return there if found.common else f"{there}, predicted {predicted}"
 
-    best_alpha, best_beta = found.best
+    failed = int(found.failed.max())
     return (
         f"With {_counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
-        f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; the least on this map is "
-        f"{number(float(found.remse.min()), 2)}, at ({best_alpha:.2f}, {best_beta:.2f}). "
+        f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
         f"The optimum by the full covariance, u* = {both(found.optimum)}."
+        + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
+    )
+
+
+def _least(found: ReuseErrors) -> tuple[str, str]:
+    """Where the map's error is least, in words for a picture and within a sentence."""
+    if found.best is None:
+        none = "no cell of this map has an error below 1 that the runs settle."
+        return f"{none[0].upper()}{none[1:]}", none
+    alpha, beta = found.best
+    least = number(float(found.remse[found.judged].min()), 2)
+    return (
+        f"It is least at alpha {alpha:.2f}, beta {beta:.2f}, with {least}.",
+        f"the least on this map is {least}, at ({alpha:.2f}, {beta:.2f}).",
     )
 
 

@@ -79,7 +79,7 @@ def test_where_proposals_miss_their_term_there_is_no_optimum(problem, grid):
     found = reuse_errors(problem, proposals, -4.0, 5.0, alphas=alphas, betas=betas)
     assert found.best is None
     assert found.remse.min() > 0.5
-    assert not found.mean_at(1.0, 0.0)[1]
+    assert not found.mean_along([1.0], beta=0.0)[1][0]
     # Nowhere do the runs settle an error that would be worth having.
     assert not found.judged[found.remse < 1].any()
 
@@ -96,7 +96,7 @@ def test_what_no_run_happened_to_draw_makes_no_valley(problem):
     expected = few.expected.squared_error(few.alphas, few.betas, counts=few.counts, target=1)
     assert 15 < expected[0, 0] < 25
     # AMCI does not use these draws of q2 for E1.
-    assert few.mean_at(1.0, 0.0)[1]
+    assert few.mean_along([1.0], beta=0.0)[1][0]
 
 
 @pytest.mark.parametrize("variant", ["spline", "oracle", "imperfect"])
