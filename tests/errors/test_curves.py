@@ -80,7 +80,7 @@ def test_snis_with_the_tails_proposal_answers_one():
     np.testing.assert_allclose(found.remse, (1 / mu - 1) ** 2, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", [*(n for n in ESTIMATORS if n != "reuse"), "reuse:0.9:0.1"])
 def test_errors_are_those_of_estimates_with_as_many_draws(name):
     per_proposal = 1000 if name in ("snis-q1", "snis-q2") else 500
     n = 2000
@@ -284,6 +284,20 @@ def test_estimators_may_be_tables():
     )
     assert list(found.by_name) == ["own", "amci", "bound"]
     np.testing.assert_array_equal(found["own"].remse, found["amci"].remse)
+
+
+def test_auto_and_reuse_are_estimators_like_others():
+    names = ["auto", "reuse:1:0", "amci", "bound"]
+    found = amci.error_curves(
+        PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[2, 100], runs=50, estimators=names
+    )
+    assert list(found.by_name) == names
+    np.testing.assert_array_equal(found["reuse:1:0"].remse, found["amci"].remse)
+    # 50 draws of q1 are enough to tell that its tail can carry E2, or that it cannot.
+    assert np.isfinite(found["auto"].remse).all()
+    assert found["auto"].remse[1] < 2 * found["amci"].remse[1]
+    with pytest.raises(ValueError, match=r"^estimator: reuse needs alpha and beta"):
+        amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, estimators=["reuse"])
 
 
 @pytest.mark.parametrize(
