@@ -7,6 +7,7 @@ __all__ = [
     "StoredFileError",
     "check_object",
     "check_path",
+    "make_folder",
     "plain",
     "pretrained_root",
     "read_json",
@@ -114,7 +115,21 @@ def check_path(name: str, path: str | Path) -> Path:
     raise StoredFileError(f"{name}: expected a path without NUL, got {str(path)!r}")
 
 
-def check_object(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "") -> None:
+def make_folder(name: str, path: Path) -> None:
+    """Makes a folder where it is missing.
+
+    Raises:
+        ValueError: it cannot be made; `name` is the argument's name.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{name}: expected a folder, got {path} ({error.strerror})") from None
+
+
+def check_object(
+    path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "", only: bool = False
+) -> None:
     """Checks that a part of a JSON file is an object with these keys, and others perhaps.
 
     Arguments:
@@ -122,19 +137,22 @@ def check_object(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: 
         entry: What was read.
         kinds: Key to the types that its value may have; `true` and `false` are no numbers.
         within: Where in the file it stands, such as `proposals.q2`.
+        only: Whether other keys are refused.
 
     Raises:
-        StoredFileError: a key is missing, or its value has another type; file and key are named.
+        StoredFileError: a key is missing or unknown, or its value has another type; file and key
+            are named.
     """
     if not isinstance(entry, dict):
         raise StoredFileError(
             f"{path}: expected an object as {within or 'its content'}, got {short(entry)}"
         )
-    for key, allowed in kinds.items():
+    for key in [*kinds, *(entry.keys() - kinds.keys() if only else ())]:
         place = f"{within}.{key}" if within else key
-        if key not in entry:
-            raise StoredFileError(f"{path}: {place} is missing")
-        value = entry[key]
+        if key not in kinds or key not in entry:
+            what = "missing" if key in kinds else "none of " + ", ".join(kinds)
+            raise StoredFileError(f"{path}: {place} is {what}")
+        value, allowed = entry[key], kinds[key]
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             names = " or ".join(kind.__name__ for kind in allowed)
             raise StoredFileError(f"{path}: expected {names} as {place}, got {short(value)}")

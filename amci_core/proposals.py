@@ -31,6 +31,7 @@ from amci_core.files import (
     StoredFileError,
     check_object,
     check_path,
+    make_folder,
     pretrained_root,
     read_json,
     read_tensors,
@@ -159,10 +160,7 @@ def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
     place = check_path("folder", folder)
     if (place / "config.json").exists():
         raise ValueError(f"folder: {place} holds proposals already; choose another")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"folder: expected a folder, got {place} ({error.strerror})") from None
+    make_folder("folder", place)
     write_proposals(
         place,
         flows,

@@ -17,5 +17,6 @@ __all__ = [
 
 from amci_core.training.fit import Progress, TrainingDiverged
 from amci_core.training.learn import learn, stream_learning, usual_terms
-from amci_core.training.recipes import recipe, variants
-from amci_core.training.train import parse_budget, train, write_card
+from amci_core.training.quality import write_card
+from amci_core.training.recipes import parse_budget, recipe, variants
+from amci_core.training.train import train

@@ -1,16 +1,12 @@
-r"""Training data: what each proposal is trained towards, its draws, and its held-out cases."""
+r"""Training data: what each proposal is trained towards, and its draws."""
 
 from __future__ import annotations
 
 __all__ = [
-    "REPORT_SEED",
-    "SELECTION_SEED",
     "SOURCES",
     "TARGETS",
-    "HeldOut",
     "JointTarget",
     "MinusTarget",
-    "Quality",
     "Sample",
     "Source",
     "Target",
@@ -18,10 +14,7 @@ __all__ = [
     "markov_chain",
 ]
 
-import copy
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import emcee
@@ -30,14 +23,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.flows import Trainable
-from amci_core.models import Problem, Variable
+from amci_core.models import Problem, Reference, Variable
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
 
-# Weights are selected on the cases and draws of one seed, and reported on those of another.
-SELECTION_SEED = 2_019_06_09
-REPORT_SEED = 2_019_06_10
 # With a thousand walkers a training set is a hundred states of each, ten steps apart.
 WALKERS = 1_000
 BURN_IN = 200
@@ -147,6 +136,8 @@ class Target:
         problem: The problem whose term it is.
     """
 
+    term = "E1_plus"  # of `problem`, which is the negated one for q1_minus
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
@@ -170,15 +161,9 @@ class Target:
         f_plus, _ = self.problem.f_parts(x, theta)
         return self.problem.log_joint(x, y) + f_plus.log()
 
-    def reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> Tensor:
-        """n points of a broad density that reaches the whole target: (*, n, D)."""
-        return self.problem.sample_reference(y, theta, n, generator)[0]
-
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        """Log density (nats) of those points at x (*, n, D); result: (*, n)."""
-        return self.problem.log_reference(x, y, theta)
+    def reference(self, y: Tensor, theta: Tensor | None) -> Reference:
+        """A broad density that reaches the whole target."""
+        return Reference(self.problem, y, theta, [self.term])
 
 
 class MinusTarget(Target):
@@ -191,6 +176,8 @@ class MinusTarget(Target):
 class JointTarget(Target):
     """p(x, y), for q2; its reference is the prior."""
 
+    term = "E2"
+
     def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
         # p(x, y) is drawn from directly, whatever the source.
         x = self.problem.sample_prior(n, generator)
@@ -199,15 +186,6 @@ class JointTarget(Target):
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         return self.problem.log_joint(x, y)
-
-    def reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> Tensor:
-        cases = math.prod(y.shape[:-1])
-        return self.problem.sample_prior(cases * n, generator).reshape(*y.shape[:-1], n, -1)
-
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return self.problem.log_prior(x)
 
 
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
@@ -225,81 +203,3 @@ TARGETS: dict[str, type[Target]] = {
     "q1_minus": MinusTarget,
     "q2": JointTarget,
 }
-
-
-@dataclass(frozen=True)
-class Quality:
-    """The quality of a proposal over held-out cases.
-
-    Arguments:
-        divergence: Median over cases of KL(g || q), in nats.
-        relative_variance: Median over cases of Var_q[w] / E_q[w]^2 for one draw, w = g / q.
-        relative_variance_q95: Its 95th percentile over cases.
-        relative_variance_max: Its largest value.
-    """
-
-    divergence: float
-    relative_variance: float
-    relative_variance_q95: float
-    relative_variance_max: float
-
-    def as_json(self) -> dict[str, float | None]:
-        """Field to value, None for an infinite one."""
-        return {k: v if math.isfinite(v) else None for k, v in vars(self).items()}
-
-    @classmethod
-    def from_json(cls, content: dict[str, float | None]) -> Quality:
-        """The inverse of `as_json`."""
-        return cls(**{k: math.inf if v is None else v for k, v in content.items()})
-
-
-class HeldOut:
-    """Fixed cases from p(y) p(theta) and a fixed seed for the draws from the proposal.
-
-    Arguments:
-        target: What the proposal is trained towards.
-        cases: Number of cases.
-        draws: Draws from the proposal, and as many from the reference, for each.
-        seed: Of cases and draws: `SELECTION_SEED` or `REPORT_SEED`.
-    """
-
-    def __init__(
-        self, target: Target, *, cases: int = 256, draws: int = 256, seed: int = SELECTION_SEED
-    ) -> None:
-        self.target, self.seed = target, seed
-        generator = torch.Generator().manual_seed(seed)
-        y, theta = target.cases(cases, uniform=0, generator=generator)
-        self.y, self.theta = target.problem.check(y, theta)
-        self.draws = draws
-
-    @torch.inference_mode()
-    def quality(self, proposal: Trainable) -> Quality:
-        """Evaluates a copy of the proposal, in float64 on the CPU.
-
-        A proposal's own draws cannot show what they miss. So half of the points come from the
-        target's broad reference h, and with m = (q + h) / 2 expectations under q are means of
-        r = q / m, those under g means of v = g / m, both self-normalised: exact where q is.
-        """
-        density = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
-        generator = torch.Generator().manual_seed(self.seed)
-        own, _ = density.draw(self.draws, generator)
-        other = self.target.reference(self.y, self.theta, self.draws, generator)
-        x = torch.cat([own, other.to(own.dtype)], dim=-2)
-        log_q = density.log_prob(x)
-        log_h = self.target.log_reference(x, self.y, self.theta)
-        log_m = torch.logaddexp(log_q, log_h) - math.log(2)
-        log_g = self.target.log_density(x, self.y, self.theta)
-        r, v = (torch.softmax(log_t - log_m, -1) for log_t in (log_q, log_g))
-        # Any unit of g will do; in this one its mass is about one.
-        log_mass = torch.logsumexp(log_g - log_m, -1, keepdim=True) - math.log(x.shape[-2])
-        log_w = log_g - log_mass - log_q
-        w = log_w.exp()
-        mean = (r * w).where(r > 0, 0.0).sum(-1, keepdim=True)
-        variance = (r * (w / mean - 1).square()).where(r > 0, 0.0).sum(-1)
-        missed = ((log_q == -math.inf) & (v > 0)).any(-1)
-        variance = variance.masked_fill(missed, math.inf).nan_to_num(math.inf, posinf=math.inf)
-        divergence = (v * log_w).where(v > 0, 0.0).sum(-1) - mean.squeeze(-1).log()
-        divergence = divergence.nan_to_num(math.inf, posinf=math.inf)
-        levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
-        median, q95, largest = variance.quantile(levels, interpolation="nearest").tolist()
-        return Quality(divergence.median().item(), median, q95, largest)

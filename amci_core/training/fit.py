@@ -2,7 +2,7 @@ r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume 
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged"]
+__all__ = ["Fit", "Progress", "TrainingDiverged", "pick_device"]
 
 import copy
 import math
@@ -18,8 +18,9 @@ from torch import Tensor
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
-from amci_core.training.data import TARGETS, HeldOut, Quality
+from amci_core.training.data import TARGETS
 from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.recipes import TermRecipe
 
 WARM_UP = 200
@@ -60,6 +61,16 @@ class Progress:
     def seconds_left(self) -> float:
         """Time that the remaining steps will take at the speed so far; NaN before the first."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else math.nan
+
+    def as_json(self) -> dict[str, Any]:
+        """An entry of the log."""
+        return {
+            "proposal": self.proposal,
+            "step": self.step,
+            "seconds": round(self.seconds, 2),
+            "loss": self.loss if self.step else None,
+            **self.quality.as_json(),
+        }
 
 
 class Fit:
@@ -174,12 +185,8 @@ class Fit:
         if not self.term.annealed:
             return self.term.learning_rate
         warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
-        return (
-            self.term.learning_rate
-            * warm_up
-            * (1 + math.cos(math.pi * self.step / self.steps))
-            / 2
-        )
+        cosine = 1 + math.cos(math.pi * self.step / self.steps)
+        return self.term.learning_rate * warm_up * cosine / 2
 
     def _finite(self) -> bool:
         return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
@@ -197,15 +204,8 @@ class Fit:
             self.best = copy.deepcopy(self.proposal.state_dict())
         loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan
         self._loss_sum, self._loss_steps = 0.0, 0
-        return Progress(
-            proposal=self.name,
-            step=self.step,
-            steps=self.steps,
-            loss=loss,
-            quality=quality,
-            best=self.best_quality.relative_variance,
-            seconds=self.seconds,
-        )
+        best = self.best_quality.relative_variance
+        return Progress(self.name, self.step, self.steps, loss, quality, best, self.seconds)
 
     def best_proposal(self) -> Trainable:
         """A copy of the proposal with the best weights so far, on the CPU."""
@@ -215,12 +215,15 @@ class Fit:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the remaining steps depend on, as tensors and as plain numbers."""
-        tensors = {f"model.{k}": v for k, v in self.proposal.state_dict().items()}
-        tensors |= {f"best.{k}": v for k, v in self.best.items()}
-        tensors |= {f"objective.{k}": v for k, v in self.objective.state().items()}
+        moments = self.optimizer.state_dict()["state"]
+        parts = {
+            "model": self.proposal.state_dict(),
+            "best": self.best,
+            "objective": self.objective.state(),
+            "optimizer": {f"{i}.{k}": v for i, each in moments.items() for k, v in each.items()},
+        }
+        tensors = {f"{part}.{k}": v for part, each in parts.items() for k, v in each.items()}
         tensors["generator"] = self.generator.get_state()
-        for i, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{i}.{k}": v for k, v in values.items()}
         numbers = {
             "step": self.step,
             "seconds": self.seconds,
@@ -269,3 +272,21 @@ def _seeds(seed: int, name: str) -> tuple[int, int]:
     sequence = np.random.SeedSequence([seed, PROPOSALS.index(name)])
     first, second = sequence.generate_state(2, np.uint64) >> np.uint64(1)
     return int(first), int(second)
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; `auto` takes an accelerator where there is one.
+
+    Raises:
+        ValueError: torch has no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(
+            f"device: expected auto, cpu or a device of torch, got {name!r}"
+        ) from None
+    return device

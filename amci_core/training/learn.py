@@ -16,6 +16,7 @@ from amci_core.checks import check_count, check_seed
 from amci_core.flows import Proposals, Trainable
 from amci_core.flows.supports import half_line
 from amci_core.models import Problem, Variable
+from amci_core.streams import last_item
 from amci_core.training.fit import Fit, Progress
 from amci_core.training.recipes import TermRecipe
 
@@ -26,35 +27,6 @@ SCOUTS = 4096
 HIDDEN = [64, 64]
 
 
-def learn(
-    problem: Problem,
-    terms: Mapping[str, TermRecipe] | None = None,
-    *,
-    steps: int = 2000,
-    seed: int = 0,
-) -> Proposals:
-    """Trains proposals for a problem, registered or not, and keeps them in memory.
-
-    `amci_core.save_proposals` writes them to a folder; `amci_core.training.train` trains what
-    comes along, with checkpoints.
-
-    Call `torch.set_num_threads(1)` first on a machine whose cores are busy or lent by the share:
-    the arrays are small, and threads that wait for one another made it fifteen times slower there.
-
-    Arguments:
-        problem: What is to be integrated.
-        terms: For each proposal how it is built and trained; by default `usual_terms`.
-        steps: Steps for each proposal.
-        seed: Whole number >= 0; the same seed gives the same weights on the same machine.
-
-    Raises:
-        ValueError: an argument is out of range, or terms do not fit the problem.
-        TrainingDiverged: a loss was not finite.
-    """
-    *_, (_, proposals) = stream_learning(problem, terms, steps=steps, seed=seed)
-    return proposals
-
-
 def stream_learning(
     problem: Problem,
     terms: Mapping[str, TermRecipe] | None = None,
@@ -62,11 +34,37 @@ def stream_learning(
     steps: int = 2000,
     seed: int = 0,
 ) -> Iterator[tuple[Progress, Proposals]]:
-    """The same as it goes: where training stands, and the proposals as they are then.
+    """Trains proposals for a problem, registered or not, and keeps them in memory.
 
-    Comes some hundred times for each proposal, one proposal after the other; those whose turn is
-    still to come are untrained. The last item holds the best of each. Arguments are checked at the
-    call, not at the first item.
+    `amci_core.save_proposals` writes them to a folder; `amci_core.training.train` trains what
+    comes with the package, with checkpoints.
+
+    Arguments:
+        problem: What is to be integrated.
+        terms: For each proposal how it is built and trained; by default `usual_terms`.
+        steps: Steps for each proposal.
+        seed: Whole number >= 0; the same seed gives the same weights on the same machine.
+
+    Yields:
+        Where training stands, and the proposals as they are then: some hundred times for each
+        proposal, one proposal after the other. The later ones are untrained until it is their
+        turn. The last item holds the best of each.
+
+    Raises:
+        ValueError: an argument is out of range, or terms do not fit the problem.
+        TrainingDiverged: a loss, a gradient or a parameter was not finite.
+
+    Warning:
+        On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are
+        small, and threads that wait for one another made it fifteen times slower. And proposals
+        can miss what their reference misses: look at the verdict of `amci_core.estimate`.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> proposals = learn(problem, {"q1_plus": usual_terms(problem)["q1_plus"]}, steps=1)
+        >>> proposals.variant, proposals.present
+        ('learnt', (0,))
     """
     check_count("steps", steps, low=1, high=MAX_STEPS)
     check_seed(seed)
@@ -103,6 +101,13 @@ def stream_learning(
                 yield progress, _proposals(problem, ready, card)
 
     return stream()
+
+
+def _proposals_of(item: tuple[Progress, Proposals]) -> Proposals:
+    return item[1]
+
+
+learn = last_item(stream_learning, name="learn", take=_proposals_of)
 
 
 def usual_terms(problem: Problem) -> dict[str, TermRecipe]:

@@ -110,9 +110,8 @@ class PaperObjective(Objective):
         self._position += self.batch
         train = self._train
         theta = None if train.theta is None else train.theta[chosen]
-        return _weighted_loss(
-            q, Sample(train.y[chosen], theta, train.x[chosen], train.log_r[chosen])
-        )
+        batch = Sample(train.y[chosen], theta, train.x[chosen], train.log_r[chosen])
+        return _weighted_loss(q, batch)
 
     def _refresh(self) -> None:
         self._train = self.target.sample(self.size, self.generator, self.source)
@@ -137,11 +136,9 @@ class PaperObjective(Objective):
             self._shuffle()
 
     def state(self) -> State:
-        counters = [self._epoch, self._risen, self._position, self._best]
-        state = {
-            "counters": torch.tensor(counters, dtype=torch.float64),
-            "order": self._order,
-        }
+        numbers = [self._epoch, self._risen, self._position, self._best]
+        counters = torch.tensor(numbers, dtype=torch.float64)
+        state = {"counters": counters, "order": self._order}
         for name, sample in (("train", self._train), ("validation", self._validation)):
             for field, value in sample._asdict().items():
                 if value is not None:
@@ -214,13 +211,13 @@ class RefineObjective(Objective):
             own, _ = density.transport(
                 density.stratified_noise(self.from_proposal, self.generator)
             )
-            other = self.target.reference(y, theta, self.from_reference, self.generator)
-            x = torch.cat([own, other], dim=-2)
+            reference = self.target.reference(y, theta)
+            x = torch.cat([own, reference.draw(self.from_reference, self.generator)[0]], dim=-2)
         log_q = density.log_prob(x)
         with torch.no_grad():
             log_m = torch.logaddexp(
                 log_q + math.log(share),
-                self.target.log_reference(x, y, theta) + math.log1p(-share),
+                reference.log_prob(x) + math.log1p(-share),
             )
             log_g = self.target.log_density(x, y, theta)
             # Where q is zero there is no log q to move. Compared with -inf, so that a NaN goes on
@@ -247,12 +244,7 @@ def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
 
 
 def _sample_of(state: State, name: str) -> Sample:
-    return Sample(
-        y=state[f"{name}.y"],
-        theta=state.get(f"{name}.theta"),
-        x=state[f"{name}.x"],
-        log_r=state[f"{name}.log_r"],
-    )
+    return Sample(**{field: state.get(f"{name}.{field}") for field in Sample._fields})
 
 
 OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}

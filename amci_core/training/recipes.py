@@ -6,10 +6,18 @@ never by a clock: the same seed and budget give the same weights however busy th
 
 from __future__ import annotations
 
-__all__ = ["Recipe", "TermRecipe", "read_recipe", "recipe", "variants", "with_source"]
+__all__ = [
+    "Recipe",
+    "TermRecipe",
+    "parse_budget",
+    "read_recipe",
+    "recipe",
+    "variants",
+    "with_source",
+]
 
-import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +31,7 @@ from amci_core.training.objectives import OBJECTIVES
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
 NUMBER: Kinds = (int, float)
-RECIPE: dict[str, Kinds] = {
-    "note": (str,),
-    "budget_minutes": NUMBER,
-    "film": (list,),
-    "terms": (dict,),
-}
+RECIPE: dict[str, Kinds] = dict(note=(str,), budget_minutes=NUMBER, film=(list,), terms=(dict,))
 TERM: dict[str, Kinds] = {
     "family": (str,),
     "arguments": (dict,),
@@ -125,16 +128,51 @@ def read_recipe(path: Path) -> Recipe:
             or out of range; the message names file and entry.
     """
     path = path / FILE if path.is_dir() else path
+
+    def expect(met: bool, expected: str, place: str, value: Any) -> None:
+        if not met:
+            raise StoredFileError(f"{path}: expected {expected} as {place}, got {value!r}")
+
+    def expect_number(place: str, value: float, most: float) -> None:
+        expect(0 < value <= most, f"a number above 0 and at most {most:g}", place, value)
+
+    def expect_name(place: str, value: str, known: Iterable[str]) -> None:
+        expect(value in known, " or ".join(known), place, value)
+
     content = read_json(path)
-    _check(path, content, RECIPE, within="")
-    _positive(path, "budget_minutes", content["budget_minutes"], most=24 * 60)
+    check_object(path, content, RECIPE, only=True)
+    expect_number("budget_minutes", content["budget_minutes"], 24 * 60)
     film = content["film"]
-    if not all(type(moment) in NUMBER and 0 <= moment <= 1 for moment in film):
-        raise StoredFileError(f"{path}: expected fractions from 0 to 1 as film, got {film!r}")
-    terms = {name: _term(path, name, entry) for name, entry in content["terms"].items()}
-    if "q1_plus" not in terms:
-        raise StoredFileError(f"{path}: terms.q1_plus is missing")
+    fractions = all(type(moment) in NUMBER and 0 <= moment <= 1 for moment in film)
+    expect(fractions, "fractions from 0 to 1", "film", film)
+    expect("q1_plus" in content["terms"], "an object with q1_plus", "terms", [*content["terms"]])
+    for name, term in content["terms"].items():
+        within = f"terms.{name}"
+        expect_name("the name of a term", name, PROPOSALS)
+        check_object(path, term, TERM, within=within, only=True)
+        expect_name(f"{within}.family", term["family"], FAMILIES)
+        expect_name(f"{within}.objective", term["objective"], OBJECTIVES)
+        for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
+            expect_number(f"{within}.{key}", term[key], most)
+    terms = {name: TermRecipe(**term) for name, term in content["terms"].items()}
     return Recipe(terms, content["budget_minutes"], content["note"], tuple(film))
+
+
+def parse_budget(text: str) -> float:
+    """A budget such as `90s`, `10m` or `1.5h`, in minutes.
+
+    Raises:
+        ValueError: it is not of that form, or not between one second and 24 hours.
+
+    Example:
+        >>> parse_budget("90s")
+        1.5
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
+    if not 1 / 60 <= minutes <= 24 * 60:
+        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {text!r}")
+    return minutes
 
 
 def with_source(chosen: Recipe, source: str | None) -> Recipe:
@@ -148,41 +186,11 @@ def with_source(chosen: Recipe, source: str | None) -> Recipe:
         raise ValueError(
             f"source: only variants on the paper's objective take one, got {source!r}"
         )
-    if source is not None and source not in SOURCES:
+    source = "importance" if source is None else source
+    if source not in SOURCES:
         raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
     taken = {
-        name: replace(term, settings={**term.settings, "source": source or "importance"})
+        name: replace(term, settings={**term.settings, "source": source})
         for name, term in paper.items()
     }
     return replace(chosen, terms={**chosen.terms, **taken})
-
-
-def _term(path: Path, name: str, entry: Any) -> TermRecipe:
-    within = f"terms.{name}"
-    _one_of(path, "the name of a term", name, PROPOSALS)
-    _check(path, entry, TERM, within=within)
-    _one_of(path, f"{within}.family", entry["family"], FAMILIES)
-    _one_of(path, f"{within}.objective", entry["objective"], OBJECTIVES)
-    for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
-        _positive(path, f"{within}.{key}", entry[key], most=most)
-    return TermRecipe(**entry)
-
-
-def _check(path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str) -> None:
-    check_object(path, entry, kinds, within=within)
-    for key in entry.keys() - kinds.keys():
-        raise StoredFileError(
-            f"{path}: expected {', '.join(kinds)} in {within or 'a recipe'}, got {key!r} too"
-        )
-
-
-def _one_of(path: Path, place: str, value: str, known: Any) -> None:
-    if value not in known:
-        raise StoredFileError(f"{path}: expected {', '.join(known)} as {place}, got {value!r}")
-
-
-def _positive(path: Path, place: str, value: float, *, most: float) -> None:
-    if not (math.isfinite(value) and 0 < value <= most):
-        raise StoredFileError(
-            f"{path}: expected a number above 0 and at most {most:g} as {place}, got {value!r}"
-        )

@@ -2,23 +2,14 @@ r"""A whole training: every proposal of a variant, with checkpoints, film, log a
 
 from __future__ import annotations
 
-__all__ = [
-    "CHECKPOINT",
-    "card_estimators",
-    "deferred_interrupt",
-    "parse_budget",
-    "pick_device",
-    "train",
-    "write_card",
-]
+__all__ = ["CHECKPOINT", "deferred_interrupt", "train"]
 
 import math
-import re
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -29,66 +20,35 @@ from typing import Any
 import torch
 
 from amci_core.checks import check_seed
-from amci_core.errors.evaluation import Evaluation, evaluate
-from amci_core.errors.runs import usual_estimators
+from amci_core.errors import evaluate
 from amci_core.files import (
+    Kinds,
     StoredFileError,
     check_object,
     check_path,
+    make_folder,
     plain,
     read_json,
     read_tensors,
     write_json,
     write_tensors,
 )
-from amci_core.flows import Proposals, Trainable
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
-from amci_core.training.data import REPORT_SEED, TARGETS, HeldOut
-from amci_core.training.fit import Fit, Progress
-from amci_core.training.recipes import Recipe, read_recipe, recipe, with_source
+from amci_core.training.fit import Fit, Progress, pick_device
+from amci_core.training.quality import card_estimators, report, write_card
+from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
 
 CHECKPOINT = "checkpoint"
 # The first checkpoint is written before the first step, the second one soon after.
 SECOND_CHECKPOINT_SECONDS = 8.0
 CHECKPOINT_SECONDS = 30.0
 FILMED = "q1_plus"
-
-
-def parse_budget(text: str) -> float:
-    """A budget such as `90s`, `10m` or `1.5h`, in minutes.
-
-    Raises:
-        ValueError: it is not of that form, or not between one second and 24 hours.
-
-    Example:
-        >>> parse_budget("90s")
-        1.5
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
-    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
-    if not 1 / 60 <= minutes <= 24 * 60:
-        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {text!r}")
-    return minutes
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of that name; `auto` takes an accelerator where there is one.
-
-    Raises:
-        ValueError: torch has no such device here.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"device: expected auto, cpu or a device of torch, got {name!r}"
-        ) from None
-    return device
+STATE: dict[str, Kinds] = {
+    **dict.fromkeys(("plan", "files", "fits"), (dict,)),
+    **dict.fromkeys(("log", "film"), (list,)),
+}
 
 
 def train(
@@ -108,13 +68,12 @@ def train(
 
     The same seed, budget and machine give the same weights, also when the training was broken off
     and resumed. On KeyboardInterrupt the best so far is written before the interrupt goes on.
-    Checkpoints are written at the start and every 30 seconds; the last one stays if training ends
-    early.
+    Checkpoints come before the first step and every 30 seconds; the last one stays if training
+    ends early.
 
     Arguments:
         problem: Name of the problem.
-        variant: Name of the variant; by default `spline`, or with `recipe_file` the name of the
-            folder that holds the file.
+        variant: Name of the variant; by default `spline`, or that of the folder of `recipe_file`.
         recipe_file: A `recipe.json`, or the folder that holds it; by default the one in
             `pretrained/<problem>/<variant>/`.
         source: Where the paper's objective takes theta and x from: `importance`, its default, or
@@ -133,25 +92,21 @@ def train(
     Raises:
         ValueError: an argument is out of range, `out` is not what `resume` says it is, or the
             recipe does not fit the problem.
-        StoredFileError: a file cannot be written, because the disk is full, say; the last
-            checkpoint stays.
+        StoredFileError: a file cannot be read or written; the last checkpoint stays.
         TrainingDiverged: a loss, a gradient or a parameter was not finite; the best so far is
             written first.
 
     Warning:
-        A budget far below the recipe's own gives proposals that look trained and are not: read
-        the card's `quality`, and `evaluation.json`, before use.
+        A budget far below the recipe's own gives proposals that serve for nothing but a try.
 
     Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     train("nothing", out=folder)
+        >>> train("tail-1d", variant="best", out="unused")
         Traceback (most recent call last):
-        ValueError: problem: expected one of ..., got 'nothing'
+        ValueError: variant: expected one of spline, paper, got 'best'
     """
     chosen = problem_named(problem)
     if recipe_file is None:
-        variant = "spline" if variant is None else variant
+        variant = DEFAULT_VARIANT if variant is None else variant
         read = recipe(problem, variant)
     else:
         file = check_path("recipe_file", recipe_file)
@@ -185,44 +140,6 @@ def train(
     return session.out
 
 
-def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The estimators of a card: the usual ones, and SNIS q_m stratified beside SNIS q_m."""
-    names = usual_estimators(problem, proposals)
-    if "snis-qm" not in names:
-        return tuple(names)
-    after = names.index("snis-q1") + 1
-    return (*names[:after], "snis-qm-stratified", *names[after:])
-
-
-def write_card(folder: Path, evaluation: Evaluation) -> None:
-    """Writes `evaluation.json`, and `quality` in `config.json`, of stored proposals.
-
-    Weights are selected on one set of held-out cases and draws, and the quality comes from
-    another. The evaluation records the hashes of the weights that it judges.
-
-    Arguments:
-        folder: A folder with proposals.
-        evaluation: What `amci_core.evaluate` found for them.
-
-    Raises:
-        ValueError: the folder holds no proposals for that problem, or those of another variant.
-    """
-    problem = problem_named(evaluation.problem)
-    proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
-    config = proposals.card["configuration"]
-    flows = {name: getattr(proposals, name) for name in config["proposals"]}
-    hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
-    write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
-    write_json(folder / "config.json", {**config, "quality": _quality(problem, flows)})
-
-
-def _quality(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
-    return {
-        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow).as_json()
-        for name, flow in flows.items()
-    }
-
-
 @contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Yields a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts at once.
@@ -250,30 +167,17 @@ class _Session:
     """The state of one call of `train`: a fit for every proposal, the log and the film so far."""
 
     def __init__(
-        self,
-        problem: Problem,
-        chosen: Recipe,
-        plan: dict[str, Any],
-        out: Path,
-        device: torch.device,
+        self, problem: Problem, read: Recipe, plan: dict[str, Any], out: Path, device: torch.device
     ) -> None:
-        self.problem, self.recipe, self.plan, self.out = problem, chosen, plan, out
+        self.problem, self.recipe, self.plan, self.out = problem, read, plan, out
+        steps = {name: read.steps(name, plan["minutes"]) for name in read.terms}
         self.fits = {
-            name: Fit(
-                problem,
-                name,
-                term,
-                steps=chosen.steps(name, plan["minutes"]),
-                seed=plan["seed"],
-                device=device,
-            )
-            for name, term in chosen.terms.items()
+            name: Fit(problem, name, term, steps=steps[name], seed=plan["seed"], device=device)
+            for name, term in read.terms.items()
         }
         self.log: list[dict[str, Any]] = []
         self.film: list[dict[str, Any]] = []
-        self._due = (
-            -math.inf
-        )  # when to write the next checkpoint, in seconds of the monotonic clock
+        self._due = -math.inf  # when the next checkpoint is written, on the monotonic clock
 
     def open(self, *, resume: bool) -> None:
         checkpoint = self.out / CHECKPOINT / "state.json"
@@ -286,12 +190,7 @@ class _Session:
             raise ValueError(
                 f"out: {self.out} already holds a training; resume it, or choose another folder"
             )
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(
-                f"out: expected a folder, got {self.out} ({error.strerror})"
-            ) from None
+        make_folder("out", self.out)
 
     def run(
         self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
@@ -309,7 +208,7 @@ class _Session:
             stops = self._film_steps(fit) if name == FILMED else ()
             before_step()
             for progress in fit.run(stops=stops, before_step=before_step):
-                entry = _log_entry(progress)
+                entry = progress.as_json()
                 # A fit resumed at step 0 reports it again.
                 if not self.log or self.log[-1]["step"] != entry["step"]:
                     self.log.append(entry)
@@ -323,23 +222,21 @@ class _Session:
         if not complete:
             self._save()
         best = {name: fit.best_proposal() for name, fit in self.fits.items()}
+        configuration = {
+            **self.plan,
+            "complete": complete,
+            "note": self.recipe.note,
+            "steps": {name: fit.step for name, fit in self.fits.items()},
+            "seconds": {name: round(fit.seconds, 1) for name, fit in self.fits.items()},
+            "quality": report(self.problem, best),
+            "versions": {name: version(name) for name in ("torch", "normflows")},
+        }
+        families = {
+            name: {"family": term.family, "arguments": dict(term.arguments)}
+            for name, term in self.recipe.terms.items()
+        }
         write_proposals(
-            self.out,
-            best,
-            configuration={
-                **self.plan,
-                "complete": complete,
-                "note": self.recipe.note,
-                "steps": {name: fit.step for name, fit in self.fits.items()},
-                "seconds": {name: round(fit.seconds, 1) for name, fit in self.fits.items()},
-                "quality": _quality(self.problem, best),
-                "versions": {name: version(name) for name in ("torch", "normflows")},
-            },
-            families={
-                name: {"family": term.family, "arguments": dict(term.arguments)}
-                for name, term in self.recipe.terms.items()
-            },
-            snapshots=self.film,
+            self.out, best, configuration=configuration, families=families, snapshots=self.film
         )
         write_json(self.out / "training.json", self.log)
 
@@ -353,15 +250,14 @@ class _Session:
         last = progress.step == fit.steps
         weights = fit.best if last else fit.proposal.state_dict()
         variance = progress.best if last else progress.quality.relative_variance
-        self.film.append(
-            {
-                "file": file,
-                "sha256": write_tensors(self.out / file, weights),
-                "step": progress.step,
-                "seconds": round(progress.seconds, 2),
-                "relative_variance": variance if math.isfinite(variance) else None,
-            }
-        )
+        frame = {
+            "file": file,
+            "sha256": write_tensors(self.out / file, weights),
+            "step": progress.step,
+            "seconds": round(progress.seconds, 2),
+            "relative_variance": variance,
+        }
+        self.film.append(plain(frame))
 
     def _save(self) -> None:
         if not all(fit.resumable for fit in self.fits.values()):
@@ -372,14 +268,8 @@ class _Session:
             tensors, numbers[name] = fit.state()
             file = f"{name}-{fit.step}.safetensors"
             digests[name] = {"file": file, "sha256": write_tensors(folder / file, tensors)}
-        state = {
-            "plan": self.plan,
-            "files": digests,
-            "fits": numbers,
-            "log": self.log,
-            "film": self.film,
-        }
-        write_json(folder / "state.json", state)
+        state = {"plan": self.plan, "files": digests, "fits": numbers}
+        write_json(folder / "state.json", state | {"log": self.log, "film": self.film})
         current = {entry["file"] for entry in digests.values()}
         for old in folder.glob("*.safetensors"):
             if old.name not in current:
@@ -390,14 +280,7 @@ class _Session:
 
     def _load(self, checkpoint: Path) -> None:
         state = read_json(checkpoint)
-        kinds = {
-            "plan": (dict,),
-            "files": (dict,),
-            "fits": (dict,),
-            "log": (list,),
-            "film": (list,),
-        }
-        check_object(checkpoint, state, kinds)
+        check_object(checkpoint, state, STATE)
         if state["plan"] != self.plan:
             raise ValueError(
                 f"resume: the training in {self.out} is {state['plan']}, not {self.plan}"
@@ -412,13 +295,3 @@ class _Session:
                     f"{checkpoint}: {name} does not fit this training ({error})"
                 ) from None
         self.log, self.film = state["log"], state["film"]
-
-
-def _log_entry(progress: Progress) -> dict[str, Any]:
-    return {
-        "proposal": progress.proposal,
-        "step": progress.step,
-        "seconds": round(progress.seconds, 2),
-        "loss": progress.loss if progress.step else None,
-        **progress.quality.as_json(),
-    }

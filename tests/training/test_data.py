@@ -1,53 +1,113 @@
-"""Held-out quality: exact where it can be, and not deceived by what a proposal leaves out."""
+"""Where theta and x come from: chains and importance draws agree, and agree with closed forms."""
 
 import math
 
 import pytest
 import torch
+from scipy import integrate, stats
 
-from amci_core.flows import FAMILIES
-from amci_core.models import problem
-from amci_core.training.data import HeldOut, JointTarget, Quality, Target
+from amci_core.models import problem, problems
+from amci_core.training.data import importance, markov_chain
 
-PROBLEM = problem("tail-1d")
-
-
-def gaussian(*, mean_shift, log_scale_shift):
-    """q2 = N(y / 2 + mean_shift, exp(2 log_scale_shift) / 2)."""
-    q2 = FAMILIES["gaussian"](PROBLEM, reads_theta=False, hidden=[], activation="relu").double()
-    conditioner, last = q2.conditioner, q2.conditioner.network[-1]
-    with torch.no_grad():
-        last.weight.copy_(torch.stack([conditioner.half_width / 2, torch.zeros(1)]))
-        bias = [conditioner.centre.item() / 2 + mean_shift, 0.5 * math.log(0.5) + log_scale_shift]
-        last.bias.copy_(torch.tensor(bias))
-    return q2
+N = 10_000
 
 
-def test_an_exact_proposal_has_no_variance_and_no_divergence():
-    quality = HeldOut(JointTarget(PROBLEM)).quality(gaussian(mean_shift=0, log_scale_shift=0))
-    assert quality.relative_variance_max < 1e-12
-    assert abs(quality.divergence) < 1e-6
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
 
 
-def test_a_wide_proposal_has_the_variance_that_the_integral_says():
-    widening = 0.2
-    quality = HeldOut(JointTarget(PROBLEM), cases=64, draws=20_000).quality(
-        gaussian(mean_shift=0, log_scale_shift=widening)
-    )
-    # N(0, 1) under N(0, k^2): E_q[w^2] = k^2 / sqrt(2 k^2 - 1), KL = log k + 1 / (2 k^2) - 1/2.
-    k2 = math.exp(2 * widening)
-    assert quality.relative_variance == pytest.approx(k2 / math.sqrt(2 * k2 - 1) - 1, rel=0.05)
-    assert quality.divergence == pytest.approx(widening + 1 / (2 * k2) - 0.5, rel=0.05)
+def coordinates(x, theta):
+    return (x if theta is None else torch.cat([theta, x], -1)).double()
 
 
-def test_a_proposal_that_misses_the_target_is_not_taken_for_a_good_one():
-    # q far to the left of theta, with a width at which its own draws hardly ever reach f.
-    held_out = HeldOut(Target(PROBLEM), cases=32)
-    narrow = gaussian(mean_shift=-1.0, log_scale_shift=-1.0)
-    assert held_out.quality(narrow).relative_variance > 100
+def chain_mean(values):
+    """Mean and its standard error for states of 1000 walkers; each walker's mean is one batch.
+
+    Walkers move along lines to each other, of which there are so many that they count as
+    independent.
+    """
+    means = values.reshape(-1, 1000, values.shape[-1]).mean(0)
+    return means.mean(0), means.std(0) / math.sqrt(1000)
 
 
-def test_quality_survives_json():
-    quality = Quality(0.1, 0.2, math.inf, math.inf)
-    assert Quality.from_json(quality.as_json()) == quality
-    assert quality.as_json()["relative_variance_max"] is None
+def weighted_mean(values, log_r):
+    weight = torch.softmax(log_r.double(), 0)[:, None]
+    mean = (weight * values).sum(0)
+    return mean, (weight * (values - mean)).square().sum(0).sqrt()
+
+
+@pytest.mark.parametrize("name", problems())
+def test_the_chain_and_importance_draws_have_the_same_moments(name):
+    chosen = problem(name)
+    x, theta, log_r = markov_chain(chosen, N, seeded())
+    chain = coordinates(x, theta)
+    x, theta, log_weight = importance(chosen, 200_000, seeded(1))
+    draws = coordinates(x, theta)
+    unit = draws.std(0)
+    for power in (1, 2):
+        mean, error = chain_mean((chain / unit) ** power)
+        expected, own = weighted_mean((draws / unit) ** power, log_weight)
+        assert (abs(mean - expected) < 5 * (error.square() + own.square()).sqrt()).all()
+        assert (error < 0.05 * ((draws / unit) ** power).std(0)).all()
+    assert (log_r == 0).all()
+
+
+def test_the_chain_s_x_in_one_dimension_follows_its_closed_form():
+    # g(theta, x) prop. to N(x; 0, 1) on 0 < theta < x, theta < 5: x has density x N(x) up to 5,
+    # the mean of theta given x is x / 2.
+    x, theta, _ = markov_chain(problem("tail-1d"), 40_000, seeded(2))
+    assert (x > theta).all()
+
+    def density(t):
+        return min(t, 5.0) * stats.norm.pdf(t)
+
+    mass = integrate.quad(density, 0, 12)[0]
+    exact = integrate.quad(lambda t: t * density(t), 0, 12)[0] / mass
+    mean, error = chain_mean(torch.cat([x, theta], -1).double())
+    assert abs(mean[0] - exact) < 4 * error[0]
+    assert abs(mean[1] - exact / 2) < 4 * error[1]
+    assert error.max() < 0.02
+    below = (x < 1).double()
+    share, share_error = chain_mean(below)
+    assert abs(share - integrate.quad(density, 0, 1)[0] / mass) < 4 * share_error
+
+
+@pytest.mark.parametrize("name", problems())
+def test_theta_is_uniform_on_its_range_as_the_chain_takes_it_to_be(name):
+    chosen = problem(name)
+    theta = chosen.sample_theta(1_000_000, seeded())
+    if theta is None:
+        assert chosen.theta is None
+        return
+    low, high = chosen.theta.low, chosen.theta.high
+    for column in ((theta - low) / (high - low)).double().T.numpy():
+        assert stats.kstest(column, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", ["tail-5d", "cancer", "peak"])
+def test_every_state_lies_where_the_target_does(name):
+    chosen = problem(name)
+    x, theta, _ = markov_chain(chosen, 60, seeded(3))
+    assert x.dtype == torch.float32
+    assert x.shape == (60, chosen.x.dim)
+    f_plus, _ = chosen.f_parts(x[:, None], theta)
+    assert (f_plus > 0).all()
+    assert torch.isfinite(chosen.log_prior(x)).all()
+    if theta is None:
+        assert chosen.theta is None
+    else:
+        assert ((theta >= chosen.theta.low) & (theta <= chosen.theta.high)).all()
+
+
+def test_the_chain_repeats_itself():
+    tail = problem("tail-1d")
+    first, again, other = (markov_chain(tail, 300, seeded(s))[0] for s in (4, 4, 5))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_negated_problem_has_a_chain_of_its_own():
+    plus, minus = problem("gain-loss"), problem("gain-loss").negated()
+    for chosen, sign in ((plus, 1), (minus, -1)):
+        x, theta, _ = markov_chain(chosen, 300, seeded())
+        assert (sign * (x - theta) > 0).all()

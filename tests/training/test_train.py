@@ -17,9 +17,9 @@ from amci_core.cli import main
 from amci_core.files import StoredFileError, read_json, read_tensors
 from amci_core.proposals import available_variants
 from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, train
-from amci_core.training.data import HeldOut, Quality
 from amci_core.training.fit import Fit
 from amci_core.training.objectives import RefineObjective
+from amci_core.training.quality import HeldOut, Quality
 
 session = importlib.import_module("amci_core.training.train")  # `train` is the function, too
 
@@ -324,9 +324,9 @@ def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
         (lambda c: c.update(budget_minutes="ten"), "expected int or float as budget_minutes"),
         (lambda c: c.update(budget_minutes=-1), "expected a number above 0 .* as budget_minutes"),
         (lambda c: c.update(film=[2]), r"expected fractions from 0 to 1 as film, got \[2\]"),
-        (lambda c: c.update(colour="red"), "expected note, .* in a recipe, got 'colour' too"),
-        (lambda c: c["terms"].pop("q1_plus"), r"terms\.q1_plus is missing"),
-        (lambda c: c["terms"].update(q3=c["terms"]["q2"]), "expected q1_plus, .* got 'q3'"),
+        (lambda c: c.update(colour="red"), "colour is none of note, "),
+        (lambda c: c["terms"].pop("q1_plus"), "expected an object with q1_plus as terms"),
+        (lambda c: c["terms"].update(q3=c["terms"]["q2"]), "expected q1_plus or .* got 'q3'"),
         (lambda c: c["terms"].update(q2=3), r"expected an object as terms\.q2, got 3"),
         (lambda c: c["terms"]["q2"].pop("share"), r"terms\.q2\.share is missing"),
         (
@@ -339,11 +339,11 @@ def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
         ),
         (
             lambda c: c["terms"]["q2"].update(family="maf"),
-            r"expected autoregressive-spline, .* as terms\.q2\.family, got 'maf'",
+            r"expected autoregressive-spline or .* as terms\.q2\.family, got 'maf'",
         ),
         (
             lambda c: c["terms"]["q2"].update(objective="guess"),
-            r"expected paper, refine as terms\.q2\.objective, got 'guess'",
+            r"expected paper or refine as terms\.q2\.objective, got 'guess'",
         ),
         (
             lambda c: c["terms"]["q2"].update(learning_rate=float("inf")),

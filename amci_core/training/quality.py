@@ -1,0 +1,143 @@
+r"""How good proposals are: the held-out quality that selects weights, and the card of a folder."""
+
+from __future__ import annotations
+
+__all__ = ["HeldOut", "Quality", "card_estimators", "report", "write_card"]
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amci_core.errors import Evaluation
+from amci_core.errors.runs import usual_estimators
+from amci_core.files import plain, write_json
+from amci_core.flows import Proposals, Trainable
+from amci_core.models import Problem
+from amci_core.models import problem as problem_named
+from amci_core.proposals import load_proposals
+from amci_core.training.data import TARGETS, Target
+
+# Weights are selected on the cases and draws of one seed, and reported on those of another.
+SELECTION_SEED = 2_019_06_09
+REPORT_SEED = 2_019_06_10
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The quality of a proposal over held-out cases.
+
+    Arguments:
+        divergence: Median over cases of KL(g || q), in nats.
+        relative_variance: Median over cases of Var_q[w] / E_q[w]^2 for one draw, w = g / q.
+        relative_variance_q95: Its 95th percentile over cases.
+        relative_variance_max: Its largest value.
+    """
+
+    divergence: float
+    relative_variance: float
+    relative_variance_q95: float
+    relative_variance_max: float
+
+    def as_json(self) -> dict[str, float | None]:
+        """Field to value, None for an infinite one."""
+        return {k: v if math.isfinite(v) else None for k, v in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, float | None]) -> Quality:
+        """The inverse of `as_json`."""
+        return cls(**{k: math.inf if v is None else v for k, v in content.items()})
+
+
+class HeldOut:
+    """Fixed cases from p(y) p(theta) and a fixed seed for the draws from the proposal.
+
+    Arguments:
+        target: What the proposal is trained towards.
+        cases: Number of cases.
+        draws: Draws from the proposal, and as many from the reference, for each.
+        seed: Of cases and draws: `SELECTION_SEED` or `REPORT_SEED`.
+    """
+
+    def __init__(
+        self, target: Target, *, cases: int = 256, draws: int = 256, seed: int = SELECTION_SEED
+    ) -> None:
+        self.target, self.seed = target, seed
+        generator = torch.Generator().manual_seed(seed)
+        y, theta = target.cases(cases, uniform=0, generator=generator)
+        self.y, self.theta = target.problem.check(y, theta)
+        self.draws = draws
+
+    @torch.inference_mode()
+    def quality(self, proposal: Trainable) -> Quality:
+        """Evaluates a copy of the proposal, in float64 on the CPU.
+
+        A proposal's own draws cannot show what they miss. So half of the points come from the
+        target's broad reference h, and with m = (q + h) / 2 expectations under q are means of
+        r = q / m, those under g means of v = g / m, both self-normalised: exact where q is.
+        """
+        density = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
+        generator = torch.Generator().manual_seed(self.seed)
+        own, _ = density.draw(self.draws, generator)
+        reference = self.target.reference(self.y, self.theta)
+        x = torch.cat([own, reference.draw(self.draws, generator)[0]], dim=-2)
+        log_q = density.log_prob(x)
+        log_m = torch.logaddexp(log_q, reference.log_prob(x)) - math.log(2)
+        log_g = self.target.log_density(x, self.y, self.theta)
+        r, v = (torch.softmax(log_t - log_m, -1) for log_t in (log_q, log_g))
+        # Any unit of g will do; in this one its mass is about one.
+        log_mass = torch.logsumexp(log_g - log_m, -1, keepdim=True) - math.log(x.shape[-2])
+        log_w = log_g - log_mass - log_q
+        w = log_w.exp()
+        mean = (r * w).where(r > 0, 0.0).sum(-1, keepdim=True)
+        variance = (r * (w / mean - 1).square()).where(r > 0, 0.0).sum(-1)
+        missed = ((log_q == -math.inf) & (v > 0)).any(-1)
+        variance = variance.masked_fill(missed, math.inf).nan_to_num(math.inf, posinf=math.inf)
+        divergence = (v * log_w).where(v > 0, 0.0).sum(-1) - mean.squeeze(-1).log()
+        divergence = divergence.nan_to_num(math.inf, posinf=math.inf)
+        levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
+        median, q95, largest = variance.quantile(levels, interpolation="nearest").tolist()
+        return Quality(divergence.median().item(), median, q95, largest)
+
+
+def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """The estimators of a card: the usual ones, and SNIS q_m stratified beside SNIS q_m."""
+    names = usual_estimators(problem, proposals)
+    if "snis-qm" not in names:
+        return tuple(names)
+    after = names.index("snis-q1") + 1
+    return (*names[:after], "snis-qm-stratified", *names[after:])
+
+
+def write_card(folder: Path, evaluation: Evaluation) -> None:
+    """Writes `evaluation.json`, and `quality` in `config.json`, of stored proposals.
+
+    Weights are selected on one set of held-out cases and draws, and the quality comes from
+    another. The evaluation records the hashes of the weights that it judges.
+
+    Arguments:
+        folder: A folder with proposals.
+        evaluation: What `amci_core.evaluate` found for them.
+
+    Raises:
+        ValueError: the folder holds no proposals for that problem, or those of another variant.
+    """
+    problem = problem_named(evaluation.problem)
+    proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
+    config = proposals.card["configuration"]
+    flows = {name: getattr(proposals, name) for name in config["proposals"]}
+    hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
+    write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
+    write_json(folder / "config.json", {**config, "quality": report(problem, flows)})
+
+
+def report(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
+    """The quality of each proposal for a card: on other cases than those that select weights."""
+    return {
+        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow).as_json()
+        for name, flow in flows.items()
+    }
