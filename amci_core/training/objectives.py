@@ -7,6 +7,7 @@ __all__ = ["OBJECTIVES", "Objective", "PaperObjective", "RefineObjective"]
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -244,7 +245,8 @@ def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
 
 
 def _sample_of(state: State, name: str) -> Sample:
-    return Sample(**{field: state.get(f"{name}.{field}") for field in Sample._fields})
+    parts: dict[str, Any] = {field: state.get(f"{name}.{field}") for field in Sample._fields}
+    return Sample(**parts)
 
 
 OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}
