@@ -163,11 +163,11 @@ def _missed_share(seen: Pooled, share: Array, used: list[int], t: int) -> Array:
     draws = seen.draws
     if set(draws.counts) <= set(used) and len(used) == 1:
         return np.full(draws.batch, np.nan)
-    mass = seen.values[..., t, :]
+    mass = draws.factor(t) * seen.density_ratio
     total = mass.sum(axis=-1)
     missed = np.zeros(draws.batch)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_t = np.log(seen.factors[..., t, :]) + draws.log_joint - seen.log_scale[..., None]
+        log_t = np.log(draws.factor(t)) + draws.log_joint - seen.log_scale[..., None]
         for k, j in enumerate(used):
             limit = np.log(OUTWEIGHS * draws.count(j) * total / draws.n)[..., None]
             outweighs = log_t - draws.log_q[j] > limit

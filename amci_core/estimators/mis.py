@@ -18,8 +18,11 @@ from __future__ import annotations
 
 __all__ = ["Moments", "Pooled", "effective_share", "moments", "outliers", "pooled"]
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +64,19 @@ class Moments:
             return (mean[..., 0] - mean[..., 1]) / mean[..., 2]
 
 
+def cache_by_number(method: Callable[[Pooled, int], Array]) -> Callable[[Pooled, int], Array]:
+    """Keeps what a method of `Pooled` gives for each component."""
+
+    @wraps(method)
+    def cached(self: Pooled, j: int) -> Array:
+        key = (method.__name__, j)
+        if key not in self.kept:
+            self.kept[key] = method(self, j)
+        return self.kept[key]
+
+    return cached
+
+
 @dataclass(frozen=True)
 class Pooled:
     """All draws as draws of their mixture q_m.
@@ -74,52 +90,51 @@ class Pooled:
     draws: Draws
     log_mixture: Array
     log_scale: Array
+    kept: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
-    def factors(self) -> Array:
-        """(f_plus, f_minus, 1) at every point, (*, 3, n)."""
-        return self.draws.factors()
-
-    @cached_property
-    def values(self) -> Array:
-        """t p / q_m, (*, 3, n)."""
-        v = np.exp(self.draws.log_joint - self.log_mixture - self.log_scale[..., None])
-        return self.factors * v[..., None, :]
-
-    @cached_property
+    @property
     def proposals(self) -> tuple[int, ...]:
-        """The proposals that have draws: J of them, in the order of what follows."""
+        """The proposals that have draws."""
         return self.draws.present
 
     @cached_property
-    def log_q(self) -> Array:
-        """log q_j at every point, (J, *, n)."""
-        return np.stack([self.draws.log_q[j] for j in self.proposals])
+    def density_ratio(self) -> Array:
+        """p / q_m, (*, n), in units of exp(log_scale)."""
+        return np.exp(self.draws.log_joint - self.log_mixture - self.log_scale[..., None])
 
-    @cached_property
-    def r(self) -> Array:
-        """q_j / q_m, (J, *, n)."""
-        return np.exp(self.log_q - self.log_mixture)
+    def mean(self, t: int, kept: NDArray[np.bool_] | None = None) -> Array:
+        """E_t from all draws, or from those that are kept, (*); E2 where it is known."""
+        if t == 2 and self.draws.log_E2 is not None:
+            return np.exp(self.draws.log_E2 - self.log_scale)
+        values = self.draws.factor(t) * self.density_ratio
+        return np.asarray((values if kept is None else values * kept).sum(axis=-1) / self.draws.n)
 
-    @cached_property
-    def weights(self) -> Array:
-        """w_j = p / q_j, zero where q_j is, (J, *, n)."""
-        log_w = self.draws.log_joint - self.log_q - self.log_scale[..., None]
+    @cache_by_number
+    def r(self, j: int) -> Array:
+        """q_j / q_m, (*, n)."""
+        return np.exp(self.draws.log_q[j] - self.log_mixture)
+
+    @cache_by_number
+    def weight(self, j: int) -> Array:
+        """w_j = p / q_j in units of exp(log_scale), zero where q_j is, (*, n)."""
+        log_w = self.draws.log_joint - self.draws.log_q[j] - self.log_scale[..., None]
         # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(self.r > 0, np.exp(np.where(self.r > 0, log_w, -np.inf)), 0.0)
+            return np.where(self.r(j) > 0, np.exp(log_w), 0.0)
 
-    @cached_property
-    def missed(self) -> NDArray[np.bool_]:
-        """Where a term is not zero and q_j all but is, (J, *, 3, n).
+    def missed(self, j: int, t: int) -> NDArray[np.bool_]:
+        """Whether q_j all but vanishes at a point where term t does not, (*).
 
         Its second moment is then infinite. A point whose p is as small does not count.
         """
+        lost = self.r(j) == 0
+        if not lost.any():
+            return np.zeros(self.draws.batch, dtype=bool)
         log_joint = self.draws.log_joint - self.log_scale[..., None]
         with np.errstate(invalid="ignore"):
-            log_second = 2 * log_joint - self.log_q - self.log_mixture
-        lost = (self.r == 0) & (log_second > NEGLIGIBLE)
-        return (self.factors > 0) & lost[..., None, :]
+            log_second = 2 * log_joint - self.draws.log_q[j] - self.log_mixture
+        found = lost & (log_second > NEGLIGIBLE) & (np.asarray(self.draws.factor(t)) > 0)
+        return np.asarray(found.any(axis=-1))
 
 
 def pooled(draws: Draws) -> Pooled:
@@ -156,26 +171,30 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
     kept = ~outliers(seen) if robust else None
     if kept is not None and kept.all():
         kept = None
-    n, values, r = seen.draws.n, seen.values, seen.r
-    mean = (values if kept is None else values * kept[..., None, :]).sum(axis=-1) / n
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # With the mean taken off first, no digits are lost where weights are nearly constant.
-        centre = values.sum(axis=-1) / r.sum(axis=-1)[..., None]
-        z = seen.factors * seen.weights[..., None, :] - np.nan_to_num(centre)[..., None]
-        share = r if kept is None else r * kept
-        share = share / share.sum(axis=-1, keepdims=True)
-        rz = share[..., None, :] * z
-        first = rz.sum(axis=-1)
-        raw = rz @ z.swapaxes(-1, -2) - first[..., :, None] * first[..., None, :]
-        spread = 1 - np.square(share).sum(axis=-1)
-        found = raw / np.where(spread > LEAST_SPREAD, spread, np.nan)[..., None, None]
-    missed = np.asarray(seen.missed.any(axis=-1))
-    found = np.where(missed[..., None] & np.eye(3, dtype=bool), np.inf, found)
+    terms = (0, 1, 2) if seen.draws.signed else (0, 2)
+    mean = np.zeros((*seen.draws.batch, 3))
+    for t in terms:
+        mean[..., t] = seen.mean(t, kept)
     covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
-    for k, j in enumerate(seen.proposals):
-        covariance[..., j, :, :] = found[k]
-    if seen.draws.log_E2 is not None:
-        mean[..., 2] = np.exp(seen.draws.log_E2 - seen.log_scale)
+    for j in seen.proposals:
+        covariance[..., j, :, :] = 0.0
+        share = seen.r(j) if kept is None else seen.r(j) * kept
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            share = share / share.sum(axis=-1, keepdims=True)
+            z = {}
+            for t in terms:
+                tw = seen.draws.factor(t) * seen.weight(j)
+                # With the mean taken off, no digits are lost where weights are nearly constant.
+                z[t] = tw - (share * tw).sum(axis=-1, keepdims=True)
+            spread = 1 - np.square(share).sum(axis=-1)
+            spread = np.where(spread > LEAST_SPREAD, spread, np.nan)
+            for t, s in combinations_with_replacement(terms, 2):
+                found = (share * z[t] * z[s]).sum(axis=-1) / spread
+                covariance[..., j, t, s] = covariance[..., j, s, t] = found
+        for t in terms:
+            covariance[..., j, t, t] = np.where(
+                seen.missed(j, t), np.inf, covariance[..., j, t, t]
+            )
     counts = np.array([seen.draws.count(j) for j in range(3)], dtype=np.float64)
     return Moments(seen.log_scale, mean, covariance, counts)
 
@@ -184,10 +203,12 @@ def outliers(seen: Pooled) -> NDArray[np.bool_]:
     """Draws that make up more than half of a second moment of f_plus w or f_minus w, (*, n)."""
     found = np.zeros(seen.draws.log_joint.shape, dtype=bool)
     for t in (0, 1) if seen.draws.signed else (0,):
-        with np.errstate(over="ignore", invalid="ignore"):
-            h = np.nan_to_num(seen.r * np.square(seen.factors[..., t, :] * seen.weights))
-            total = h.sum(axis=-1, keepdims=True)
-        found |= (h > OUTLIER * np.where(total > 0, total, np.inf)).any(axis=0)
+        for j in seen.proposals:
+            with np.errstate(over="ignore", invalid="ignore"):
+                h = seen.r(j) * np.square(seen.draws.factor(t) * seen.weight(j))
+                h = np.nan_to_num(h)
+                total = h.sum(axis=-1, keepdims=True)
+                found |= (total > 0) & (h > OUTLIER * total)
     return found
 
 

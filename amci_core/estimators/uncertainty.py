@@ -27,6 +27,7 @@ __all__ = [
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 from numbers import Real
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from amci_core.estimators.contributions import Contributions, contributions
+from amci_core.estimators.contributions import Contributions, Part, contributions
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import LEAST_SPREAD, Pooled
 from amci_core.estimators.tabled import Prepared
@@ -94,31 +95,37 @@ class Uncertainty:
     @cached_property
     def cumulants(self) -> Cumulants:
         """Those of the expansion; zero where there is no error, or no finite one."""
-        terms, share, n, _, _, groups = self.contributions
+        parts, groups = self.contributions
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            z = _errors(terms, self.value, self.E2)
-            z = z - (share * z).sum(axis=-1, keepdims=True)
+            z = [_centred(_error(part, self.value, self.E2), part.share) for part in parts]
             # Fourth powers of what is in units of mu may leave the range of a float.
-            z = z / np.abs(z).max(axis=(0, -1))[..., None]
-            n = n[..., None]
-            V = (share * np.square(z) / n).sum(axis=(0, -1))
-            a = z / np.sqrt(V)[..., None]
-            second = (share * np.square(a)).sum(axis=-1, keepdims=True)
-            third = (share * a**3 / n**2).sum(axis=(0, -1))
-            quartic = (share * a**4).sum(axis=-1, keepdims=True)
-            fourth = ((quartic - 3 * np.square(second)) / n**3).sum(axis=(0, -1))
-            # What each draw adds to the estimated variance, over the variance.
-            e = (share * np.square(a) / n).sum(axis=0)
-            under = e - (share * e).sum(axis=-1, keepdims=True)
-            with_noise = (share * a * under).sum(axis=(0, -1))
-            both = (share * np.square(a) * under / n).sum(axis=(0, -1))
-            # The variance is taken about a mean that goes with the error.
-            means = ((share * a).sum(axis=0) * share * a).sum(axis=-1)
-            both = both - 2 * (np.square(means) / n[..., 0]).sum(axis=0)
-            noise = sum(
-                (np.square(e[..., g] - e[..., g].mean(axis=-1, keepdims=True)).sum(axis=-1))
-                for g in groups
+            unit = np.max([np.abs(each).max(axis=-1) for each in z], axis=0)[..., None]
+            z = [each / unit for each in z]
+            V = sum(
+                (part.share * np.square(each)).sum(axis=-1) / part.count
+                for part, each in zip(parts, z, strict=True)
             )
+            root = np.sqrt(V)[..., None]
+            third = fourth = with_noise = both = np.zeros(self.value.shape)
+            # What each draw adds to the estimated variance, over the variance.
+            e = sum(
+                part.share * np.square(each / root) / part.count
+                for part, each in zip(parts, z, strict=True)
+            )
+            pull = sum(part.share * each for part, each in zip(parts, z, strict=True)) / root
+            for part, each in zip(parts, z, strict=True):
+                share, n, a = part.share, part.count, each / root
+                weighted, square = share * a, np.square(a)
+                third = third + (weighted * square).sum(axis=-1) / n**2
+                second = (weighted * a).sum(axis=-1)
+                quartic = (weighted * a * square).sum(axis=-1)
+                fourth = fourth + (quartic - 3 * np.square(second)) / n**3
+                noise_j = e - (share * e).sum(axis=-1, keepdims=True)
+                with_noise = with_noise + (weighted * noise_j).sum(axis=-1)
+                both = both + (share * square * noise_j).sum(axis=-1) / n
+                # The variance is taken about a mean that goes with the error.
+                both = both - 2 * np.square((pull * weighted).sum(axis=-1)) / n
+            noise = sum(np.square(_centred(e[..., g])).sum(axis=-1) for g in groups)
         found = np.stack([third, fourth, with_noise, both, np.asarray(noise)])
         known = np.isfinite(found).all(axis=0) & (V > 0)
         return Cumulants(*np.where(known, found, 0.0))
@@ -200,39 +207,42 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         E2: The estimate of E2 in units of exp(log_scale) of the pooled draws, (*).
     """
     found = contributions(prepared, seen)
-    terms, share, n, used, missed, _ = found
+    covariance = np.zeros((*value.shape, 3, 3))
+    variance, infinite = np.zeros(value.shape), np.zeros(value.shape, dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        spread = 1 - np.square(share).sum(axis=-1)
-        # One effective draw says nothing about a variance.
-        per_draw = n * np.where(spread > LEAST_SPREAD, spread, np.nan)
-        centred = terms - (share[..., None, :] * terms).sum(axis=-1, keepdims=True)
-        each = (share[..., None, :] * centred) @ centred.swapaxes(-1, -2)
-        each = np.where(
-            used[..., None] & used[..., None, :], each / per_draw[..., None, None], 0.0
-        )
-        lost: NDArray[np.bool_] = np.asarray(missed.any(axis=0))
-        covariance = np.where(
-            lost[..., None] & np.eye(3, dtype=bool), np.inf, np.sum(each, axis=0)
-        )
-        z = _errors(terms, value, E2)
-        z = z - (share * z).sum(axis=-1, keepdims=True)
-        variance = (np.square(z) * share).sum(axis=-1) / per_draw
-        variance = np.where(np.asarray(used.any(axis=-1)), variance, 0.0).sum(axis=0)
-        # E2 does not enter the error of mu = 0.
-        infinite = lost[..., 0] | lost[..., 1] | (lost[..., 2] & (value != 0))
-        error = np.where(infinite, np.inf, np.sqrt(variance))
-        mean = seen.values.mean(axis=-1)
-        if prepared.draws.log_E2 is not None:
-            mean[..., 2] = np.exp(prepared.draws.log_E2 - seen.log_scale)
+        for part in found.parts:
+            spread = 1 - np.square(part.share).sum(axis=-1)
+            # One effective draw says nothing about a variance.
+            n = part.count * np.where(spread > LEAST_SPREAD, spread, np.nan)
+            centred = {t: _centred(term, part.share) for t, term in part.terms.items()}
+            for t, s in combinations_with_replacement(part.terms, 2):
+                both = (part.share * centred[t] * centred[s]).sum(axis=-1) / n
+                covariance[..., t, s] += both
+                covariance[..., s, t] += both * (t != s)
+            z = _error(part._replace(terms=centred), value, E2)
+            variance += (part.share * np.square(z)).sum(axis=-1) / n
+            for t, missed in part.missed.items():
+                covariance[..., t, t] = np.where(missed, np.inf, covariance[..., t, t])
+                # E2 does not enter the error of mu = 0.
+                infinite |= missed & ((value != 0) | (t != 2))
+        mean = np.stack([seen.mean(t) for t in range(3)], -1)
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
+        error = np.where(infinite, np.inf, np.sqrt(variance))
     error = np.where(_silent(prepared, value), np.nan, error)
     return Uncertainty(value, error, ratio_covariance(covariance, E2), term_errors, found, E2)
 
 
-def _errors(terms: Array, value: Array, E2: Array) -> Array:
-    """(E1_plus - E1_minus - mu E2) / E2 of every draw, (J, *, n)."""
-    plus, minus, one = np.moveaxis(terms, -2, 0)
-    return np.asarray((plus - minus - value[..., None] * one) / E2[..., None])
+def _error(part: Part, value: Array, E2: Array) -> Array:
+    """(E1_plus - E1_minus - mu E2) / E2 of every draw, (*, n)."""
+    c = (1 / E2, -1 / E2, -value / E2)
+    return np.asarray(sum(c[t][..., None] * term for t, term in part.terms.items()))
+
+
+def _centred(values: Array, share: Array | None = None) -> Array:
+    """Values (*, n) less their mean, by shares (*, n) or equally."""
+    weighted = values if share is None else share * values
+    total = weighted.sum(axis=-1, keepdims=True)
+    return np.asarray(values - (total / values.shape[-1] if share is None else total))
 
 
 def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
