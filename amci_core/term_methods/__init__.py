@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 from amci_core.term_methods.annealed import Annealed
-from amci_core.term_methods.base import Density, Integrand, TermEstimate, TermMethod
-from amci_core.term_methods.importance import Importance
+from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.mu import METHODS, TermsEstimate, estimate_terms, method
 from amci_core.term_methods.nested import Nested

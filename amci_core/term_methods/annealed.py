@@ -16,23 +16,30 @@ from __future__ import annotations
 __all__ = ["Annealed"]
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from amci_core.checks import check_count
-from amci_core.term_methods.base import Density, Integrand, TermEstimate, log_mean, where_finite
-from amci_core.term_methods.coordinates import Coordinates
+from amci_core.term_methods.base import (
+    Coordinates,
+    Density,
+    Integrand,
+    TermEstimate,
+    log_mean,
+    where_finite,
+)
 
 MOST_CHAINS = 1_000_000
 # After so many levels what is left is one step: its weights then show the error.
 MOST_LEVELS = 500
 # Random walks on Gaussians are fastest at this share of accepted moves in a few dimensions.
 ACCEPTED = 0.3
-BISECTIONS = 40
 LEAST_VARIANCE = 1e-12
+LEAST_LOG_STEP = -700.0
 
 
 @dataclass(frozen=True)
@@ -112,8 +119,7 @@ class _Level(NamedTuple):
     factor: Tensor
 
 
-@dataclass(frozen=True)
-class _Chains:
+class _Chains(NamedTuple):
     """Where n chains are.
 
     Arguments:
@@ -135,16 +141,11 @@ class _Chains:
         return self.log_value - self.log_q
 
     def rows(self, index: Tensor) -> _Chains:
-        return _Chains(*(getattr(self, part.name)[index] for part in fields(self)))
+        return _Chains(*(part[index] for part in self))
 
     def replaced(self, accepted: Tensor, other: _Chains) -> _Chains:
-        pairs = ((getattr(other, p.name), getattr(self, p.name)) for p in fields(self))
-        return _Chains(
-            *(
-                torch.where(accepted[:, None] if new.ndim > 1 else accepted, new, old)
-                for new, old in pairs
-            )
-        )
+        where = (accepted[:, None], *[accepted] * 4)
+        return _Chains(*map(torch.where, where, other, self))
 
 
 class _Path:
@@ -197,11 +198,12 @@ def _largest_step(log_ratio: Tensor, most: float, retained: float) -> float:
 
     if effective(most) >= retained:
         return most
-    low, high = 0.0, most
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if effective(middle) >= retained else (low, middle)
-    return high
+
+    # On the log scale, where steps of any size are found to the same relative precision.
+    def excess(log_step: float) -> float:
+        return effective(math.exp(log_step)) - retained
+
+    return math.exp(brentq(excess, LEAST_LOG_STEP, math.log(most), xtol=1e-9))
 
 
 def _resampled(log_w: Tensor, generator: torch.Generator) -> Tensor:

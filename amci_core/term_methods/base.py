@@ -1,8 +1,18 @@
-r"""What a term is, where its estimate starts, and what an estimate of it says."""
+r"""What a term is, the densities that its estimate starts from, and importance sampling of it."""
 
 from __future__ import annotations
 
-__all__ = ["Density", "Integrand", "TermEstimate", "TermMethod", "log_mean", "where_finite"]
+__all__ = [
+    "Coordinates",
+    "Density",
+    "Importance",
+    "Integrand",
+    "StudentDensity",
+    "TermEstimate",
+    "TermMethod",
+    "log_mean",
+    "where_finite",
+]
 
 import math
 from collections.abc import Callable
@@ -10,8 +20,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
+from scipy.special import gammaln, stdtrit
 from torch import Tensor
+from torch.distributions import biject_to
 from torch.distributions.constraints import Constraint
+
+from amci_core.checks import check_count
+
+MOST_DRAWS = 20_000_000
+DEGREES = 4.0
+LOG_T_CONSTANT = float(
+    gammaln((DEGREES + 1) / 2) - gammaln(DEGREES / 2) - 0.5 * math.log(DEGREES * math.pi)
+)
+LEAST_VARIANCE = 1e-12
+# The cube is open: its faces lie at infinity.
+LEAST_SHARE = 1e-300
 
 
 class TermEstimate(NamedTuple):
@@ -41,12 +64,12 @@ class TermEstimate(NamedTuple):
                 draws are no whole number.
         """
         log_value, error = float(self.log_value), float(self.standard_error)
-        draws = int(self.draws)
         if math.isnan(log_value) or log_value == math.inf or error < 0 or math.isinf(error):
             raise ValueError(
                 f"{name}: expected a log value below infinity and a standard error >= 0 (or NaN), "
                 f"got {log_value:g} and {error:g}"
             )
+        draws = int(self.draws)
         if draws < 0 or draws != self.draws:
             raise ValueError(f"{name}: expected a whole number of draws, got {self.draws!r}")
         return TermEstimate(log_value, error, draws)
@@ -55,7 +78,7 @@ class TermEstimate(NamedTuple):
 class Density(Protocol):
     """What a method starts from: a proposal, or a reference density, normalised."""
 
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """n points x (n, D) and their log density (n), in nats."""
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -100,6 +123,127 @@ class Integrand:
                 f"got {value[bad][0].item():g} at x = {x[bad][0].tolist()}"
             )
         return value
+
+
+class Coordinates:
+    """Maps coordinates z in R^D to points x of a support, by PyTorch's own bijection.
+
+    A half-line x > c is c + exp(z), an interval a scaled sigmoid, the real line itself.
+
+    Arguments:
+        support: The set of x.
+
+    Raises:
+        ValueError: no bijection is registered for a set of this kind.
+    """
+
+    def __init__(self, support: Constraint) -> None:
+        try:
+            self._transform = biject_to(support)
+        except NotImplementedError:
+            raise ValueError(
+                f"support: expected one that torch.distributions.biject_to knows, got {support}"
+            ) from None
+
+    def points(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """x (n, D) for z (n, D), and log|det dx / dz|, (n)."""
+        x = self._transform(z)
+        log_det = self._transform.log_abs_det_jacobian(z, x)
+        return x, log_det.sum(-1) if log_det.ndim == z.ndim else log_det
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """z (n, D) for x (n, D); not finite outside the support."""
+        return self._transform.inv(x)
+
+
+@dataclass(frozen=True)
+class StudentDensity:
+    """A heavy-tailed density on a support: z = centre + factor t in coordinates without bounds.
+
+    The components of t are independent and follow Student's t with four degrees of freedom. The
+    density covers the whole support, so an indicator leaves no plateau of zeros in the unit cube.
+
+    Arguments:
+        coordinates: From z to points of the support.
+        centre: (D,)
+        factor: Lower triangular, (D, D).
+    """
+
+    coordinates: Coordinates
+    centre: Tensor
+    factor: Tensor
+
+    @staticmethod
+    def fitted(support: Constraint, x: Tensor, log_w: Tensor | None = None) -> StudentDensity:
+        """The density with the mean and the covariance of points x (n, D) with log weights (n).
+
+        Raises:
+            ValueError: fewer than 2 D + 2 points lie within the support.
+        """
+        coordinates = Coordinates(support)
+        z = coordinates.inverse(x)
+        inside = z.isfinite().all(-1)
+        z, dim = z[inside], x.shape[-1]
+        if len(z) < 2 * dim + 2:
+            raise ValueError(
+                f"start: expected a density that draws within the support, got {len(z)} of "
+                f"{len(x)} points there"
+            )
+        w = torch.zeros_like(z[:, 0]) if log_w is None else log_w[inside]
+        w = w.softmax(0)[:, None]
+        centre = (w * z).sum(0)
+        covariance = (w * (z - centre)).T @ (z - centre)
+        least = LEAST_VARIANCE * torch.eye(dim, dtype=z.dtype)
+        return StudentDensity(coordinates, centre, torch.linalg.cholesky(covariance + least))
+
+    def points(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """x (n, D) for u (n, D) in the unit cube, and the log density there, (n), in nats."""
+        t = torch.from_numpy(stdtrit(DEGREES, u.clamp(min=LEAST_SHARE).numpy()))
+        return self._points(self.centre + t @ self.factor.T, t)
+
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """n points x (n, D) and their log density (n), in nats."""
+        shape = (n, len(self.centre))
+        return self.points(torch.rand(shape, dtype=torch.float64, generator=generator))
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The log density in nats at points x (n, D), (n); -inf outside the support."""
+        z = self.coordinates.inverse(x)
+        inside = z.isfinite().all(-1)
+        z = z.where(inside[:, None], 0.0)
+        t = torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
+        return self._points(z, t)[1].where(inside, -torch.inf)
+
+    def _points(self, z: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        x, log_det = self.coordinates.points(z)
+        log_t = (LOG_T_CONSTANT - (DEGREES + 1) / 2 * torch.log1p(t.square() / DEGREES)).sum(-1)
+        return x, log_t - self.factor.diagonal().log().sum() - log_det
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Estimates a term by the mean of its weights integrand / q on draws from the density q.
+
+    Warning:
+        The standard error comes from the weights' own spread: it cannot see mass that no draw
+        reaches.
+
+    Arguments:
+        size: Number of draws.
+
+    Raises:
+        ValueError: the size is no whole number within [2, 20,000,000].
+    """
+
+    size: int = 1000
+
+    def __post_init__(self) -> None:
+        check_count("size", self.size, low=2, high=MOST_DRAWS)
+
+    @torch.inference_mode()
+    def __call__(self, integrand: Integrand, start: Density, *, seed: int) -> TermEstimate:
+        x, log_q = start.draw(self.size, torch.Generator().manual_seed(seed))
+        return TermEstimate(*log_mean(integrand(x) - log_q), self.size)
 
 
 def log_mean(log_w: Tensor) -> tuple[float, float]:

@@ -25,8 +25,7 @@ from amci_core.estimators.uncertainty import (
 from amci_core.flows import Proposal, Proposals
 from amci_core.models import Problem
 from amci_core.term_methods.annealed import Annealed
-from amci_core.term_methods.base import Density, Integrand, TermEstimate, TermMethod
-from amci_core.term_methods.importance import Importance
+from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.nested import Nested
 
 METHODS: dict[str, TermMethod] = {

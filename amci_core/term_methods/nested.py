@@ -1,11 +1,10 @@
 r"""Nested sampling of a term, by dynesty.
 
-The integrand is an integral over the unit cube once a map carries the cube onto its support. The
-map is fitted to draws of the density to start from: in coordinates z without bounds (see
-`Coordinates`) their mean and covariance give place and shape, and Student's t with few degrees of
-freedom the tails, so that the integrand over the map's density is bounded even where the draws
-are too narrow. Whatever the map, the integral is the same; and since the cube covers the support
-alone, an indicator leaves no plateau of zeros, which would cost points to get through.
+The integrand is an integral over the unit cube once a map takes the cube to its support: the
+quantile map of a `StudentDensity` fitted to draws of the density to start from. The integrand over
+that density is bounded even where the draws are too narrow. Whatever the map, the integral is the
+same; and since the cube covers the support alone, an indicator leaves no plateau of zeros, which
+would cost points to get through.
 
 References:
     Skilling, Nested sampling for general Bayesian computation, Bayesian Analysis 1, 2006.
@@ -15,32 +14,25 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Nested"]
+__all__ = ["BatchingPool", "Nested"]
 
-import math
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import gammaln, stdtrit
 
 from amci_core.checks import check_count
 from amci_core.estimators.draws import Array
-from amci_core.term_methods.base import Density, Integrand, TermEstimate
-from amci_core.term_methods.coordinates import Coordinates
-from amci_core.term_methods.together import Together
+from amci_core.term_methods.base import Density, Integrand, StudentDensity, TermEstimate
 
 MOST_POINTS = 100_000
-DEGREES = 4.0
-LOG_T_CONSTANT = (
-    gammaln((DEGREES + 1) / 2) - gammaln(DEGREES / 2) - 0.5 * math.log(DEGREES * math.pi)
-)
-LEAST_VARIANCE = 1e-12
-# Share of accepted points below which dynesty goes from the cube to ellipsoids: its own 10 % asks
-# for five times the points.
+# Share of accepted points, in per cent, below which dynesty goes from the cube to ellipsoids: its
+# own 10 % needs five times the points.
 LEAST_ACCEPTED = 60.0
-# The cube is open: its faces lie at infinity.
-LEAST_SHARE = 1e-300
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ class Nested:
         remaining: Share of the term, on the log scale, that may be left in the live points when
             the run stops; their mean is added.
         pilot: Number of draws that the map onto the support is fitted to.
-        together: Number of points that are evaluated at a time.
+        batch: Number of points that are evaluated at a time.
 
     Raises:
         ValueError: an argument is out of range.
@@ -64,12 +56,12 @@ class Nested:
     live: int = 500
     remaining: float = 0.05
     pilot: int = 1000
-    together: int = 128
+    batch: int = 128
 
     def __post_init__(self) -> None:
         check_count("live", self.live, low=50, high=MOST_POINTS)
         check_count("pilot", self.pilot, low=50, high=MOST_POINTS)
-        check_count("together", self.together, low=1, high=1000)
+        check_count("batch", self.batch, low=1, high=1000)
         if not 0 < self.remaining <= 1:
             raise ValueError(f"remaining: expected a share in (0, 1], got {self.remaining!r}")
 
@@ -77,8 +69,17 @@ class Nested:
         from dynesty import NestedSampler  # it takes a second to import
 
         before = integrand.evaluations
-        cube = _Cube.fitted(integrand, start, self.pilot, seed)
-        with Together(cube.log_value, self.together) as pool:
+        with torch.inference_mode():
+            x, _ = start.draw(self.pilot, torch.Generator().manual_seed(seed))
+            density = StudentDensity.fitted(integrand.support, x)
+
+        @torch.inference_mode()
+        def log_ratio(u: Array) -> Array:
+            x, log_q = density.points(torch.from_numpy(u))
+            value: Array = (integrand(x) - log_q).nan_to_num(-torch.inf).numpy()
+            return value
+
+        with BatchingPool(log_ratio, self.batch) as pool:
             sampler = NestedSampler(
                 pool.value,
                 _same,
@@ -86,7 +87,7 @@ class Nested:
                 nlive=self.live,
                 rstate=np.random.default_rng(seed),
                 pool=pool,
-                queue_size=self.together,
+                queue_size=self.batch,
                 use_pool={"prior_transform": False, "update_bound": False},
                 first_update={"min_ncall": self.live, "min_eff": LEAST_ACCEPTED},
             )
@@ -101,48 +102,65 @@ def _same(u: Array) -> Array:
     return u
 
 
-@dataclass(frozen=True)
-class _Cube:
-    """The integrand on the unit cube: z = centre + factor t(u), x = T(z).
+class BatchingPool:
+    """A pool of threads for dynesty that batches the evaluations of all its tasks.
+
+    Each task of `map` may call `value` as often as it likes. Whenever all running tasks wait for a
+    value, the function is called once with all their points: a thousand integrands at once may
+    cost little more than one. The values depend on the tasks alone, not on timing.
 
     Arguments:
-        centre: (D,)
-        factor: Lower triangular, (D, D).
+        function: From points (n, D) to values (n).
+        size: Number of threads, and of points at most.
     """
 
-    integrand: Integrand
-    coordinates: Coordinates
-    centre: Array
-    factor: Array
+    def __init__(self, function: Callable[[Array], Array], size: int) -> None:
+        self.size = size
+        self._function = function
+        self._lock = threading.Lock()
+        self._points: list[Array] = []
+        self._answer: Future[Array] = Future()
+        self._unfinished = 0
+        self._threads = ThreadPoolExecutor(size)
 
-    @staticmethod
-    def fitted(integrand: Integrand, start: Density, draws: int, seed: int) -> _Cube:
-        """Fits the map to draws of the density within the support.
+    def __enter__(self) -> BatchingPool:
+        return self
 
-        Raises:
-            ValueError: too few draws lie there.
-        """
-        coordinates = Coordinates(integrand.support)
-        with torch.inference_mode():
-            x, _ = start.draw(draws, torch.Generator().manual_seed(seed))
-            z = coordinates.inverse(x).numpy()
-        z = z[np.isfinite(z).all(-1)]
-        if len(z) < 2 * integrand.dim + 2:
-            raise ValueError(
-                f"start: expected a density that draws within the support, got {len(z)} of "
-                f"{draws} points there"
-            )
-        covariance = np.atleast_2d(np.cov(z.T)) + LEAST_VARIANCE * np.eye(integrand.dim)
-        factor = np.linalg.cholesky(covariance).astype(np.float64)
-        return _Cube(integrand, coordinates, z.mean(axis=0), factor)
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
 
-    @torch.inference_mode()
-    def log_value(self, u: Array) -> Array:
-        """The logarithm of the integrand over the map's density at u (n, D), (n)."""
-        t = stdtrit(DEGREES, np.maximum(u, LEAST_SHARE))
-        z = torch.from_numpy(self.centre + t @ self.factor.T)
-        x, log_det = self.coordinates.points(z)
-        log_t = LOG_T_CONSTANT - (DEGREES + 1) / 2 * np.log1p(t**2 / DEGREES)
-        log_map = log_t.sum(axis=-1) - np.log(np.diag(self.factor)).sum()
-        value: Array = (self.integrand(x) + log_det).numpy() - log_map
-        return np.where(np.isnan(value), -np.inf, value)
+    def map(self, task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """task(item) for every item, in order."""
+        items = list(items)
+        self._unfinished = len(items)
+
+        def run(item: Any) -> Any:
+            try:
+                return task(item)
+            finally:
+                with self._lock:
+                    self._unfinished -= 1
+                    self._answer_if_all_wait()
+
+        # A cancelled task would be waited for, so all of them end, also after an error.
+        futures = [self._threads.submit(run, item) for item in items]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def value(self, point: Array) -> float:
+        """The function at a point (D,), to be called from within a task."""
+        with self._lock:
+            place, answer = len(self._points), self._answer
+            self._points.append(point)
+            self._answer_if_all_wait()
+        return float(answer.result()[place])
+
+    def _answer_if_all_wait(self) -> None:
+        if not self._points or len(self._points) < min(self.size, self._unfinished):
+            return
+        points, answer = np.stack(self._points), self._answer
+        self._points, self._answer = [], Future()
+        try:
+            answer.set_result(self._function(points))
+        except Exception as error:
+            answer.set_exception(error)

@@ -8,6 +8,7 @@ from scipy.special import log_ndtr
 from torch.distributions import constraints
 
 from amci_core.term_methods import Integrand, Nested
+from amci_core.term_methods.nested import BatchingPool
 
 SMALL = Nested(live=200, pilot=200)
 
@@ -82,10 +83,57 @@ def test_a_start_outside_the_support_is_refused():
     [
         ({"live": 5}, "live: expected a whole number from 50"),
         ({"pilot": 5}, "pilot: expected a whole number from 50"),
-        ({"together": 0}, "together: expected a whole number from 1"),
+        ({"batch": 0}, "batch: expected a whole number from 1"),
         ({"remaining": 0.0}, r"remaining: expected a share in \(0, 1\], got 0.0"),
     ],
 )
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
         Nested(**arguments)
+
+
+def test_tasks_of_different_lengths_share_calls():
+    calls = []
+
+    def double(points):
+        calls.append(len(points))
+        return 2 * points[:, 0]
+
+    def task(n):
+        return [pool.value(np.array([float(n + k)])) for k in range(n)]
+
+    lengths = [3, 1, 0, 5, 2, 4, 1, 3]
+    with BatchingPool(double, size=4) as pool:
+        found = pool.map(task, lengths)
+        assert found == [[2.0 * (n + k) for k in range(n)] for n in lengths]
+        assert sum(calls) == sum(lengths)
+        assert max(calls) == 4
+        assert pool.value(np.array([7.0])) == 14.0
+
+
+def test_a_full_pool_is_called_once_a_round():
+    calls = []
+
+    def count(points):
+        calls.append(len(points))
+        return points[:, 0]
+
+    with BatchingPool(count, size=8) as pool:
+        for _ in range(20):
+            pool.map(lambda n: pool.value(np.array([float(n)])), range(8))
+    assert calls == [8] * 20
+
+
+def test_errors_of_the_function_and_of_a_task_reach_the_caller():
+    def fails(points):
+        raise ValueError("integrand: no")
+
+    def breaks(n):
+        if n == 3:
+            raise KeyError(n)
+        return pool.value(np.array([float(n)]))
+
+    with BatchingPool(fails, size=3) as pool, pytest.raises(ValueError, match="integrand: no"):
+        pool.map(lambda n: pool.value(np.array([float(n)])), range(10))
+    with BatchingPool(lambda points: points[:, 0], size=3) as pool, pytest.raises(KeyError):
+        pool.map(breaks, range(10))
