@@ -27,6 +27,7 @@ __all__ = [
     "pilot_moments",
     "problem",
     "problems",
+    "reference",
     "reuse_errors",
     "save_proposals",
     "split_budget",
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from amci_core.estimators import split_budget, tables
     from amci_core.models import problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
-    from amci_core.term_methods.mu import estimate_terms
+    from amci_core.term_methods import estimate_terms, reference
 
 __version__ = "0.1.0"
 
@@ -69,7 +70,7 @@ _HOMES = {
     "estimators": ("split_budget", "tables"),
     "models": ("problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
-    "term_methods": ("estimate_terms",),
+    "term_methods": ("estimate_terms", "reference"),
 }
 _MODULES = (*_HOMES, "diagnostics", "flows", "training")
 

@@ -14,14 +14,17 @@ __all__ = [
     "Importance",
     "Integrand",
     "Nested",
+    "ReferenceValue",
     "TermEstimate",
     "TermMethod",
     "TermsEstimate",
     "estimate_terms",
     "method",
+    "reference",
 ]
 
 from amci_core.term_methods.annealed import Annealed
 from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.mu import METHODS, TermsEstimate, estimate_terms, method
 from amci_core.term_methods.nested import Nested
+from amci_core.term_methods.reference import ReferenceValue, reference

@@ -13,7 +13,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Annealed"]
+__all__ = ["Annealed", "largest_step"]
 
 import math
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class Annealed:
         levels: list[_Level] = []
         b, scale = 0.0, 2.38 / math.sqrt(chains.z.shape[-1])
         while (chains.log_ratio > -torch.inf).any() and len(levels) < MOST_LEVELS:
-            step = _largest_step(chains.log_ratio, 1 - b, self.retained)
+            step = largest_step(chains.log_ratio, 1 - b, self.retained)
             if step == 1 - b:
                 break
             b += step
@@ -188,7 +188,7 @@ class _Path:
         return moved, float(accepted.double().mean())
 
 
-def _largest_step(log_ratio: Tensor, most: float, retained: float) -> float:
+def largest_step(log_ratio: Tensor, most: float, retained: float) -> float:
     """The largest step in b, at most `most`, that leaves this share of the chains effective."""
     alive = log_ratio[log_ratio > -torch.inf]
 

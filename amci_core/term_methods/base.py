@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "Coordinates",
+    "DefensiveMixture",
     "Density",
     "Importance",
     "Integrand",
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
-from scipy.special import gammaln, stdtrit
+from scipy.special import gammaln, stdtr, stdtrit
 from torch import Tensor
 from torch.distributions import biject_to
 from torch.distributions.constraints import Constraint
@@ -28,11 +29,8 @@ from torch.distributions.constraints import Constraint
 from amci_core.checks import check_count
 
 MOST_DRAWS = 20_000_000
-DEGREES = 4.0
-LOG_T_CONSTANT = float(
-    gammaln((DEGREES + 1) / 2) - gammaln(DEGREES / 2) - 0.5 * math.log(DEGREES * math.pi)
-)
 LEAST_VARIANCE = 1e-12
+DEFENCE = 0.2
 # The cube is open: its faces lie at infinity.
 LEAST_SHARE = 1e-300
 
@@ -124,6 +122,11 @@ class Integrand:
             )
         return value
 
+    def log_weight(self, x: Tensor, log_q: Tensor) -> Tensor:
+        """The logarithm of integrand / q at x (n, D), (n); -inf where the integrand is zero."""
+        value = self(x)
+        return value.where(value == -torch.inf, value - log_q)
+
 
 class Coordinates:
     """Maps coordinates z in R^D to points x of a support, by PyTorch's own bijection.
@@ -160,22 +163,26 @@ class Coordinates:
 class StudentDensity:
     """A heavy-tailed density on a support: z = centre + factor t in coordinates without bounds.
 
-    The components of t are independent and follow Student's t with four degrees of freedom. The
-    density covers the whole support, so an indicator leaves no plateau of zeros in the unit cube.
+    The components of t are independent and follow Student's t. The density covers the support and
+    nothing else, so an indicator leaves no plateau of zeros in the unit cube.
 
     Arguments:
         coordinates: From z to points of the support.
         centre: (D,)
         factor: Lower triangular, (D, D).
+        degrees: Degrees of freedom of t.
     """
 
     coordinates: Coordinates
     centre: Tensor
     factor: Tensor
+    degrees: float
 
     @staticmethod
-    def fitted(support: Constraint, x: Tensor, log_w: Tensor | None = None) -> StudentDensity:
-        """The density with the mean and the covariance of points x (n, D) with log weights (n).
+    def fitted(
+        support: Constraint, x: Tensor, log_w: Tensor | None = None, *, degrees: float = 4.0
+    ) -> StudentDensity:
+        """The density around points x (n, D) with log weights (n): their mean and covariance.
 
         Raises:
             ValueError: fewer than 2 D + 2 points lie within the support.
@@ -194,11 +201,12 @@ class StudentDensity:
         centre = (w * z).sum(0)
         covariance = (w * (z - centre)).T @ (z - centre)
         least = LEAST_VARIANCE * torch.eye(dim, dtype=z.dtype)
-        return StudentDensity(coordinates, centre, torch.linalg.cholesky(covariance + least))
+        factor = torch.linalg.cholesky(covariance + least)
+        return StudentDensity(coordinates, centre, factor, degrees)
 
     def points(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """x (n, D) for u (n, D) in the unit cube, and the log density there, (n), in nats."""
-        t = torch.from_numpy(stdtrit(DEGREES, u.clamp(min=LEAST_SHARE).numpy()))
+        t = torch.from_numpy(stdtrit(self.degrees, u.clamp(min=LEAST_SHARE).numpy()))
         return self._points(self.centre + t @ self.factor.T, t)
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -206,18 +214,51 @@ class StudentDensity:
         shape = (n, len(self.centre))
         return self.points(torch.rand(shape, dtype=torch.float64, generator=generator))
 
+    def cube(self, x: Tensor) -> Tensor:
+        """u (n, D) for points x (n, D) within the support: the inverse of `points`."""
+        return torch.from_numpy(
+            stdtr(self.degrees, self._standard(self.coordinates.inverse(x)).numpy())
+        )
+
     def log_prob(self, x: Tensor) -> Tensor:
         """The log density in nats at points x (n, D), (n); -inf outside the support."""
         z = self.coordinates.inverse(x)
         inside = z.isfinite().all(-1)
         z = z.where(inside[:, None], 0.0)
-        t = torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
-        return self._points(z, t)[1].where(inside, -torch.inf)
+        return self._points(z, self._standard(z))[1].where(inside, -torch.inf)
+
+    def _standard(self, z: Tensor) -> Tensor:
+        return torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
 
     def _points(self, z: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         x, log_det = self.coordinates.points(z)
-        log_t = (LOG_T_CONSTANT - (DEGREES + 1) / 2 * torch.log1p(t.square() / DEGREES)).sum(-1)
+        n = self.degrees
+        log_constant = gammaln((n + 1) / 2) - gammaln(n / 2) - 0.5 * math.log(n * math.pi)
+        log_t = (float(log_constant) - (n + 1) / 2 * torch.log1p(t.square() / n)).sum(-1)
         return x, log_t - self.factor.diagonal().log().sum() - log_det
+
+
+class DefensiveMixture(NamedTuple):
+    """The density to start from, with a fifth of the draws, and an adapted one."""
+
+    start: Density
+    adapted: StudentDensity
+
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        defence = max(int(DEFENCE * n), 1)
+        x = torch.cat(
+            [
+                self.start.draw(defence, generator)[0],
+                self.adapted.draw(n - defence, generator)[0],
+            ]
+        )
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return torch.logaddexp(
+            self.start.log_prob(x) + math.log(DEFENCE),
+            self.adapted.log_prob(x) + math.log1p(-DEFENCE),
+        )
 
 
 @dataclass(frozen=True)
@@ -243,7 +284,7 @@ class Importance:
     @torch.inference_mode()
     def __call__(self, integrand: Integrand, start: Density, *, seed: int) -> TermEstimate:
         x, log_q = start.draw(self.size, torch.Generator().manual_seed(seed))
-        return TermEstimate(*log_mean(integrand(x) - log_q), self.size)
+        return TermEstimate(*log_mean(integrand.log_weight(x, log_q)), self.size)
 
 
 def log_mean(log_w: Tensor) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from amci_core.estimators.uncertainty import (
     ratio_covariance,
 )
 from amci_core.flows import Proposal, Proposals
-from amci_core.models import Problem
+from amci_core.models import Problem, Reference
 from amci_core.term_methods.annealed import Annealed
 from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.nested import Nested
@@ -186,8 +186,7 @@ def term(
         raise ValueError(
             f"term: expected one of {', '.join(present)} for {problem.name}, got {name!r}"
         )
-    start: Density = _Prior(problem)
-    support, asked = problem.support, theta
+    support, asked, reached = problem.support, theta, "E2"
 
     def log_value(x: Tensor) -> Tensor:
         log_joint = problem.log_joint(x, y)
@@ -201,9 +200,10 @@ def term(
         # f_minus is the f_plus of the problem with -f in the place of f.
         sided = problem if name == "E1_plus" else problem.negated()
         asked = problem.shifted(theta, shift) if shift else theta
-        support, start = sided.support_plus(asked), _Reference(sided, y, asked)
-    elif name == "E1_plus" or (name == "E1_minus" and not problem.nonnegative):
+        support, reached = sided.support_plus(asked), name
+    elif name != "E2" and (name == "E1_plus" or not problem.nonnegative):
         proposal = None
+    start: Density = Reference(problem, y, asked, (reached,))
     if proposal is not None:
         with torch.inference_mode():
             start = proposal(y, asked)
@@ -218,36 +218,6 @@ def _is_reached(problem: Problem, name: str, shift: float) -> bool:
         return True
     # Those for f: on this side f - shift reaches no further than f does.
     return shift >= 0 if name == "E1_plus" else shift <= 0
-
-
-@dataclass(frozen=True)
-class _Prior:
-    """p(x), which reaches wherever p(x, y) does."""
-
-    problem: Problem
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        x = self.problem.sample_prior(n, generator or torch.Generator()).double()
-        return x, self.log_prob(x)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self.problem.log_prior(x)
-
-
-@dataclass(frozen=True)
-class _Reference:
-    """The problem's own density for f_plus p(x, y) at y, theta."""
-
-    problem: Problem
-    y: Tensor
-    theta: Tensor | None
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        generator = generator or torch.Generator()
-        return self.problem.sample_reference(self.y, self.theta, n, generator)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self.problem.log_reference(x, self.y, self.theta)
 
 
 def _present(problem: Problem, shift: float) -> tuple[str, ...]:

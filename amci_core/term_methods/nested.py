@@ -16,6 +16,7 @@ from __future__ import annotations
 
 __all__ = ["BatchingPool", "Nested"]
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -33,6 +34,8 @@ MOST_POINTS = 100_000
 # Share of accepted points, in per cent, below which dynesty goes from the cube to ellipsoids: its
 # own 10 % needs five times the points.
 LEAST_ACCEPTED = 60.0
+# dynesty says -1e300 where every live point has the value zero.
+LEAST_LOG_VALUE = -1e299
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Nested:
         @torch.inference_mode()
         def log_ratio(u: Array) -> Array:
             x, log_q = density.points(torch.from_numpy(u))
-            value: Array = (integrand(x) - log_q).nan_to_num(-torch.inf).numpy()
+            value: Array = integrand.log_weight(x, log_q).numpy()
             return value
 
         with BatchingPool(log_ratio, self.batch) as pool:
@@ -92,10 +95,10 @@ class Nested:
                 first_update={"min_ncall": self.live, "min_eff": LEAST_ACCEPTED},
             )
             sampler.run_nested(dlogz=self.remaining, print_progress=False)
-        found = sampler.results
-        return TermEstimate(
-            float(found.logz[-1]), float(found.logzerr[-1]), integrand.evaluations - before
-        )
+        log_value, error = (float(sampler.results[key][-1]) for key in ("logz", "logzerr"))
+        if log_value < LEAST_LOG_VALUE:
+            log_value, error = -math.inf, math.nan
+        return TermEstimate(log_value, error, integrand.evaluations - before)
 
 
 def _same(u: Array) -> Array:
