@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import check_seed
+from amci_core.checks import seed_sequence
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.estimators.uncertainty import (
@@ -146,7 +146,7 @@ def estimate_terms(
     log_E2 = problem.log_normalizer(y_checked, theta_checked)
     if log_E2 is not None and not (isinstance(methods, Mapping) and "E2" in methods):
         del chosen["E2"]
-    seeds = np.random.SeedSequence(check_seed(seed)).generate_state(len(TERMS), np.uint64)
+    seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
     found: dict[str, TermEstimate] = {}
     for name, how in chosen.items():
         t = TERMS.index(name)

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checks import check_count, check_seed
+from amci_core.checks import check_count, seed_sequence
 from amci_core.diagnostics import pareto_k
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.models import Problem, Reference
@@ -126,7 +126,7 @@ def reference(
     cases = math.prod(batch)
     rows = y.reshape(cases, -1)
     parameters = None if theta is None else theta.reshape(cases, -1)
-    seeds = np.random.SeedSequence(check_seed(seed)).generate_state(cases, np.uint64)
+    seeds = seed_sequence(seed, "truth").generate_state(cases, np.uint64)
     began, found = time.monotonic(), []
     for i in range(cases):
         at = rows[i], None if parameters is None else parameters[i]
