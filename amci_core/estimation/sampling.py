@@ -14,8 +14,8 @@ from torch import Tensor
 
 from amci_core.checks import seed_sequence
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
-from amci_core.flows import ConditionalDensity, Proposals
-from amci_core.flows.density import TrainableDensity
+from amci_core.flows import Proposals
+from amci_core.flows.density import Density, TrainableDensity, draw_all
 from amci_core.models import Problem
 from amci_core.models.reference import Reference
 
@@ -56,9 +56,7 @@ class Sampler:
         self.problem, self.y, self.theta, self.shift = problem, y, theta, shift
         moved = problem.shifted(theta, shift) if shift else theta
         with torch.inference_mode():
-            self.densities: dict[int, ConditionalDensity] = {
-                j: q(y, moved) for j, q in enumerate(proposals.as_tuple) if q is not None
-            }
+            self.densities = proposals.at(y, moved)
         self.present = tuple(self.densities)
         self.points: dict[int, Tensor] = {}
 
@@ -88,28 +86,15 @@ class Sampler:
                 proposal does not transport base points.
         """
         drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
-        densities: dict[int, Any] = dict(self.densities)
+        densities: dict[int, Density] = dict(self.densities)
+        sources: dict[int, torch.Generator | None] = dict.fromkeys(drawn, generator)
         sets = 1 if runs is None else runs
-        x: dict[int, Tensor] = {}
-        log_q: dict[int, dict[int, Tensor]] = {}
         shared = self._shared_noise(drawn, sets, generator) if common else None
         if reference:
-            drawn[REFERENCE] = reference
+            drawn[REFERENCE], sources[REFERENCE] = reference, reference_generator
             densities[REFERENCE] = Reference(self.problem, self.y, self.theta)
-        for j, n in drawn.items():
-            density = densities[j]
-            source = reference_generator if j == REFERENCE else generator
-            if shared is not None and isinstance(density, TrainableDensity):
-                x[j], own = density.transport(density.from_uniform(shared))
-            else:
-                x[j], own = density.draw(n * sets, source)
-            log_q[j] = {j: own}
-        for k, density in densities.items():
-            others = [j for j in drawn if j != k]
-            if others:
-                found = density.log_prob(torch.cat([x[j] for j in others], -2))
-                parts = found.split([drawn[j] * sets for j in others], -1)
-                log_q.setdefault(k, {}).update(zip(others, parts, strict=True))
+        wanted = {j: n * sets for j, n in drawn.items()}
+        x, log_q = draw_all(densities, wanted, sources, uniform=shared)
 
         self.points = x
         axis = self.y.ndim - 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConditionalDensity",
+    "Density",
     "MixtureDensity",
     "Proposal",
     "Proposals",
@@ -28,12 +29,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+class Density(Protocol):
+    """Whatever can be drawn from and evaluated."""
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Points and their log density."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The log density of points."""
 
 
 class ConditionalDensity(ABC):
@@ -271,57 +282,51 @@ class Proposals:
 
 
 def draw_all(
-    densities: Mapping[Key, ConditionalDensity],
+    densities: Mapping[Key, Density],
     counts: Mapping[Key, int],
-    generator: torch.Generator,
+    generators: Mapping[Key, torch.Generator | None],
     *,
     uniform: Tensor | None = None,
-) -> tuple[Tensor, dict[Key, Tensor]]:
-    """Points of several densities in one row, and the log density of each under all of them.
+) -> tuple[dict[Key, Tensor], dict[Key, dict[Key, Tensor]]]:
+    """Points of several densities, and the log density of all points under each of them.
+
+    A density that is a component of another is evaluated once at a point.
 
     Arguments:
         densities: The densities, all at the same y and theta, by any name.
-        counts: How many points each gives, in the order of the row; those left out give none.
-        generator: Source of random numbers.
-        uniform: Points of (0, 1]^D, (cases * n, D), that every density transports in the place of
-            noise of its own.
+        counts: How many points each gives; those left out give none.
+        generators: Sources of random numbers, by the same names as `counts`.
+        uniform: Points of (0, 1]^D, (cases * n, D), which trainable densities transport in the
+            place of noise of their own.
 
     Returns:
-        x (*, N, D), and for every density log q(x) in nats, (*, N).
+        x[j], the points of j, (*, n_j, D); and log_q[k][j], their log density under k in nats.
     """
-    blocks: dict[Key, Tensor] = {}
-    known: dict[tuple[int, Key], Tensor] = {}
-    for key, n in counts.items():
-        density = densities[key]
-        if isinstance(density, TrainableDensity):
-            z = density.noise(n, generator) if uniform is None else density.from_uniform(uniform)
-            if isinstance(density, MixtureDensity):
-                x, own, known[id(density.component), key] = density.transport_both(z)
+    x: dict[Key, Tensor] = {}
+    # By the identity of a density: a component has no name of its own.
+    found: dict[tuple[int | None, Key], Tensor] = {}
+    for j, n in counts.items():
+        q = densities[j]
+        if isinstance(q, TrainableDensity):
+            z = q.noise(n, generators[j]) if uniform is None else q.from_uniform(uniform)
+            if isinstance(q, MixtureDensity):
+                x[j], found[id(q), j], found[id(q.component), j] = q.transport_both(z)
             else:
-                x, own = density.transport(z)
+                x[j], found[id(q), j] = q.transport(z)
         else:
-            x, own = density.draw(n, generator)
-        blocks[key], known[id(density), key] = x, own
+            x[j], found[id(q), j] = q.draw(n, generators[j])
     # Mixtures last, when the log densities of their components are known.
-    for density in sorted(densities.values(), key=lambda q: isinstance(q, MixtureDensity)):
-        missing = [key for key in blocks if (id(density), key) not in known]
+    for q in sorted(densities.values(), key=lambda q: isinstance(q, MixtureDensity)):
+        missing = [j for j in x if (id(q), j) not in found]
         if not missing:
             continue
-        x = _row([blocks[key] for key in missing])
-        if isinstance(density, MixtureDensity) and density.component in densities.values():
-            of_component = [known[id(density.component), key] for key in missing]
-            found = density.log_prob_given(x, torch.cat(of_component, -1))
+        points = torch.cat([x[j] for j in missing], -2)
+        component = id(q.component) if isinstance(q, MixtureDensity) else None
+        of_component = [found[component, j] for j in missing if (component, j) in found]
+        if isinstance(q, MixtureDensity) and len(of_component) == len(missing):
+            log_q = q.log_prob_given(points, torch.cat(of_component, -1))
         else:
-            found = density.log_prob(x)
-        sizes = [blocks[key].shape[-2] for key in missing]
-        for key, part in zip(missing, found.split(sizes, -1), strict=True):
-            known[id(density), key] = part
-    log_q = {
-        key: torch.cat([known[id(density), block] for block in blocks], -1)
-        for key, density in densities.items()
-    }
-    return _row(list(blocks.values())), log_q
-
-
-def _row(blocks: list[Tensor]) -> Tensor:
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, -2)
+            log_q = q.log_prob(points)
+        parts = torch.split(log_q, [x[j].shape[-2] for j in missing], -1)
+        found.update(zip([(id(q), j) for j in missing], parts, strict=True))
+    return x, {k: {j: found[id(q), j] for j in x} for k, q in densities.items()}
