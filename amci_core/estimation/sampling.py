@@ -15,7 +15,8 @@ from torch import Tensor
 from amci_core.checks import seed_sequence
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
 from amci_core.flows import Proposals
-from amci_core.flows.density import Density, TrainableDensity, draw_all
+from amci_core.flows.density import Density, TrainableDensity
+from amci_core.flows.proposals import draw_all
 from amci_core.models import Problem
 from amci_core.models.reference import Reference
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
 from amci_core.flows.defensive import defended_spline
-from amci_core.flows.density import ConditionalDensity, Proposal, Proposals, Trainable
+from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import gamma_beta
 from amci_core.flows.gaussian import gaussian
 from amci_core.flows.masked import masked_autoregressive
+from amci_core.flows.proposals import Proposals
 from amci_core.flows.radial import radial
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {

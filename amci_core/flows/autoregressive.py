@@ -11,15 +11,13 @@ from __future__ import annotations
 __all__ = ["Autoregressive", "HalfLineSpline", "autoregressive_spline", "half_line_spline"]
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
-from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
 from amci_core.flows.spline import Bins, OwnKnots, Spline, spline_width
 from amci_core.flows.supports import Bound, Kind, half_line, kind_of
@@ -64,14 +62,7 @@ class SplineProposal(Trainable):
 
 
 class Autoregressive(SplineProposal):
-    """Splines coordinate by coordinate.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        kinds: The kinds of its coordinates, first coordinate first.
-        bins: Number of bins of each spline.
-        networks: The network of each coordinate.
-    """
+    """Splines coordinate by coordinate, with the network of each."""
 
     def __init__(
         self, problem: Problem, kinds: Sequence[Kind], bins: int, networks: Sequence[Conditioner]
@@ -99,14 +90,7 @@ class Autoregressive(SplineProposal):
 
 
 class HalfLineSpline(SplineProposal):
-    """One spline on a half-line.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        kind: Its kind of half-line.
-        bins: Number of bins.
-        conditioner: Its network.
-    """
+    """One spline on a half-line, with its network."""
 
     def __init__(self, problem: Problem, kind: Kind, bins: int, conditioner: Conditioner) -> None:
         super().__init__(problem, [kind], bins)
@@ -115,83 +99,6 @@ class HalfLineSpline(SplineProposal):
     @property
     def networks(self) -> list[Conditioner]:
         return [self.conditioner]
-
-
-class Stacked:
-    """The networks of all coordinates but the first, as one in batches.
-
-    Arguments:
-        networks: The networks, of equal hidden layers; each reads one coordinate more.
-        inputs: What they read of y and theta, (cases, C).
-        order: Which of its outputs each of the outputs here is; -1 stands for -inf.
-    """
-
-    def __init__(
-        self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]
-    ) -> None:
-        self.activation = networks[0].activation()
-        reads, outs = len(networks), max(network.linear[-1].out_features for network in networks)
-        layers = []
-        for position, linear in enumerate(
-            zip(*(network.linear for network in networks), strict=True)
-        ):
-            wide = inputs.shape[-1] + reads if position == 0 else linear[0].in_features
-            last = position == len(networks[0].linear) - 1
-            high = outs + 1 if last else linear[0].out_features
-            # The last row of the last layer makes the outputs that are -inf.
-            weight = torch.stack(
-                [
-                    pad(m.weight, (0, wide - m.in_features, 0, high - m.out_features))
-                    for m in linear
-                ]
-            )
-            bias = torch.stack([pad(m.bias, (0, high - m.out_features)) for m in linear])
-            if last:
-                rows = torch.tensor(order, device=weight.device) % high
-                weight = weight.index_select(1, rows)
-                empty = torch.tensor(order, device=weight.device) < 0
-                bias = bias.index_select(1, rows).masked_fill(empty, -torch.inf)
-            layers.append((weight.mT.contiguous(), bias[:, None]))
-        (weight, bias), *self._rest = layers
-        of_case, self._of_points = weight.split([inputs.shape[-1], reads], 1)
-        # (D - 1, cases, 1, H)
-        self._case = torch.matmul(inputs, of_case)[:, :, None] + bias[:, :, None]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """What was computed, to be looked at for NaN."""
-        rest = [tensor for layer in self._rest for tensor in layer]
-        return [self._case, self._of_points, *rest]
-
-    def __call__(self, features: Tensor) -> Tensor:
-        """All networks at all points: features (cases, n, D - 1) to (D - 1, cases, n, P)."""
-        cases, n, reads = features.shape
-        values = torch.matmul(features.reshape(1, -1, reads), self._of_points)
-        values = (values.view(len(values), cases, n, -1) + self._case).flatten(1, 2)
-        for weight, bias in self._rest:
-            values = torch.baddbmm(bias, self.activation(values), weight)
-        return values.view(len(values), cases, n, -1)
-
-    def one(self, i: int, features: Tensor) -> Tensor:
-        """The i-th of the networks: features (cases, n, i + 1) to (cases, n, P)."""
-        weight, case, rest = self._single[i]
-        cases, n, reads = features.shape
-        values = torch.mm(features.reshape(-1, reads), weight).view(cases, n, -1) + case
-        values = values.flatten(0, 1)
-        for weight, bias in rest:
-            values = torch.addmm(bias, self.activation(values), weight)
-        return values.view(cases, n, -1)
-
-    @cached_property
-    def _single(self) -> list[tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]]:
-        return [
-            (
-                self._of_points[i, : i + 1],
-                self._case[i],
-                [(weight[i], bias[i]) for weight, bias in self._rest],
-            )
-            for i in range(len(self._case))
-        ]
 
 
 class SplineDensity(TrainableDensity):

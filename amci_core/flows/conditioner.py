@@ -1,22 +1,20 @@
-r"""Networks that turn y and theta into parameters, and flows whose layers read these."""
+r"""Networks that turn y and theta into parameters, one by one or several as one."""
 
 from __future__ import annotations
 
-__all__ = ["Conditioner", "Flow", "FlowProposal", "Layer", "StandardGaussian", "flat_cases"]
+__all__ = ["Conditioner", "Stacked", "flat_cases"]
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
-import normflows as nf
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 from torch.nn.utils import skip_init
 
-from amci_core.flows.density import Trainable, TrainableDensity
-from amci_core.models.base import Problem, Variable, standard_normal_log_prob
+from amci_core.models.base import Variable
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -118,112 +116,77 @@ class Conditioner(nn.Module):
         return later
 
 
-class Layer(nn.Module):
-    """A layer of a flow, whose parameters are columns of what a conditioner predicts.
-
-    Subclasses set `width`, the number of columns, and define `forward` and `inverse` on points
-    (cases, draws, D), given what `prepare` makes of the columns; both return points and log
-    determinants (cases, draws).
-    """
-
-    width: int
-
-    def prepare(self, parameters: Tensor) -> Any:
-        """What `forward` and `inverse` need of the parameters (cases, width); computed once."""
-        return parameters
-
-    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-
-class StandardGaussian(nf.distributions.DiagGaussian):  # type: ignore[misc]
-    """normflows' Gaussian base, fixed at N(0, I), of which its `log_prob` makes use."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, trainable=False)
-
-    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return standard_normal_log_prob(z)
-
-
-class Flow(nn.Module):
-    """Layers over N(0, I), first after the base first; the names of normflows' parameters.
+class Stacked:
+    """The networks of all coordinates but the first, as one in batches.
 
     Arguments:
-        dim: Number of dimensions D.
-        layers: The layers.
+        networks: The networks, of equal hidden layers; each reads one coordinate more.
+        inputs: What they read of y and theta, (cases, C).
+        order: Which of its outputs each of the outputs here is; -1 stands for -inf.
     """
 
-    def __init__(self, dim: int, layers: Sequence[Layer]) -> None:
-        super().__init__()
-        self.q0 = StandardGaussian(dim)
-        self.flows = nn.ModuleList(layers)
-        self.layers = list(layers)
-        self.width = sum(layer.width for layer in layers)
+    def __init__(
+        self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]
+    ) -> None:
+        self.activation = networks[0].activation()
+        reads, outs = len(networks), max(network.linear[-1].out_features for network in networks)
+        layers = []
+        for position, maps in enumerate(
+            zip(*(network.linear for network in networks), strict=True)
+        ):
+            wide = inputs.shape[-1] + reads if position == 0 else maps[0].in_features
+            last = position == len(networks[0].linear) - 1
+            high = outs + 1 if last else maps[0].out_features
+            # The last row of the last layer makes the outputs that are -inf.
+            weights, biases = zip(*((m.weight, m.bias) for m in maps), strict=True)
+            if position == 0 or last:
+                weights = tuple(pad(w, (0, wide - w.shape[1], 0, high - len(w))) for w in weights)
+                biases = tuple(pad(b, (0, high - len(b))) for b in biases)
+            weight, bias = torch.stack(weights), torch.stack(biases)
+            if last:
+                rows = torch.tensor(order, device=weight.device)
+                weight, bias = weight[:, rows], bias[:, rows].masked_fill(rows < 0, -torch.inf)
+            layers.append((weight.mT.contiguous(), bias[:, None]))
+        (weight, bias), *self._rest = layers
+        of_case, self._of_points = weight.split([inputs.shape[-1], reads], 1)
+        # (D - 1, cases, 1, H)
+        self._case = torch.matmul(inputs, of_case)[:, :, None] + bias[:, :, None]
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What was computed, to be looked at for NaN."""
+        rest = [tensor for layer in self._rest for tensor in layer]
+        return [self._case, self._of_points, *rest]
 
-class FlowProposal(Trainable):
-    """A flow with its conditioner network.
+    def __call__(self, features: Tensor) -> Tensor:
+        """All networks at all points: features (cases, n, D - 1) to (D - 1, cases, n, P)."""
+        cases, n, reads = features.shape
+        values = torch.matmul(features.reshape(1, -1, reads), self._of_points)
+        values = (values.view(len(values), cases, n, -1) + self._case).flatten(1, 2)
+        for weight, bias in self._rest:
+            values = torch.baddbmm(bias, self.activation(values), weight)
+        return values.view(len(values), cases, n, -1)
 
-    Arguments:
-        problem: The problem whose x it proposes.
-        flow: The flow.
-        conditioner: The network that maps y (and theta) to the flow's parameters.
-    """
+    def one(self, i: int, features: Tensor) -> Tensor:
+        """The i-th of the networks: features (cases, n, i + 1) to (cases, n, P)."""
+        weight, case, rest = self._single[i]
+        cases, n, reads = features.shape
+        values = torch.mm(features.reshape(-1, reads), weight).view(cases, n, -1) + case
+        values = values.flatten(0, 1)
+        for weight, bias in rest:
+            values = torch.addmm(bias, self.activation(values), weight)
+        return values.view(cases, n, -1)
 
-    def __init__(self, problem: Problem, *, flow: Flow, conditioner: Conditioner) -> None:
-        super().__init__()
-        self.problem, self.flow, self.conditioner = problem, flow, conditioner
-
-    def initialize(self, generator: torch.Generator) -> None:
-        self.conditioner.initialize(generator)
-
-    def at(
-        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
-    ) -> FlowDensity:
-        return FlowDensity(self, y, theta)
-
-
-class FlowDensity(TrainableDensity):
-    """A flow at given y and theta; the conditioner has run, once per case."""
-
-    def __init__(self, proposal: FlowProposal, y: Tensor, theta: Tensor | None) -> None:
-        context = proposal.conditioner(*flat_cases(y, theta))
-        proposal.refuse_nan(context)
-        super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=context)
-        layers = proposal.flow.layers
-        columns = context.split([layer.width for layer in layers], -1)
-        self._layers = [
-            (layer, layer.prepare(c)) for layer, c in zip(layers, columns, strict=True)
+    @cached_property
+    def _single(self) -> list[tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]]:
+        return [
+            (
+                self._of_points[i, : i + 1],
+                self._case[i],
+                [(weight[i], bias[i]) for weight, bias in self._rest],
+            )
+            for i in range(len(self._case))
         ]
-
-    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        like = self.like
-        shape = (self.cases * n, self.dim)
-        return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
-
-    def from_uniform(self, u: Tensor) -> Tensor:
-        return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
-
-    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(self.cases, -1, self.dim)
-        log_q = standard_normal_log_prob(z)
-        for layer, prepared in self._layers:
-            z, log_det = layer(z, prepared)
-            log_q = log_q - log_det
-        return z.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        z = x.reshape(self.cases, -1, self.dim)
-        total: Tensor | float = 0.0
-        for layer, prepared in reversed(self._layers):
-            z, log_det = layer.inverse(z, prepared)
-            total = total + log_det
-        return (total + standard_normal_log_prob(z)).reshape(x.shape[:-1])
 
 
 def flat_cases(y: Tensor, theta: Tensor | None) -> tuple[Tensor, Tensor | None]:

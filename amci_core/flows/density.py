@@ -1,4 +1,4 @@
-r"""What a proposal is: a conditional density q(x; y, theta), and the set of them for a problem.
+r"""What a proposal is: a conditional density q(x; y, theta).
 
 A flow's parameters depend on (y, theta) alone, or on the coordinates before as well. What depends
 on (y, theta) alone is computed once, when a proposal is called; the density that this gives has
@@ -7,9 +7,7 @@ points grouped by case, (cases, draws, D), so that parameters broadcast instead 
 Of normflows, the masked network `MADE` and the Gaussian base are used. Its flows are not. They
 draw from the global generator and sum log densities in float32; every layer starts anew from the
 context at every point, where ours prepares it once per (y, theta); and the supports here need
-digits far out in a tail and a density of zero outside. Its coupling splines with context
-(`CoupledRationalQuadraticSpline`, 6 layers, 16 bins, 64 hidden units) were tried as q1 of the tail
-problem in five dimensions, on the logarithm of the excess over theta: see the figures below.
+digits far out in a tail and a density of zero outside.
 """
 
 from __future__ import annotations
@@ -19,22 +17,17 @@ __all__ = [
     "Density",
     "MixtureDensity",
     "Proposal",
-    "Proposals",
     "Trainable",
     "TrainableDensity",
-    "draw_all",
 ]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 class Density(Protocol):
@@ -211,122 +204,3 @@ class Trainable(nn.Module, Proposal):
                 if bad
                 else f"proposal: the networks of a {type(self).__name__} give NaN here"
             )
-
-
-@dataclass(frozen=True)
-class Proposals:
-    """One proposal for each term of a problem; None where a term needs none.
-
-    Where q1 is a mixture with a copy of q2, the copy is replaced by q2 itself.
-
-    Arguments:
-        problem: Name of the problem that they were made for.
-        variant: Where they come from: `spline`, `paper`, `oracle`, or a name of the user's.
-        q1_plus: For E1_plus, towards f_plus p(x, y).
-        q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
-        q2: For E2, towards p(x, y); None where the normaliser is known.
-        card: What is known of them: configuration, training, evaluation.
-
-    Example:
-        >>> import amci_core as amci
-        >>> exact = amci.load_proposals("tail-1d", variant="oracle")
-        >>> mine = Proposals("tail-1d", "mine", exact.q1_plus, None, exact.q2)
-        >>> mine.present
-        (0, 2)
-    """
-
-    problem: str
-    variant: str
-    q1_plus: Proposal
-    q1_minus: Proposal | None
-    q2: Proposal | None
-    card: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.q2, Trainable):
-            for q1 in (self.q1_plus, self.q1_minus):
-                if isinstance(q1, Trainable):
-                    q1.tie(self.q2)
-
-    @property
-    def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
-        """In the order of `amci_core.estimators.PROPOSALS`."""
-        return (self.q1_plus, self.q1_minus, self.q2)
-
-    @property
-    def present(self) -> tuple[int, ...]:
-        """Indices of the proposals that there are."""
-        return tuple(j for j, proposal in enumerate(self.as_tuple) if proposal is not None)
-
-    def at(self, y: Tensor, theta: Tensor | None) -> dict[int, ConditionalDensity]:
-        """The densities at y (*, D_y) and theta (*, D_theta), by index; networks run once.
-
-        Raises:
-            ValueError: a parameter of a proposal is not finite.
-        """
-        q2 = None if self.q2 is None else self.q2(y, theta)
-        densities: dict[int, ConditionalDensity] = {}
-        for j, proposal in enumerate(self.as_tuple):
-            if proposal is self.q2:
-                if q2 is not None:
-                    densities[j] = q2
-            elif (
-                isinstance(q2, TrainableDensity)
-                and isinstance(proposal, Trainable)
-                and proposal.component is self.q2
-            ):
-                densities[j] = proposal.at(y, theta, q2)
-            elif proposal is not None:
-                densities[j] = proposal(y, theta)
-        return densities
-
-
-def draw_all(
-    densities: Mapping[Key, Density],
-    counts: Mapping[Key, int],
-    generators: Mapping[Key, torch.Generator | None],
-    *,
-    uniform: Tensor | None = None,
-) -> tuple[dict[Key, Tensor], dict[Key, dict[Key, Tensor]]]:
-    """Points of several densities, and the log density of all points under each of them.
-
-    A density that is a component of another is evaluated once at a point.
-
-    Arguments:
-        densities: The densities, all at the same y and theta, by any name.
-        counts: How many points each gives; those left out give none.
-        generators: Sources of random numbers, by the same names as `counts`.
-        uniform: Points of (0, 1]^D, (cases * n, D), which trainable densities transport in the
-            place of noise of their own.
-
-    Returns:
-        x[j], the points of j, (*, n_j, D); and log_q[k][j], their log density under k in nats.
-    """
-    x: dict[Key, Tensor] = {}
-    # By the identity of a density: a component has no name of its own.
-    found: dict[tuple[int | None, Key], Tensor] = {}
-    for j, n in counts.items():
-        q = densities[j]
-        if isinstance(q, TrainableDensity):
-            z = q.noise(n, generators[j]) if uniform is None else q.from_uniform(uniform)
-            if isinstance(q, MixtureDensity):
-                x[j], found[id(q), j], found[id(q.component), j] = q.transport_both(z)
-            else:
-                x[j], found[id(q), j] = q.transport(z)
-        else:
-            x[j], found[id(q), j] = q.draw(n, generators[j])
-    # Mixtures last, when the log densities of their components are known.
-    for q in sorted(densities.values(), key=lambda q: isinstance(q, MixtureDensity)):
-        missing = [j for j in x if (id(q), j) not in found]
-        if not missing:
-            continue
-        points = torch.cat([x[j] for j in missing], -2)
-        component = id(q.component) if isinstance(q, MixtureDensity) else None
-        of_component = [found[component, j] for j in missing if (component, j) in found]
-        if isinstance(q, MixtureDensity) and len(of_component) == len(missing):
-            log_q = q.log_prob_given(points, torch.cat(of_component, -1))
-        else:
-            log_q = q.log_prob(points)
-        parts = torch.split(log_q, [x[j].shape[-2] for j in missing], -1)
-        found.update(zip([(id(q), j) for j in missing], parts, strict=True))
-    return x, {k: {j: found[id(q), j] for j in x} for k, q in densities.items()}

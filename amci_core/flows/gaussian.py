@@ -1,16 +1,127 @@
-r"""The Gaussian family: shift and scale, or a triangular matrix, from a conditioner."""
+r"""Flows of layers over N(0, I), and the Gaussian family: one such layer."""
 
 from __future__ import annotations
 
-__all__ = ["Affine", "Triangular", "gaussian"]
+__all__ = ["Affine", "Flow", "FlowDensity", "FlowProposal", "Layer", "Triangular", "gaussian"]
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import normflows as nf
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from amci_core.flows.conditioner import Conditioner, Flow, FlowProposal, Layer
-from amci_core.models.base import Problem
+from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.density import Trainable, TrainableDensity
+from amci_core.models.base import Problem, standard_normal_log_prob
+
+
+class Layer(nn.Module):
+    """A layer of a flow, whose parameters are columns of what a conditioner predicts.
+
+    Subclasses set `width`, the number of columns, and define `forward` and `inverse` on points
+    (cases, draws, D), given what `prepare` makes of the columns; both return points and log
+    determinants (cases, draws).
+    """
+
+    width: int
+
+    def prepare(self, parameters: Tensor) -> Any:
+        """What `forward` and `inverse` need of the parameters (cases, width); computed once."""
+        return parameters
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+
+class StandardGaussian(nf.distributions.DiagGaussian):
+    """normflows' Gaussian base, fixed at N(0, I), of which its `log_prob` makes use."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, trainable=False)
+
+    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return standard_normal_log_prob(z)
+
+
+class Flow(nn.Module):
+    """Layers over N(0, I), first after the base first; the names of normflows' parameters.
+
+    Arguments:
+        dim: Number of dimensions D.
+        layers: The layers.
+    """
+
+    def __init__(self, dim: int, layers: Sequence[Layer]) -> None:
+        super().__init__()
+        self.q0 = StandardGaussian(dim)
+        self.flows = nn.ModuleList(layers)
+        self.layers = list(layers)
+        self.width = sum(layer.width for layer in layers)
+
+
+class FlowProposal(Trainable):
+    """A flow with its conditioner network.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        flow: The flow.
+        conditioner: The network that maps y (and theta) to the flow's parameters.
+    """
+
+    def __init__(self, problem: Problem, *, flow: Flow, conditioner: Conditioner) -> None:
+        super().__init__()
+        self.problem, self.flow, self.conditioner = problem, flow, conditioner
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.conditioner.initialize(generator)
+
+    def at(
+        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
+    ) -> FlowDensity:
+        return FlowDensity(self, y, theta)
+
+
+class FlowDensity(TrainableDensity):
+    """A flow at given y and theta; the conditioner has run, once per case."""
+
+    def __init__(self, proposal: FlowProposal, y: Tensor, theta: Tensor | None) -> None:
+        context = proposal.conditioner(*flat_cases(y, theta))
+        proposal.refuse_nan(context)
+        super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=context)
+        layers = proposal.flow.layers
+        columns = context.split([layer.width for layer in layers], -1)
+        self._layers = [
+            (layer, layer.prepare(c)) for layer, c in zip(layers, columns, strict=True)
+        ]
+
+    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        like = self.like
+        shape = (self.cases * n, self.dim)
+        return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+
+    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        z = z.reshape(self.cases, -1, self.dim)
+        log_q = standard_normal_log_prob(z)
+        for layer, prepared in self._layers:
+            z, log_det = layer(z, prepared)
+            log_q = log_q - log_det
+        return z.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
+        z = x.reshape(self.cases, -1, self.dim)
+        total: Tensor | float = 0.0
+        for layer, prepared in reversed(self._layers):
+            z, log_det = layer.inverse(z, prepared)
+            total = total + log_det
+        return (total + standard_normal_log_prob(z)).reshape(x.shape[:-1])
 
 
 class Scaled(NamedTuple):

@@ -19,15 +19,9 @@ from normflows.nets.made import MADE
 from torch import Tensor, nn
 
 from amci_core.checks import check_count
-from amci_core.flows.conditioner import (
-    ACTIVATIONS,
-    Conditioner,
-    Flow,
-    FlowDensity,
-    FlowProposal,
-    Layer,
-)
+from amci_core.flows.conditioner import ACTIVATIONS, Conditioner
 from amci_core.flows.density import TrainableDensity
+from amci_core.flows.gaussian import Flow, FlowDensity, FlowProposal, Layer
 from amci_core.models.base import Problem
 
 # The logarithm of a scale is limited to +- this in every layer, softly.

@@ -15,8 +15,8 @@ __all__ = ["Radial", "radial"]
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from amci_core.flows.conditioner import Conditioner, Flow, FlowProposal, Layer
-from amci_core.flows.gaussian import Affine
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.gaussian import Affine, Flow, FlowProposal, Layer
 from amci_core.models.base import Problem
 
 SMALLEST = 1e-3

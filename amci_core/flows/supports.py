@@ -281,26 +281,19 @@ def kind_of(problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
     if not KINDS[kind].bounded:
         return KINDS[kind](centre=centre, scale=scale)
     assert problem.theta is not None
-    sign = half_line(problem, torch.zeros(1, problem.theta.dim)).sign
+    sign = half_line(problem, torch.zeros(1, problem.theta.dim))[1]
     return KINDS[kind](centre=centre, scale=scale, sign=sign)
 
 
-class HalfLineSupport(NamedTuple):
-    """The set of x above the bound (sign 1) or below it (sign -1); bound: (*, D)."""
-
-    bound: Tensor
-    sign: int
-
-
-def half_line(problem: Problem, theta: Tensor | None) -> HalfLineSupport:
-    """The support of a problem's f_plus, where that is x > bound or x < bound.
+def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
+    """The bound (*, D) of a problem's f_plus, and 1 for x > bound or -1 for x < bound.
 
     Raises:
         ValueError: the support is of another kind.
     """
     support = problem.support_plus(theta)
     if isinstance(support, type(greater_than(0.0))):
-        return HalfLineSupport(support.lower_bound, 1)
+        return support.lower_bound, 1
     if isinstance(support, type(less_than(0.0))):
-        return HalfLineSupport(support.upper_bound, -1)
+        return support.upper_bound, -1
     raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")

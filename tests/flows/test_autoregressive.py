@@ -24,7 +24,7 @@ def one_by_one(q, x, y, theta):
     cases, n, dim = x.shape
     y, theta = (None if v is None else v.repeat_interleave(n, 0) for v in (y, theta))
     points, log_q = x.reshape(cases * n, dim), 0.0
-    bounds = half_line(q.problem, theta).bound.expand(-1, dim) if q.bounded else None
+    bounds = half_line(q.problem, theta)[0].expand(-1, dim) if q.bounded else None
     features = []
     for i, (kind, network) in enumerate(zip(q.kinds, q.networks, strict=True)):
         inputs = torch.cat([network.inputs(y, theta), *features], -1)

@@ -8,7 +8,7 @@ import torch
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.flows.autoregressive import SplineDensity
-from amci_core.flows.density import draw_all
+from amci_core.flows.proposals import draw_all
 
 
 def at(name, n=3):
