@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amci_core.diagnostics.pareto import ParetoFit, pareto_fit
 from amci_core.estimators.draws import TERMS, Array, Draws
@@ -73,6 +74,16 @@ class TermDiagnostics:
     def pareto_fit(self) -> ParetoFit:
         """k-hat of the h that are not zero, its error and its threshold, (*) each."""
         return pareto_fit(self.weights)
+
+    def pareto_fit_of(self, cases: NDArray[np.bool_]) -> ParetoFit:
+        """The same for some cases, NaN for the others: many fits take long."""
+        if cases.all():
+            return self.pareto_fit
+        found = pareto_fit(self.weights[cases])
+        whole = [np.full(cases.shape, np.nan) for _ in found]
+        for values, known in zip(whole, found, strict=True):
+            values[cases] = known
+        return ParetoFit(*whole)
 
     @property
     def pareto_k(self) -> Array:

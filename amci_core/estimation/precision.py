@@ -1,50 +1,71 @@
-r"""Drawing until an estimate is as precise as asked for."""
+r"""Drawing until an estimate is as precise as wanted, for one pair (y, theta) or for many."""
 
 from __future__ import annotations
 
 __all__ = ["Precise", "estimate_to"]
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
+from string import Formatter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amci_core.checks import check_count
-from amci_core.estimation.estimate import reference_draws, report
+from amci_core.diagnostics import Verdict
+from amci_core.diagnostics.verdict import Finding
 from amci_core.estimation.result import Estimate
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import moments, resolve
-from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimation.sampling import MAX_POINTS, generators
+from amci_core.estimation.search import FIRST_DRAWS, Rows, Search
+from amci_core.estimators.budget import SCHEMES
+from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-LEVEL = 0.95
-# From fewer draws of a proposal than this, a standard error is not to be believed.
-FIRST_DRAWS = 128
-# A step goes a little past what the error so far asks for, and never far past it.
-MARGIN, LARGEST_GROWTH = 1.1, 4.0
+# The rounding of an estimate itself.
+LEAST_ERROR = 1e-15
 
 
 @dataclass(frozen=True)
 class Precise:
-    """An estimate with the precision that was asked for, or what was reached.
+    """Estimates with the precision that was wanted, or what was reached, for a batch (*) of pairs.
 
     Arguments:
-        estimate: The estimate; its `draws` are all that were made.
-        relative_half_width: Half of the width of its 95 % interval over the estimate.
-        reached: Whether that is as small as asked for.
-        draws: Draws of q1_plus, q1_minus and q2.
-        steps: Draws in all and relative half-width after each step.
+        value: The estimates, (*), in units of f.
+        standard_error: Of them, (*), in units of f.
+        interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
+        relative_half_width: Half of the width of these over the estimate, (*).
+        reached: Whether that is as small as wanted, (*).
+        draws: Draws of q1_plus, q1_minus and q2, (*, 3).
+        verdict: Whether they can be believed, (*).
+        steps: Draws in all and the relative half-width after each step; for a batch, draws of all
+            pairs and the largest half-width of those that were looked at.
+        single: The estimate of a single pair; None for a batch.
     """
 
-    estimate: Estimate
-    relative_half_width: float
-    reached: bool
-    draws: tuple[int, int, int]
+    value: Array
+    standard_error: Array
+    interval: tuple[Array, Array]
+    relative_half_width: Array
+    reached: NDArray[np.bool_]
+    draws: NDArray[np.int64]
+    verdict: Verdict
     steps: tuple[tuple[int, float], ...]
+    single: Estimate | None = field(default=None, repr=False)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimate of a single pair with its terms and diagnostics; `draws` are all of them.
+
+        Raises:
+            ValueError: there are several pairs.
+        """
+        if self.single is None:
+            raise ValueError(f"estimate: expected a single pair, got batch {self.value.shape}")
+        return self.single
 
 
 def estimate_to(
@@ -65,74 +86,95 @@ def estimate_to(
     are looked at again and again, so that the stated precision is reached somewhat too early now
     and then; an estimate whose verdict is not "reliable" goes on at least once.
 
+    Of a batch, all pairs start with 32 draws of each proposal. Those are done at once whose
+    interval is narrow enough, whose verdict is "reliable" and whose weights hardly vary; the
+    others go on to 128 and then as single ones do, with those that need about as many draws. All
+    pairs of a batch share one stream of random numbers: what a pair gets depends on the batch.
+
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.
-        y: As for `amci_core.estimate`, a single one.
+        y: As for `amci_core.estimate`.
         theta: Likewise.
-        relative_error: Half-width asked for, as a share of the estimate.
-        max_draws: Draws in all after which it gives up.
+        relative_error: Half-width wanted, as a share of the estimate, from 1e-15, the rounding
+            of the estimate itself, to 1.
+        max_draws: Draws of a pair after which it gives up.
         estimator: `amci` or `reuse-optimal`.
         seed: Whole number >= 0.
-        progress: Called after each step with the draws so far and the relative half-width.
+        progress: Called after each step with the draws so far and the relative half-width, see
+            `Precise.steps`.
 
     Raises:
-        ValueError: an argument is out of range or unknown, or y, theta is not a single pair.
+        ValueError: an argument is out of range or unknown.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+        >>> found = amci.estimate_to(problem, proposals, [[0.0], [1.0]], 3.0)
+        >>> found.reached.tolist(), found.draws.sum(axis=-1).tolist()
+        ([True, True], [64, 64])
     """
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
-    if not isinstance(relative_error, Real) or not 1e-15 <= relative_error < 1:
-        raise ValueError(  # less is below the rounding of what is to be estimated
-            f"relative_error: expected a number from 1e-15 to 1, got {relative_error!r}"
+    if not isinstance(relative_error, Real) or not LEAST_ERROR <= relative_error < 1:
+        raise ValueError(
+            f"relative_error: expected a number from {LEAST_ERROR:g} to 1, got {relative_error!r}"
         )
     y, theta = problem.check(y, theta)
-    if y.ndim > 1:
-        raise ValueError(f"y: expected a single pair, got batch {tuple(y.shape[:-1])}")
-    sampler = Sampler(problem, proposals, y, theta)
-    present = list(sampler.present)
+    present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
     check_count("max_draws", max_draws, low=FIRST_DRAWS * len(present), high=MAX_POINTS)
-    chosen = resolve(estimator)
-    generator, _ = generators(seed)
-    counts = np.zeros(3, dtype=np.int64)
-    counts[present] = FIRST_DRAWS
-    draws = sampler.draw(
-        counts,
-        generator,
-        reference=reference_draws(counts),
-        reference_generator=generators(seed, "reference")[0],
-    )
-    steps: list[tuple[int, float]] = []
-    while True:
-        total = int(counts.sum())
-        found = report(chosen.prepare_all(draws), draws=total, positive=problem.nonnegative)
-        width = _relative_half_width(found)
-        steps.append((total, width))
+    search = Search(problem, proposals, y, theta, float(relative_error), max_draws, estimator)
+    for step in search.run(generators(seed)[0], generators(seed, "reference")[0]):
         if progress is not None:
-            progress(total, width)
-        reached = width <= relative_error
-        believed = found.verdict.level == "reliable" or len(steps) > 1
-        if (reached and believed) or total >= max_draws:
-            one, two, three = map(int, counts)
-            return Precise(found, width, reached, (one, two, three), tuple(steps))
-        growth = MARGIN * (width / relative_error) ** 2 if math.isfinite(width) else np.inf
-        wanted = min(max_draws, math.ceil(total * min(max(growth, 1.2), LARGEST_GROWTH)))
-        split = split_budget(moments(draws), wanted, estimator=estimator)
-        more = np.maximum(split - counts, 0)
-        more = _afforded(more, wanted - total, present)
-        draws = draws.joined(sampler.draw(more, generator))
-        counts = counts + more
+            progress(*step)
+    return _precise(search)
 
 
-def _relative_half_width(found: Estimate) -> float:
-    lower, upper = found.interval(LEVEL)
-    width = float(upper - lower) / 2
-    return width / abs(float(found.value)) if np.isfinite(width) and found.value else math.inf
+def _precise(search: Search) -> Precise:
+    """What has been found of all pairs."""
+    values = [np.asarray(row.reshape(search.batch)) for row in search.values]
+    value, error, lower, upper, width = values
+    return Precise(
+        value=value,
+        standard_error=error,
+        interval=(lower, upper),
+        relative_half_width=width,
+        reached=search.reached.reshape(search.batch),
+        draws=search.draws.reshape(*search.batch, 3),
+        verdict=_gathered(search.verdicts, search.batch),
+        steps=tuple(search.steps),
+        single=search.single,
+    )
 
 
-def _afforded(more: np.ndarray, left: int, present: list[int]) -> np.ndarray:
-    """As many of the draws wanted as there are left, and at least one in all."""
-    if more.sum() > left:
-        more = np.floor(more * left / more.sum()).astype(np.int64)
-    if more.sum() == 0:
-        more[present[-1]] = max(left, 1)
-    return more
+def _gathered(parts: Sequence[tuple[Rows, Verdict]], batch: tuple[int, ...]) -> Verdict:
+    """The verdict on a batch (*) out of those on parts of it."""
+    n = math.prod(batch)
+    whole: dict[str, Any] = {}
+    for name in (each.name for each in fields(Verdict)):
+        values = [(rows, getattr(part, name)) for rows, part in parts]
+        if isinstance(values[0][1], tuple):
+            whole[name] = _findings(values, n)
+        else:
+            whole[name] = np.zeros(n, dtype=values[0][1].dtype)
+            for rows, known in values:
+                whole[name][rows] = known
+    return Verdict(**whole)[np.arange(n).reshape(batch)]
+
+
+def _findings(parts: Sequence[tuple[Rows, tuple[Finding, ...]]], n: int) -> tuple[Finding, ...]:
+    """Those that hold for one of n pairs or more, most serious first."""
+    found: dict[tuple[str, int, str], Finding] = {}
+    for rows, findings in parts:
+        for one in findings:
+            if not one.holds.any():
+                continue
+            key = (one.about, one.level, one.words)
+            if key not in found:
+                said = {name for _, name, _, _ in Formatter().parse(one.words) if name}
+                numbers = {name: np.full(n, np.nan) for name in said}
+                found[key] = replace(one, holds=np.zeros(n, dtype=bool), numbers=numbers)
+            found[key].holds[rows] = one.holds
+            for name, values in found[key].numbers.items():
+                values[rows] = one.numbers[name]
+    return tuple(sorted(found.values(), key=lambda finding: -finding.level))

@@ -46,8 +46,83 @@ def test_it_gives_up_at_the_most_draws_and_says_so():
 def test_where_one_draw_would_do_it_stops_after_the_first_look():
     oracle = amci.load_proposals("tail-1d", variant="oracle")
     found = amci.estimate_to(PROBLEM, oracle, 1.0, 3.0)
-    assert found.draws == (128, 0, 128)
+    assert found.draws.tolist() == [128, 0, 128]
     assert found.estimate.value == pytest.approx(float(PROBLEM.truth(1.0, 3.0)), rel=1e-9)
+
+
+def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
+    y, theta = PROBLEM.cases(60, seed=0)
+    seen = []
+    found = amci.estimate_to(
+        PROBLEM,
+        IMPERFECT,
+        y.reshape(6, 10, 1),
+        theta.reshape(6, 10, 1),
+        relative_error=0.05,
+        max_draws=200_000,
+        progress=lambda draws, width: seen.append((draws, width)),
+    )
+    assert found.value.shape == found.reached.shape == found.verdict.codes.shape == (6, 10)
+    assert found.draws.shape == (6, 10, 3)
+    assert found.reached.all()
+    assert (found.relative_half_width <= 0.05).all()
+    assert tuple(seen) == found.steps
+    assert found.draws.sum() == found.steps[-1][0]
+    truth = PROBLEM.truth(y, theta).reshape(6, 10)
+    within = abs(found.value / truth - 1) < 0.05
+    assert within.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 60)
+    lower, upper = found.interval
+    np.testing.assert_allclose((upper - lower) / 2 / found.value, found.relative_half_width)
+    # Each goes on for as long as it needs.
+    assert found.draws.sum(axis=-1).max() > 4 * found.draws.sum(axis=-1).min()
+    with pytest.raises(
+        ValueError, match=r"^estimate: expected a single pair, got batch \(6, 10\)"
+    ):
+        _ = found.estimate
+
+
+def test_pairs_whose_weights_hardly_vary_take_a_quick_look():
+    problem, proposals = amci.problem("tail-5d"), amci.load_proposals("tail-5d")
+    y, theta = problem.cases(300, seed=1)
+    found = amci.estimate_to(problem, proposals, y, theta)
+    assert found.reached.all()
+    truth = problem.truth(y, theta)
+    # The truth is known to 5e-5.
+    assert (abs(found.value / truth - 1) < 0.01).mean() > 0.95
+    covered = (found.interval[0] < truth) & (truth < found.interval[1])
+    assert covered.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+    total = found.draws.sum(axis=-1)
+    assert set(np.unique(total)) >= {64, 256}
+    assert (total == 64).mean() > 0.8
+
+
+def test_a_batch_says_of_each_pair_what_speaks_against_it():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    found = amci.estimate_to(
+        PROBLEM, paper, [[1.0], [-4.0]], [[0.5], [5.0]], relative_error=0.02, max_draws=2000
+    )
+    assert found.reached[0]
+    assert found.verdict[0].level == "reliable"
+    assert not found.verdict[0].reasons
+    assert found.verdict[1].level != "reliable"
+    alone = amci.estimate_to(PROBLEM, paper, -4.0, 5.0, relative_error=0.02, max_draws=2000)
+    assert found.verdict[1].level == alone.verdict.level
+    assert found.verdict[1].text.startswith(str(alone.verdict.level))
+
+
+def test_a_batch_of_one_is_a_batch():
+    found = amci.estimate_to(PROBLEM, amci.load_proposals("tail-1d"), [[1.0]], 3.0)
+    assert found.value.shape == (1,)
+    assert found.draws.tolist() == [[32, 0, 32]]
+
+
+def test_a_batch_may_have_no_y_or_no_theta():
+    for name in ("peak", "cancer", "gain-loss"):
+        problem, proposals = amci.problem(name), amci.load_proposals(name)
+        y, theta = problem.cases(3, seed=2)
+        found = amci.estimate_to(problem, proposals, y, theta, relative_error=0.1)
+        assert found.reached.all()
+        np.testing.assert_allclose(found.value, problem.truth(y, theta), rtol=0.3)
 
 
 def test_a_total_is_split_and_charged_with_its_pilot():
@@ -142,7 +217,6 @@ def test_common_random_numbers_help_where_errors_go_together():
         ({"relative_error": 0}, r"relative_error: expected a number from 1e-15 to 1, got 0"),
         ({"max_draws": 10}, r"max_draws: expected a whole number from 256 "),
         ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
-        ({"y": [[0.0], [1.0]]}, r"y: expected a single pair, got batch \(2,\)"),
     ],
 )
 def test_bad_arguments_of_a_precision_are_named(changed, message):
