@@ -1,7 +1,7 @@
 r"""Where amortization works: the quality of proposals over a plane of (y, theta).
 
-The plane is filled from coarse to fine: every other point of the grid is first drawn as its
-coarser neighbour, so that the picture is whole from the first step on.
+The plane is filled from coarse to fine: a case that is still to come shows a coarser neighbour, so
+that the picture is whole from the first step on.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ __all__ = [
     "stream_amortization_map",
 ]
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checks import check_count
-from amci_core.estimation.sampling import generators
+from amci_core.checks import check_count, seed_sequence
+from amci_core.diagnostics import pareto_k
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import TERMS, moments
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
-from amci_core.models import Problem, Variable
-from amci_core.quality import TermQuality, term_quality
+from amci_core.models import Problem
+from amci_core.plane import Axis, axis_names, default_plane, kept_case, moved_cases, plane_axes
 from amci_core.streams import last_item
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
@@ -41,26 +42,6 @@ COARSEST = 4
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis of a plane of cases.
-
-    Arguments:
-        variable: Which variable it moves, y or theta.
-        coordinate: Which of its coordinates; None for all of them at once.
-        values: Where the cases are, increasing, (n,).
-    """
-
-    variable: str
-    coordinate: int | None
-    values: Array
-
-    @property
-    def name(self) -> str:
-        """As `amortization_map` takes it: y, or theta[1]."""
-        return self.variable if self.coordinate is None else f"{self.variable}[{self.coordinate}]"
 
 
 @dataclass(frozen=True)
@@ -104,14 +85,6 @@ class AmortizationMap:
         return int(self.done.sum())
 
 
-def default_plane(problem: Problem) -> tuple[str, str]:
-    """The plane that is looked at first: (y, theta), or two coordinates of what there is."""
-    if problem.y is not None and problem.theta is not None:
-        return "y", "theta"
-    only = "y" if problem.y is not None else "theta"
-    return f"{only}[0]", f"{only}[1]"
-
-
 def stream_amortization_map(
     problem: Problem,
     proposals: Proposals,
@@ -132,7 +105,7 @@ def stream_amortization_map(
             `y[0]` or `theta[1]` for one, counted from 0. By default (y, theta); where one of them
             is missing, the first two coordinates of the other.
         size: Number of cases along both axes, or along each; at least 2.
-        draws: Points from each proposal, and from a broad reference of each term, in each case.
+        draws: Points from each proposal, and as many from a broad reference, in each case.
         y: What y is where the axes do not move it; by default that of `Problem.typical_case`.
         theta: Likewise.
         seed: Whole number >= 0.
@@ -152,28 +125,41 @@ def stream_amortization_map(
             f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
         )
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
-    generators(seed)
+    root = seed_sequence(seed, "map")
     n, m = _checked_size(size)
-    across, upwards = _axes(problem, default_plane(problem) if along is None else along, (n, m))
-    kept_y, kept_theta = problem.check(*_kept(problem, y, theta))
+    across, upwards = plane_axes(
+        problem, default_plane(problem) if along is None else along, (n, m)
+    )
+    kept_y, kept_theta = problem.check(*kept_case(problem, y, theta))
     if kept_y.ndim > 1:
         raise ValueError(f"y: expected a single one, got batch {tuple(kept_y.shape[:-1])}")
-    present = sum(q is not None for q in proposals.as_tuple)
-    a_step = max(1, STEP_POINTS // (2 * present * draws * problem.x.dim**2))
+    present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
+    terms = tuple(TERMS[j] for j in present)
+    a_step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
+
+    def judged(number: int, cases: Indices) -> dict[str, Array]:
+        at = [(axis, axis.values[cases[:, i]]) for i, axis in ((1, across), (0, upwards))]
+        moved = moved_cases(kept_y, kept_theta, at)
+        key = (*root.spawn_key, number)
+        for_points, _ = generators(np.random.SeedSequence(root.entropy, spawn_key=key))
+        return _judged(Sampler(problem, proposals, *moved), draws, for_points)
 
     def stream() -> Iterator[AmortizationMap]:
-        found: AmortizationMap | None = None
+        shape = (m, n)
+        done = np.zeros(shape, dtype=bool)
+        single, of_terms = np.full(shape, np.nan), np.full((len(terms), *shape), np.nan)
+        fields = {
+            "relative_variance": single, "effective_share": of_terms, "pareto_k": of_terms,
+            "bound_ratio": single,
+        }  # fmt: skip
         for number, (cases, stride) in enumerate(_steps(m, n, a_step)):
-            at = [(axis, axis.values[cases[:, i]]) for i, axis in ((1, across), (0, upwards))]
-            at_y, at_theta = _moved(kept_y, kept_theta, at)
-            for_points, _ = generators(np.random.SeedSequence(seed, spawn_key=(number,)))
-            quality = term_quality(
-                problem, proposals, at_y, at_theta, draws=draws, generator=for_points
-            )
-            if found is None:
-                found = _empty(across, upwards, quality.terms)
-            found = _with(found, quality, problem, at_y, at_theta, cases, stride)
-            yield found
+            new = judged(number, cases)
+            fields = {
+                name: _refined(field, new[name], cases, stride) for name, field in fields.items()
+            }
+            done = done.copy()
+            done[tuple(cases.T)] = True
+            yield AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
     return stream()
 
@@ -199,76 +185,63 @@ def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
         stride //= 2
 
 
-def _empty(x: Axis, y: Axis, terms: tuple[str, ...]) -> AmortizationMap:
-    shape = (len(y.values), len(x.values))
-    nothing, of_terms = np.full(shape, np.nan), np.full((len(terms), *shape), np.nan)
-    return AmortizationMap(
-        x, y, terms, nothing, of_terms, of_terms, nothing, np.zeros(shape, dtype=bool)
-    )
-
-
-def _with(
-    before: AmortizationMap,
-    quality: TermQuality,
-    problem: Problem,
-    y: Tensor,
-    theta: Tensor | None,
-    cases: Indices,
-    stride: int,
-) -> AmortizationMap:
-    """The map with more cases, each drawn over the finer ones that it stands for so far."""
-    variance, ratio = _compared(quality, problem, y, theta)
-    share = 1 / (1 + quality.relative_variance)
-    found = replace(
-        before,
-        relative_variance=before.relative_variance.copy(),
-        effective_share=before.effective_share.copy(),
-        pareto_k=before.pareto_k.copy(),
-        bound_ratio=before.bound_ratio.copy(),
-        done=before.done.copy(),
-    )
-    found.done[cases[:, 0], cases[:, 1]] = True
-    new = (
-        (found.relative_variance, variance),
-        (found.effective_share, share),
-        (found.pareto_k, quality.pareto_k),
-        (found.bound_ratio, ratio),
-    )
+def _refined(before: Array, values: Array, cases: Indices, stride: int) -> Array:
+    """One refinement step: each coarse cell fills the fine cells that it covers."""
+    found = before.copy()
     for case, (row, column) in enumerate(cases):
         block = (..., slice(row, row + stride), slice(column, column + stride))
-        for array, value in new:
-            array[block] = value[..., case, None, None]
+        found[block] = values[..., case, None, None]
     return found
 
 
-def _compared(
-    quality: TermQuality, problem: Problem, y: Tensor, theta: Tensor | None
-) -> tuple[Array, Array]:
-    """AMCI's relative variance for one draw of each proposal, and the bound over it, (cases)."""
-    relative = dict(zip(quality.terms, quality.relative_variance, strict=True))
-    log_mean = dict(zip(quality.terms, quality.log_mean, strict=True))
-    log_E2 = problem.log_normalizer(y, theta)
-    if log_E2 is None:
-        log_E2 = log_mean["E2"]
-    # mu's positive and negative part, as all points see them.
-    parts = {name: log_mean[name] - log_E2 for name in quality.terms if name != "E2"}
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log_mu = problem.log_truth(y, theta) if problem.knows_truth else _log_gap(*parts.values())
+def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
+    """What a map shows of each case, from draws of every proposal and of the reference."""
+    problem, present = sampler.problem, sampler.present
+    drawn = sampler.draw(
+        [draws if j in present else 0 for j in range(3)],
+        generator,
+        reference=draws * len(present),
+        reference_generator=generator,
+    )
+    seen = moments(drawn)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_mean = np.log(seen.mean) + seen.log_scale[..., None]
+        spread = [seen.covariance[..., j, j, j] / seen.mean[..., j] ** 2 for j in present]
+        # A proposal that all but misses its term has weights that overflow.
+        relative = np.stack([np.where(np.isnan(each), np.inf, each) for each in spread])
+        log_w = [drawn.log_weight(j) - log_mean[..., j, None] for j in present]
+        own = [
+            np.exp(w) * drawn.factor(j, drawn.stretch(j))
+            for w, j in zip(log_w, present, strict=True)
+        ]
+        # mu's positive and negative part, as all points see them.
+        log_parts = [log_mean[..., j] - log_mean[..., 2] for j in (0, 1) if j in present]
+        log_mu = (
+            problem.log_truth(sampler.y, sampler.theta)
+            if problem.knows_truth
+            else _log_gap(*log_parts)
+        )
         if problem.nonnegative:
-            log_unit = log_mu
-            variance = np.sum(list(relative.values()), axis=0)
+            log_unit, variance = log_mu, relative.sum(axis=0)
         else:
             # mu can be zero where neither part of it is.
-            log_unit = np.logaddexp(*parts.values())
-            variance = np.exp(2 * (log_mu - log_unit)) * relative.get("E2", 0.0) + sum(
-                np.exp(2 * (part - log_unit)) * relative[name] for name, part in parts.items()
+            log_unit = np.logaddexp(*log_parts)
+            sizes = [*log_parts, log_mu][: len(present)]
+            variance = sum(
+                np.exp(2 * (size - log_unit)) * each
+                for size, each in zip(sizes, relative, strict=True)
             )
         # T draws in all are T / k of each of the k proposals.
         ratio = np.full_like(variance, np.nan)
         if problem.knows_bound:
-            log_deviation = np.log(problem.expected_deviation(y, theta))
-            ratio = np.exp(2 * (log_deviation - log_unit)) / (len(quality.terms) * variance)
-        return variance * np.exp(2 * (log_unit - log_mu)), ratio
+            log_deviation = np.log(problem.expected_deviation(sampler.y, sampler.theta))
+            ratio = np.exp(2 * (log_deviation - log_unit)) / (len(present) * variance)
+        return {
+            "relative_variance": variance * np.exp(2 * (log_unit - log_mu)),
+            "effective_share": 1 / (1 + relative),
+            "pareto_k": np.stack([pareto_k(weights) for weights in own]),
+            "bound_ratio": ratio,
+        }
 
 
 def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
@@ -277,75 +250,6 @@ def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
         return log_plus
     larger = np.maximum(log_plus, log_minus)
     return larger + np.log(-np.expm1(-abs(log_plus - log_minus)))
-
-
-def _kept(problem: Problem, y: Any, theta: Any) -> tuple[Any, Any]:
-    """y and theta as given; else those of a typical case."""
-    typical = problem.typical_case()
-    return typical[0] if y is None else y, typical[1] if theta is None else theta
-
-
-def _shown(variable: Variable) -> tuple[float, float] | None:
-    """The part of its range that is looked at; None where that has no end."""
-    ends = variable.usual_range
-    return ends if np.isfinite(ends).all() else None
-
-
-def _moved(
-    y: Tensor, theta: Tensor | None, values: list[tuple[Axis, Array]]
-) -> tuple[Tensor, Tensor | None]:
-    """y (cases, D_y) and theta (cases, D_theta), moved along both axes."""
-    cases = len(values[0][1])
-    at = {"y": y.repeat(cases, 1)}
-    if theta is not None:
-        at["theta"] = theta.repeat(cases, 1)
-    for axis, value in values:
-        moved = torch.as_tensor(value)
-        if axis.coordinate is None:
-            at[axis.variable][:] = moved[:, None]
-        else:
-            at[axis.variable][:, axis.coordinate] = moved
-    return at["y"], at.get("theta")
-
-
-def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> tuple[Axis, Axis]:
-    if isinstance(along, str) or len(along) != 2 or along[0] == along[1]:
-        raise ValueError(f"along: expected two axes, such as ('y', 'theta'), got {along!r}")
-    across, upwards = (_axis(problem, name, n) for name, n in zip(along, size, strict=True))
-    if across.variable == upwards.variable and None in (across.coordinate, upwards.coordinate):
-        raise ValueError(f"along: {along[0]} and {along[1]} move the same coordinate")
-    return across, upwards
-
-
-def _axis(problem: Problem, name: str, size: int) -> Axis:
-    match = re.fullmatch(r"(y|theta)(?:\[(\d+)\])?", str(name))
-    variable: Variable | None = getattr(problem, match[1]) if match else None
-    if match is None or variable is None:
-        raise ValueError(f"along: expected one of {_allowed(problem)}, got {name!r}")
-    coordinate = None if match[2] is None else int(match[2])
-    if coordinate is not None and coordinate >= variable.dim:
-        raise ValueError(f"along: expected one of {_allowed(problem)}, got {name!r}")
-    ends = _shown(variable)
-    if ends is None:
-        raise ValueError(
-            f"along: the range of {match[1]} has no end, [{variable.low:g}, {variable.high:g}]; "
-            "declare the part of it that is shown"
-        )
-    return Axis(match[1], coordinate, np.linspace(*ends, size))
-
-
-def axis_names(problem: Problem) -> list[str]:
-    """The axes that a plane can have, as `amortization_map` takes them."""
-    found = []
-    for name in ("y", "theta"):
-        variable = getattr(problem, name)
-        if variable is not None:
-            found += [name, *(f"{name}[{i}]" for i in range(variable.dim))]
-    return found
-
-
-def _allowed(problem: Problem) -> str:
-    return ", ".join(axis_names(problem))
 
 
 def _checked_size(size: int | tuple[int, int]) -> tuple[int, int]:

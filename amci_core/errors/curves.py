@@ -54,7 +54,7 @@ class Curve:
     @property
     def mu_squared(self) -> Array:
         """mu squared, (*, 1), in units of f squared."""
-        return np.square(self.truth.size)[..., None]
+        return np.asarray(np.square(self.truth.size)[..., None])
 
     @property
     def remse(self) -> Array:
@@ -79,7 +79,7 @@ class Curve:
     @property
     def remse_median(self) -> Array:
         """Median of the relative squared error over runs, (*, B)."""
-        return self.remse_quartiles[1]
+        return np.asarray(self.remse_quartiles[1])
 
     @property
     def mse(self) -> Array:
@@ -104,7 +104,7 @@ class Curve:
     @property
     def mse_median(self) -> Array:
         """Median of the squared error over runs, (*, B)."""
-        return self.mse_quartiles[1]
+        return np.asarray(self.mse_quartiles[1])
 
     @property
     def failed(self) -> NDArray[np.int64]:

@@ -179,7 +179,7 @@ def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: B
                 f"got {budgets[-1]}"
             )
         counts.append(chosen.reserve(_afforded(budgets, least), sampler.present))
-    return np.max(counts, axis=0)
+    return np.asarray(np.max(counts, axis=0))
 
 
 def _with(estimators: Mapping[str, Estimator], *, common: bool) -> dict[str, Estimator]:
@@ -187,7 +187,7 @@ def _with(estimators: Mapping[str, Estimator], *, common: bool) -> dict[str, Est
 
 
 def _afforded(budgets: Budgets, least: int) -> list[int]:
-    return np.maximum(budgets, least).tolist()
+    return [max(int(total), least) for total in budgets]
 
 
 def _checked(name: str, value: Any, batch: tuple[int, ...], nonnegative: bool) -> Array:

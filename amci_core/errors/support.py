@@ -60,7 +60,7 @@ class Support:
         def summed(shares: Array, values: Array) -> Array:
             # A share of zero takes nothing of an infinite variance.
             parts = values.reshape(2, 1, 1) * shares
-            return np.where(shares == 0, 0.0, parts).sum(axis=0)
+            return np.asarray(np.where(shares == 0, 0.0, parts).sum(axis=0))
 
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             numerator = target * (mean[:, 0] * first).sum(axis=0)
@@ -80,7 +80,7 @@ class Support:
             self.lost[0, t] * shares + self.lost[1, t] * (1 - shares)
             for t, shares in enumerate((alphas, betas))
         )
-        return np.square(np.abs(numerator)[:, None] + np.abs(denominator))
+        return np.asarray(np.square(np.abs(numerator)[:, None] + np.abs(denominator)))
 
 
 def support_of(
