@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from amci_core.checks import check_count, seed_sequence
 from amci_core.diagnostics import pareto_k

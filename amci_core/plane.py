@@ -75,6 +75,11 @@ def moved_cases(
 
 
 def plane_axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> tuple[Axis, Axis]:
+    """The axes across and upwards, by their names.
+
+    Raises:
+        ValueError: they are not two axes of the problem, or a range has no end.
+    """
     if isinstance(along, str) or len(along) != 2 or along[0] == along[1]:
         raise ValueError(f"along: expected two axes, such as ('y', 'theta'), got {along!r}")
     across, upwards = (_axis(problem, name, n) for name, n in zip(along, size, strict=True))
