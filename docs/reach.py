@@ -46,8 +46,12 @@ def _section(name: str, variant: str, found: dict) -> str:
             cells = " | ".join("" if v is None else f"{v:.1e}" for v in errors[field])
             rows.append(f"| {estimator} | {label} | {cells} |")
     share = found["below_bound"]["amci"][-1]
+    doubt = ""
+    if "undecided_bound" in found:
+        open_share = found["undecided_bound"]["amci"][-1]
+        doubt = f"; in {open_share:.0%} it cannot be told within 2 standard errors"
     rows.append(
-        f"\nAMCI lies below the bound in {share:.0%} of the pairs at T = {budgets[-1]:,}.\n"
+        f"\nAMCI lies below the bound in {share:.0%} of the pairs at T = {budgets[-1]:,}{doubt}.\n"
     )
     return "\n".join(rows)
 

@@ -2,7 +2,7 @@ r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume 
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged", "pick_device"]
+__all__ = ["Fit", "Progress", "TrainingDiverged", "pick_device", "stream_seeds"]
 
 import copy
 import math
@@ -105,7 +105,7 @@ class Fit:
         self._every = max(1, steps // reports)
         target = TARGETS[name](problem)
         self.proposal = _made("family", term.family, FAMILIES, target.problem, **term.arguments)
-        for_weights, for_draws = _seeds(seed, name)
+        for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
@@ -267,7 +267,7 @@ def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **argumen
         raise ValueError(f"{what}: {name} does not take {arguments} ({error})") from None
 
 
-def _seeds(seed: int, name: str) -> tuple[int, int]:
+def stream_seeds(seed: int, name: str) -> tuple[int, int]:
     """Seeds for weights and draws that no other proposal or purpose shares."""
     sequence = np.random.SeedSequence([seed, PROPOSALS.index(name)])
     first, second = sequence.generate_state(2, np.uint64) >> np.uint64(1)

@@ -7,7 +7,10 @@ import pytest
 import torch
 
 import amci_core as amci
+from amci_core.checks import PURPOSES
+from amci_core.estimation.sampling import generators
 from amci_core.training import learn, stream_learning, usual_terms
+from amci_core.training.fit import Fit, stream_seeds
 
 
 def test_learning_lowers_the_held_out_variance_of_every_proposal():
@@ -54,3 +57,25 @@ def test_what_is_wrong_is_said():
     other.x = amci.models.Variable("x", 1, 2.0, np.inf, "above two")
     with pytest.raises(ValueError, match=r"not within \[2, inf\]"):
         usual_terms(other)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 2**63 - 1])
+def test_no_stream_of_training_is_a_stream_of_estimates(seed):
+    problem = amci.problem("gain-loss")
+    terms = usual_terms(problem)
+    cpu = torch.device("cpu")
+    trained = {
+        Fit(problem, name, term, steps=1, seed=seed, device=cpu).generator.initial_seed()
+        for name, term in terms.items()
+    } | {initial for name in terms for initial in stream_seeds(seed, name)}
+    estimated = {generators(seed, purpose)[0].initial_seed() for purpose in PURPOSES}
+    estimated |= {
+        generators(case)[0].initial_seed() for case in np.random.SeedSequence(seed).spawn(100)
+    }
+    assert len(trained) == 2 * len(terms)
+    assert not trained & estimated
+
+
+def test_the_largest_seed_learns():
+    proposals = learn(amci.problem("tail-1d"), steps=1, seed=2**63 - 1)
+    assert proposals.card["configuration"]["seed"] == 2**63 - 1

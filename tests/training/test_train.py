@@ -208,6 +208,14 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_step_and_keeps_the_best(
     assert all(torch.isfinite(p).all() for p in q1.parameters())
 
 
+def test_the_largest_seed_trains_from_the_command_line(tmp_path):
+    arguments = ["--seed", str(2**63 - 1), "--budget", "1s", "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", *arguments])
+    assert ended.value.code == 0
+    assert read_json(tmp_path / "out" / "config.json")["seed"] == 2**63 - 1
+
+
 def test_a_folder_with_a_training_is_not_written_over(tmp_path):
     folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
     before = weights(folder)
