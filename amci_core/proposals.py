@@ -255,9 +255,7 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     check_object(path, evaluation, {"estimators": (dict,)})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     if evaluation.get("weights", hashes) != hashes:
-        raise StoredFileError(
-            f"{path}: judges other weights; `amci evaluate PROBLEM --folder {folder} --write`"
-        )
+        raise StoredFileError(f"{path}: judges other weights than those here; remove it")
     return evaluation
 
 
