@@ -17,3 +17,9 @@ def browser():
     """A headless Chromium: one for a worker process, since Playwright allows no second one."""
     with headless_browser() as chromium:
         yield chromium
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Long tests start first, so that no worker waits for one of them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -57,7 +57,9 @@ def estimate(
 ) -> None:
     """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
     texts = {"y": y, "theta": theta}
-    case = {k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()}
+    case: dict[str, Any] = {
+        k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()
+    }
     chosen, proposals = terminal.load(problem, variant)
     options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
     options = {name: value for name, value in options.items() if value is not None}
@@ -129,7 +131,7 @@ def _print(result: dict[str, Any]) -> None:
         "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),
-        "reached": {True: "yes", False: "no"}.get(result.get("reached")),
+        "reached": {True: "yes", False: "no", None: None}[result.get("reached")],
         "decided": result.get("decided"),
     }
     terminal.print_table(

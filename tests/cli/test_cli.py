@@ -219,14 +219,11 @@ def test_bad_input_is_one_line_that_names_it(run, words, named):
     assert len(line) < 1000
 
 
-def test_the_largest_seed_serves_every_command(run, tmp_path):
+def test_the_largest_seed_serves_every_command_that_estimates(run):
     seed = f"--seed {2**63 - 1}"
     succeeded(run(f"{ESTIMATE} --y 1 --theta 3 {seed}"))
     succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --relative-error 0.1 {seed}"))
     succeeded(run(f"{EVALUATE} --pairs 2 --runs 2 --budgets 10 {seed}"))
-    code, out, _ = run(f"train tail-1d --budget 1s --out {tmp_path / 'out'} {seed}")
-    assert code == 0
-    assert out.startswith("trained: ")
 
 
 def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):

@@ -14,17 +14,33 @@ from amci_core.cli import main
 COMMAND = [sys.executable, "-m", "amci_core", "train", "tail-1d"]
 
 
-def test_it_trains_evaluates_and_says_where(tmp_path):
-    done = subprocess.run(
-        [*COMMAND, "--budget", "1s", "--out", tmp_path / "out"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+# With checkpoints after every report, so that a training can be broken off early.
+SCRIPT = (
+    "import sys, amci_core.cli, amci_core.training; "
+    "session = sys.modules['amci_core.training.train']; "
+    "session.CHECKPOINT_SECONDS = session.SECOND_CHECKPOINT_SECONDS = 0.0; "
+    "amci_core.cli.main(sys.argv[1:])"
+)
+FREQUENT = [sys.executable, "-c", SCRIPT, "train", "tail-1d", "--budget", "4s"]
+FREQUENT += ["--seed", str(2**63 - 1), "--out"]
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("train")]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """A training from start to end: its folder and what it said."""
+    folder = tmp_path_factory.mktemp("unbroken") / "out"
+    done = subprocess.run([*FREQUENT, folder], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_it_trains_evaluates_and_says_where(unbroken):
+    folder, done = unbroken
     assert done.stdout.replace("\n", "").startswith("trained: ")
     assert all(word in done.stderr for word in ("q1_plus", "loss", "validation"))
-    assert load_proposals("tail-1d", folder=tmp_path / "out").card["evaluation"]["pairs"] == 100
+    assert load_proposals("tail-1d", folder=folder).card["evaluation"]["pairs"] == 100
 
 
 def test_ctrl_c_keeps_the_best_so_far(tmp_path):
@@ -46,18 +62,10 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     load_proposals("tail-1d", folder=out)
 
 
-def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(tmp_path):
-    script = (
-        "import sys, amci_core.cli, amci_core.training; "
-        "session = sys.modules['amci_core.training.train']; "
-        "session.CHECKPOINT_SECONDS = session.SECOND_CHECKPOINT_SECONDS = 0.0; "
-        "amci_core.cli.main(sys.argv[1:])"
-    )
-    frequent = [sys.executable, "-c", script, "train", "tail-1d", "--budget", "4s", "--out"]
-    whole = subprocess.run([*frequent, str(tmp_path / "whole")], capture_output=True, timeout=240)
-    assert whole.returncode == 0
+def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, tmp_path):
+    whole, _ = unbroken
     broken = tmp_path / "broken"
-    running = subprocess.Popen([*frequent, str(broken)], stderr=subprocess.DEVNULL)
+    running = subprocess.Popen([*FREQUENT, str(broken)], stderr=subprocess.DEVNULL)
     state = broken / "checkpoint" / "state.json"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -69,12 +77,12 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(tmp_path):
     assert not (broken / "config.json").exists()
 
     resumed = subprocess.run(
-        [*frequent, str(broken), "--resume"], capture_output=True, timeout=240
+        [*FREQUENT, str(broken), "--resume"], capture_output=True, timeout=240
     )
     assert resumed.returncode == 0, resumed.stderr
     for name in ("q1_plus", "q2"):
         file = f"{name}.safetensors"
-        assert (broken / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+        assert (broken / file).read_bytes() == (whole / file).read_bytes()
 
 
 @pytest.mark.parametrize(
