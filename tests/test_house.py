@@ -1,0 +1,187 @@
+"""The house: arrows point one way, sizes stay small, and what is new is one file and one line."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+import amci_core.models
+from amci_core.estimators import ESTIMATORS
+from amci_core.flows import FAMILIES, Proposals
+
+ROOT = Path(amci.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+# What a room may not import; amci_core alone is every room.
+FORBIDDEN = {
+    "": ("app", "panel", "bokeh", "holoviews", "panel_material_ui"),
+    "models": ("flows", "training", "estimators", "estimation", "proposals", "errors", "cli"),
+    "flows": ("training", "estimators", "estimation", "proposals", "errors", "cli"),
+    "estimators": ("flows", "models", "training", "estimation", "proposals", "errors", "cli"),
+    "diagnostics": ("flows", "models", "training", "estimation", "proposals", "errors", "cli"),
+}
+
+PROBLEM = '''
+"""What is a call option worth on a return that is seen through noise?"""
+import math
+
+import torch
+from torch.distributions import Normal
+
+from amci_core.models import LineProblem, Variable
+
+
+class Call(LineProblem):
+    name = "call"
+    title = "A call"
+    description = "What is an option worth?"
+    formula = "E[(x - theta)_+]"
+    nonnegative = True
+    reach = (-9.0, 9.0)
+    x = Variable("x", 1, -math.inf, math.inf, "a return", shown=(-3.0, 3.0))
+    y = Variable("y", 1, -6.0, 6.0, "a noisy return", shown=(-3.0, 3.0))
+    theta = Variable("theta", 1, -1.0, 1.0, "the strike", shown=(-1.0, 1.0))
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 1.0).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return torch.relu(x - theta).squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return (x + torch.randn(x.shape, generator=generator)).clamp(-6, 6)
+
+    def sample_theta(self, n, generator):
+        return 2 * torch.rand(n, 1, generator=generator) - 1
+'''
+
+FLOW = '''
+"""Logistic proposals whose centre is affine in y."""
+import torch
+from torch import nn
+
+from amci_core.flows import ConditionalDensity, Trainable
+
+
+class LogisticDensity(ConditionalDensity):
+    def __init__(self, centre):
+        super().__init__(centre.shape[:-1])
+        self.centre = centre
+
+    def draw(self, n, generator=None):
+        shape = (*self.batch_shape, n, 1)
+        u = torch.rand(shape, dtype=self.centre.dtype, generator=generator)
+        x = self.centre[..., None, :] + u.logit(eps=1e-12)
+        return x, self.log_prob(x)
+
+    def log_prob(self, x):
+        z = x - self.centre[..., None, :]
+        return (-z - 2 * nn.functional.softplus(-z)).sum(-1)
+
+
+class AffineLogistic(Trainable):
+    def __init__(self, problem):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def initialize(self, generator):
+        nn.init.constant_(self.weight, 0.5)
+
+    def __call__(self, y, theta):
+        return LogisticDensity(self.weight * y)
+'''
+
+ESTIMATOR = '''
+"""Half of every term from each proposal."""
+from amci_core.estimators import Tabled, tables
+
+halves = Tabled(tables.reuse(0.5, 0.5))
+'''
+
+
+@pytest.fixture
+def new(tmp_path):
+    """Imports one file with that text."""
+
+    def make(name: str, text: str):
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        found = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        return module
+
+    return make
+
+
+def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
+    new, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(amci_core.models._PROBLEMS, "call", new("call", PROBLEM).Call)
+    monkeypatch.setitem(FAMILIES, "affine-logistic", new("logistic", FLOW).AffineLogistic)
+    monkeypatch.setitem(ESTIMATORS, "halves", new("halves", ESTIMATOR).halves)
+
+    problem = amci.problem("call")
+    assert "call" in amci.problems()
+    # Untrained proposals do here; they go to a folder and come back by their family's name.
+    q1, q2 = (FAMILIES["affine-logistic"](problem) for _ in range(2))
+    q1.initialize(None)
+    q2.initialize(None)
+    entries = {k: {"family": "affine-logistic", "arguments": {}} for k in ("q1_plus", "q2")}
+    card = {"configuration": {"proposals": entries, "recipe": {}, "seed": 0}}
+    made = Proposals("call", "mine", q1, None, q2, card)
+    loaded = amci.load_proposals("call", folder=amci.save_proposals(tmp_path / "made", made))
+
+    found = amci.evaluate(
+        problem,
+        loaded,
+        pairs=3,
+        runs=40,
+        budgets=[20, 2000],
+        estimators=["amci", "halves", "bound"],
+        seed=1,
+    )
+    assert list(found.estimators) == ["amci", "halves", "bound"]
+    for name in ("amci", "halves"):
+        few, many = found.estimators[name]["remse_median"]
+        # Errors fall like one over the draws, a factor of 100 up to noise.
+        assert few / 1000 < many < few / 10
+    mu = problem.truth(1.0, 0.0)
+    error = amci.estimate(problem, loaded, 1.0, 0.0, draws=4000, estimator="halves", seed=2)
+    np.testing.assert_allclose(error.value, mu, atol=5 * error.standard_error)
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports when it is imported, with those for type checkers."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return names
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_arrows_point_one_way(room):
+    files = [path for path in FILES if not room or path.relative_to(ROOT).parts[0] == room]
+    assert files
+    outside = FORBIDDEN[room] if not room else [f"amci_core.{name}" for name in FORBIDDEN[room]]
+    for path in files:
+        wrong = [n for n in imported(path) for o in outside if n == o or n.startswith(f"{o}.")]
+        assert not wrong, path
+
+
+def test_the_house_is_small():
+    sizes = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in FILES}
+    assert len(sizes) <= 60
+    assert sum(sizes.values()) <= 9500
+    assert max(sizes.values()) <= 300
