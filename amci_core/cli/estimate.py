@@ -12,8 +12,10 @@ import amci_core as amci
 from amci_core.cli import terminal
 
 # What JSON shows of a term's diagnostics.
-FIGURES = ("proposal", "effective_draws", "largest_share", "nonzero_share", "missed_share")
-FIGURES += ("pareto_k", "pareto_threshold", "draws")
+FIGURES = (
+    *("proposal", "effective_draws", "largest_share", "nonzero_share", "missed_share"),
+    *("pareto_k", "pareto_threshold", "draws"),
+)
 
 
 def estimate(

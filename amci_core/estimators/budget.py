@@ -151,12 +151,12 @@ def _least_variance(
 
 def _softmax(logits: Array) -> Array:
     raised = np.exp(logits - logits.max())
-    return raised / raised.sum()
+    return np.asarray(raised / raised.sum())
 
 
 def _bounded(shares: Array) -> Array:
     kept = np.maximum(shares, LEAST_SHARE)
-    return kept / kept.sum()
+    return np.asarray(kept / kept.sum())
 
 
 def _trim(counts: NDArray[np.int64], price: Array, total: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Contributions", "Part", "contributions"]
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from amci_core.estimators.mis import Pooled
 from amci_core.estimators.tabled import Prepared
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """Draws reweighted to one component, which gave n_j of them.
 
     Arguments:

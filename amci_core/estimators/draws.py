@@ -45,7 +45,7 @@ class Draws:
     @property
     def n(self) -> int:
         """Number of points, all components together."""
-        return self.log_joint.shape[-1]
+        return int(self.log_joint.shape[-1])
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -149,7 +149,7 @@ def _foreign(forms: Array, free: NDArray[np.bool_]) -> Array:
     shares = -np.einsum("...ki,...i->...k", vectors, along) / unit
     # What rounding leaves of a closed share would meet an infinite variance.
     shares = np.where(free, shares, 0.0)
-    return np.einsum("kjt,...k->...jt", moves, shares)
+    return np.asarray(np.einsum("kjt,...k->...jt", moves, shares))
 
 
 def _share(first: Array, second: Array) -> Array:

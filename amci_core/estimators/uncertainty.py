@@ -25,7 +25,7 @@ __all__ = [
     "uncertainty",
 ]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 from numbers import Real
@@ -160,7 +160,7 @@ class Uncertainty:
             + np.square(k3) / 72 * (z**5 - 10 * z**3 + 15 * z)
         )
         # Where few draws count, terms of order 1 / n are not small.
-        return np.clip(found, z, WIDEST * z)
+        return np.asarray(np.clip(found, z, WIDEST * z))
 
     def _bend(self, with_noise: Array) -> tuple[Array, Array]:
         """What the logarithm adds to e: a multiple of the error, and one of its square.
@@ -219,7 +219,7 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
                 both = (part.share * centred[t] * centred[s]).sum(axis=-1) / n
                 covariance[..., t, s] += both
                 covariance[..., s, t] += both * (t != s)
-            z = _error(part._replace(terms=centred), value, E2)
+            z = _error(replace(part, terms=centred), value, E2)
             variance += (part.share * np.square(z)).sum(axis=-1) / n
             for t, missed in part.missed.items():
                 covariance[..., t, t] = np.where(missed, np.inf, covariance[..., t, t])

@@ -165,13 +165,13 @@ class TumourTreatment(Problem):
         return self.log_prior(x)
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return self._moments(y)[0]
+        return np.asarray(self._moments(y)[0])
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return self._moments(y)[1]
+        return np.asarray(self._moments(y)[1])
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return self._moments(y)[2]
+        return np.asarray(self._moments(y)[2])
 
     def _log_evidence(self, y: Tensor) -> NDArray[np.float64]:
         grid = _grid()

@@ -203,7 +203,9 @@ class GainLoss(GaussianModel):
         size = np.abs(z - edge[..., None])
         density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * width * size
         total = density.sum(-1)
-        return np.maximum((density * np.log(size)).sum(-1) / total - np.log(total), 0.0)
+        return np.asarray(
+            np.maximum((density * np.log(size)).sum(-1) / total - np.log(total), 0.0)
+        )
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # The mismatch is largest where the price is the mean, and falls on either side: from the
@@ -230,7 +232,7 @@ def log_mean_excess(edge: NDArray[np.float64]) -> NDArray[np.float64]:
     above = log_phi + np.log1p(-far * mills)
     with np.errstate(divide="ignore"):
         below = np.logaddexp(log_phi, np.log(-near) + log_ndtr(-near))
-    return np.where(edge > 0, above, below)
+    return np.asarray(np.where(edge > 0, above, below))
 
 
 class _WeightedPosterior:
@@ -270,7 +272,7 @@ def _log_excess_beyond(z: NDArray[np.float64], edge: NDArray[np.float64]) -> NDA
     # E[(Z - a); Z > z] = E[(Z - z)_+] + (z - a) P(Z > z), two positive parts.
     with np.errstate(divide="ignore"):
         rest = np.log(z - edge) + log_ndtr(-z)
-    return np.logaddexp(log_mean_excess(z), rest)
+    return np.asarray(np.logaddexp(log_mean_excess(z), rest))
 
 
 def gain_loss() -> GainLoss:

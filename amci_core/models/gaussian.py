@@ -79,7 +79,9 @@ class GaussianModel(Problem):
         factor = self._evidence_cholesky
         z = np.linalg.solve(factor, y.detach().cpu().double().numpy()[..., None])[..., 0]
         log_scale = np.log(np.diag(factor)).sum()
-        return -0.5 * np.square(z).sum(-1) - 0.5 * self.dim * math.log(2 * math.pi) - log_scale
+        return np.asarray(
+            -0.5 * np.square(z).sum(-1) - 0.5 * self.dim * math.log(2 * math.pi) - log_scale
+        )
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         z = self._standard_normal(n, generator)

@@ -65,7 +65,8 @@ class LineProblem(Problem):
         if bound is None:
             return self.log_prior(x)
         excess = (sign * (x - bound[..., None, :])).squeeze(-1) / self._spread
-        return (-excess - np.log(self._spread)).masked_fill(excess <= 0, -torch.inf)
+        found: Tensor = (-excess - np.log(self._spread)).masked_fill(excess <= 0, -torch.inf)
+        return found
 
     @property
     def _spread(self) -> float:

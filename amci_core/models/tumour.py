@@ -296,4 +296,4 @@ def trajectory(c0: ArrayLike, epsilon: ArrayLike, days: ArrayLike) -> NDArray[np
     # A last day of 0 would leave nothing to solve.
     span = (0.0, max(float(times[-1]), 1e-3))
     result = solve_ivp(slope, span, state, "DOP853", t_eval=times, rtol=1e-10, atol=1e-10)
-    return np.exp(result.y[: len(u)]).reshape(*c.shape, len(times))
+    return np.asarray(np.exp(result.y[: len(u)]).reshape(*c.shape, len(times)))

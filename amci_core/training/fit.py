@@ -209,9 +209,10 @@ class Fit:
 
     def best_proposal(self) -> Trainable:
         """A copy of the proposal with the best weights so far, on the CPU."""
-        best = copy.deepcopy(self.proposal)
+        best: Trainable = copy.deepcopy(self.proposal)
         best.load_state_dict(self.best)
-        return best.to("cpu")
+        best.to("cpu")  # in place
+        return best
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the remaining steps depend on, as tensors and as plain numbers."""

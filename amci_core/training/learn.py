@@ -6,11 +6,12 @@ __all__ = ["learn", "stream_learning", "usual_terms"]
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from amci_core.checks import check_count, check_seed
 from amci_core.flows import Proposals, Trainable
@@ -169,7 +170,7 @@ def _term(family: str, problem: Problem, **arguments: Any) -> TermRecipe:
 
 
 def _coordinates(variable: Variable, x: torch.Tensor) -> list[dict[str, Any]]:
-    kinds = {
+    kinds: dict[tuple[float, float], tuple[str, Callable[[Tensor], Tensor]]] = {
         (-math.inf, math.inf): ("line", lambda v: v),
         (0.0, math.inf): ("positive", torch.log),
         (0.0, 1.0): ("probability", torch.logit),
