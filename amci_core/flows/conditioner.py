@@ -116,44 +116,8 @@ class Conditioner(nn.Module):
         return later
 
 
-<<<<<<< HEAD
 class Stacked:
     """The networks of all coordinates but the first, as one in batches.
-=======
-class Layer(nn.Module):
-    """A layer of a flow, whose parameters are columns of what a conditioner predicts.
-
-    Subclasses set `width`, the number of columns, and define `forward` and `inverse` on points
-    (cases, draws, D), given what `prepare` makes of the columns; both return points and log
-    determinants (cases, draws).
-    """
-
-    width: int
-
-    def prepare(self, parameters: Tensor) -> Any:
-        """What `forward` and `inverse` need of the parameters (cases, width); computed once."""
-        return parameters
-
-    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-
-class StandardGaussian(nf.distributions.DiagGaussian):
-    """normflows' Gaussian base, fixed at N(0, I), of which its `log_prob` makes use."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, trainable=False)
-
-    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return standard_normal_log_prob(z)
-
-
-class Flow(nn.Module):
-    """Layers over N(0, I), first after the base first; the names of normflows' parameters.
->>>>>>> 142b963 (amci_core passes mypy's strict mode)
 
     Arguments:
         networks: The networks, of equal hidden layers; each reads one coordinate more.
@@ -224,35 +188,6 @@ class Flow(nn.Module):
             for i in range(len(self._case))
         ]
 
-<<<<<<< HEAD
-=======
-    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        like = self.like
-        shape = (self.cases * n, self.dim)
-        return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
-
-    def from_uniform(self, u: Tensor) -> Tensor:
-        found: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
-        return found
-
-    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(self.cases, -1, self.dim)
-        log_q = standard_normal_log_prob(z)
-        for layer, prepared in self._layers:
-            z, log_det = layer(z, prepared)
-            log_q = log_q - log_det
-        return z.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        z = x.reshape(self.cases, -1, self.dim)
-        total: Tensor | float = 0.0
-        for layer, prepared in reversed(self._layers):
-            z, log_det = layer.inverse(z, prepared)
-            total = total + log_det
-        return (total + standard_normal_log_prob(z)).reshape(x.shape[:-1])
-
->>>>>>> 142b963 (amci_core passes mypy's strict mode)
 
 def flat_cases(y: Tensor, theta: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """y and theta of batch shape (*) in rows, one a case."""
