@@ -148,7 +148,7 @@ class SplineDensity(TrainableDensity):
     def _chunks(self, points: Tensor) -> Sequence[Tensor]:
         if self._others is None or torch.is_grad_enabled():
             return [points]
-        return points.split(max(1, CHUNK // self.cases), 1)
+        return list(points.split(max(1, CHUNK // self.cases), 1))
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
         values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)

@@ -118,7 +118,8 @@ class GammaBetaDensity(ConditionalDensity):
         size, share = first.where(inside, self._proposal.size), second.where(inside, 0.5)
         log_q = self._gamma.log_prob(size)
         log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
-        return log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
+        found: Tensor = log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
+        return found
 
 
 def gamma_beta(

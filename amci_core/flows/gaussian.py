@@ -104,7 +104,8 @@ class FlowDensity(TrainableDensity):
         return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
 
     def from_uniform(self, u: Tensor) -> Tensor:
-        return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+        found: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+        return found
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
         z = z.reshape(self.cases, -1, self.dim)

@@ -218,4 +218,5 @@ def _cholesky(z: Tensor) -> Tensor:
     centred = z - z.mean(0)
     covariance = centred.T @ centred / (len(z) - 1)
     # A population on one point would have none.
-    return torch.linalg.cholesky(covariance + LEAST_VARIANCE * torch.eye(z.shape[-1]))
+    found: Tensor = torch.linalg.cholesky(covariance + LEAST_VARIANCE * torch.eye(z.shape[-1]))
+    return found

@@ -156,7 +156,8 @@ class Coordinates:
 
     def inverse(self, x: Tensor) -> Tensor:
         """z (n, D) for x (n, D); not finite outside the support."""
-        return self._transform.inv(x)
+        found: Tensor = self._transform.inv(x)
+        return found
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,10 @@ class StudentDensity:
         return self._points(z, self._standard(z))[1].where(inside, -torch.inf)
 
     def _standard(self, z: Tensor) -> Tensor:
-        return torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
+        found: Tensor = torch.linalg.solve_triangular(
+            self.factor, (z - self.centre).T, upper=False
+        ).T
+        return found
 
     def _points(self, z: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         x, log_det = self.coordinates.points(z)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ def method(chosen: Any) -> TermMethod:
         ValueError: no method has that name, or it cannot be called.
     """
     if callable(chosen):
-        return chosen
+        return cast(TermMethod, chosen)
     if not isinstance(chosen, str) or chosen not in METHODS:
         raise ValueError(
             f"method: expected a callable or one of {', '.join(METHODS)}, got {chosen!r}"
