@@ -168,12 +168,14 @@ def _praise(
 
 
 def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Finding]:
-    draws, effective, k = term.draws, term.effective_draws, term.pareto_k
+    draws, effective = term.draws, term.effective_draws
     nothing = effective == 0
     reached = {"nonzero": term.nonzero_draws}
-    tail = {"k": k, "error": term.pareto_error, "threshold": term.pareto_threshold}
     uneven = effective < NEARLY_ALL * draws
-    doubt = K_ERRORS * term.pareto_error
+    # Where it does not matter, it is not computed.
+    k, error_of_k, threshold = term.pareto_fit_of(uneven)
+    tail = {"k": k, "error": error_of_k, "threshold": threshold}
+    doubt = K_ERRORS * error_of_k
     unfitted = np.isnan(k) & (term.nonzero_draws >= LEAST_DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
         heavy = uneven & ((k - doubt > LARGEST_K) | np.isposinf(k))
@@ -208,7 +210,7 @@ def _findings(term: TermDiagnostics, *, about: str, carrier: str) -> list[Findin
         Finding(
             about,
             MORE_DRAWS,
-            uneven & ~heavy & (k + doubt > term.pareto_threshold),
+            uneven & ~heavy & (k + doubt > threshold),
             "k-hat is {k:.2f} ± {error:.2f}, not surely below {threshold:.2f}, the most that so "
             "many draws can vouch for",
             tail,
