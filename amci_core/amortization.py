@@ -118,6 +118,14 @@ def stream_amortization_map(
     Raises:
         ValueError: an argument is out of range, the proposals are another problem's, or a range
             that is needed has no end.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
+        >>> found = amci.amortization_map(problem, proposals, size=2, draws=32)
+        >>> bool((found.effective_share > 0.999).all())
+        True
     """
     if proposals.problem != problem.name:
         raise ValueError(

@@ -190,8 +190,9 @@ def stream_error_curves(
 ) -> Iterator[ErrorCurves]:
     """Squared errors of estimators at equal total draws, over independent runs.
 
-    On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are small,
-    and threads that wait for one another can take thirty times as long.
+    Warning:
+        On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are
+        small, and threads that wait for one another can take thirty times as long.
 
     Arguments:
         problem: What is integrated.
@@ -216,6 +217,14 @@ def stream_error_curves(
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
             not know its truth and none is given, or not its bound and that is asked for.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
+        >>> curves = amci.error_curves(problem, proposals, 1.0, 3.0, budgets=[2, 10], runs=4)
+        >>> bool((curves["amci"].remse < 1e-20).all())
+        True
     """
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)

@@ -66,6 +66,17 @@ def stream_reuse_errors(
     Raises:
         ValueError: an argument is out of range; the problem has a signed f or no q2; or it does
             not know its truth and none is given.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
+        >>> shares = [0.0, 0.5, 1.0]
+        >>> found = amci.reuse_errors(
+        ...     problem, proposals, 1.0, 3.0, alphas=shares, betas=shares, runs=20
+        ... )
+        >>> bool(found.remse[2, 0] < 1e-20)
+        True
     """
     y, theta = problem.check(y, theta)
     if y.ndim > 1:

@@ -19,6 +19,8 @@ from amci_core.estimators.mis import pooled
 
 # Runs settle an error where so many times as many runs would not change it.
 MORE_RUNS = 100
+# A smaller share of a term is rounding.
+EXCESS = 1e-13
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,11 @@ def support_of(
             # All points below this have, taken as one, a probability of 1 / (MORE_RUNS n).
             drawn = r * MORE_RUNS * n > r.mean()
             share = np.where(drawn, r, 0.0) / r.sum()
-            means.append(1 - (mass * ~drawn).sum(axis=-1))
-            losses.append((mass * (~drawn & (draws.log_q[j] > -np.inf))).sum(axis=-1))
+            # An exact proposal loses as much probability as mass, and its means nothing.
+            rest = (r * ~drawn).sum() / r.sum()
+            means.append((1 - (mass * ~drawn).sum(axis=-1)) / (1 - rest))
+            lost = (mass * (~drawn & (draws.log_q[j] > -np.inf))).sum(axis=-1) - rest
+            losses.append(np.where(lost > EXCESS, lost, 0.0))
             w = np.where(drawn, np.exp(log_t - draws.log_q[j]), 0.0)
             # Roots first: a small share of a large square must not overflow.
             centred = np.sqrt(share) * (w - (share * w).sum(axis=-1, keepdims=True))
