@@ -78,6 +78,14 @@ def test_a_start_outside_the_support_is_refused():
         SMALL(normal_above(100.0), Normal(), seed=0)
 
 
+@pytest.mark.filterwarnings("ignore:All the initial likelihood", "ignore:We have reached the plat")
+def test_an_integrand_that_no_point_meets_is_zero_with_an_unknown_error():
+    nowhere = Integrand(1, lambda x: torch.full(x.shape[:-1], -torch.inf), constraints.real)
+    found = Nested(live=50)(nowhere, Normal(), seed=0)
+    assert found.log_value == -np.inf
+    assert np.isnan(found.standard_error)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -243,10 +243,3 @@ def test_bad_arguments_are_refused(arguments, message):
         amci.reference(amci.problem("tail-1d"), **{"y": 1.0, "theta": 3.0, **arguments})
     with pytest.raises(ValueError, match="in 5 dimensions, one of defensive, annealed, nested"):
         amci.reference(amci.problem("tail-5d"), [0.0] * 5, [1.0] * 5, method="quadrature")
-
-
-def test_nested_sampling_of_nothing_is_zero_with_an_unknown_error(recwarn):
-    problem = ThinRing()
-    found = amci.reference(problem, theta=6.0, method="nested")
-    assert found.value == 0
-    assert math.isnan(found.standard_error)
