@@ -34,8 +34,8 @@ MOST_POINTS = 100_000
 # Share of accepted points, in per cent, below which dynesty goes from the cube to ellipsoids: its
 # own 10 % needs five times the points.
 LEAST_ACCEPTED = 60.0
-# dynesty says -1e300 where every live point has the value zero.
-LEAST_LOG_VALUE = -1e299
+# The logarithm of zero as dynesty has it, which refuses live points that are all at -inf.
+ZERO = -1e300
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Nested:
         @torch.inference_mode()
         def log_ratio(u: Array) -> Array:
             x, log_q = density.points(torch.from_numpy(u))
-            value: Array = integrand.log_weight(x, log_q).numpy()
+            value: Array = integrand.log_weight(x, log_q).clamp(min=ZERO).numpy()
             return value
 
         with BatchingPool(log_ratio, self.batch) as pool:
@@ -96,7 +96,7 @@ class Nested:
             )
             sampler.run_nested(dlogz=self.remaining, print_progress=False)
         log_value, error = (float(sampler.results[key][-1]) for key in ("logz", "logzerr"))
-        if log_value < LEAST_LOG_VALUE:
+        if log_value < ZERO / 10:
             log_value, error = -math.inf, math.nan
         return TermEstimate(log_value, error, integrand.evaluations - before)
 
