@@ -27,6 +27,8 @@ from amci_core.estimators.draws import Array
 Q1, Q2 = 0, 2
 # Runs have not drawn what matters where the error expected of one is so many times their mean.
 FAR = 10.0
+# Densities far out are known to some 1e-9: an error expected to be smaller than this is none.
+EXACT = 1e-16
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ class ReuseErrors:
         )
         with np.errstate(invalid="ignore"):
             reached = (mean != 1) | (error > 0) | (self.truth.sign == 0)
-            seen = expected <= np.maximum(FAR * mean, ROUNDING)
+            seen = expected <= np.maximum(FAR * mean, EXACT)
             # Where lost mass makes up the error, it has yet to show as variance.
             seen &= self.expected.lost_error(alphas, betas) <= np.maximum(mean / FAR, ROUNDING)
             steady = error <= np.maximum(LARGEST_DOUBT * mean, ROUNDING)
