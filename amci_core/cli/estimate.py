@@ -121,7 +121,7 @@ def estimate(
 
 
 def _print(result: dict[str, Any]) -> None:
-    number = terminal.number
+    number, reached = terminal.number, result.get("reached")
     case = ", ".join(
         f"{name} = {', '.join(map(number, result[name]))}"
         for name in ("y", "theta")
@@ -133,7 +133,7 @@ def _print(result: dict[str, Any]) -> None:
         "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),
-        "reached": {True: "yes", False: "no", None: None}[result.get("reached")],
+        "reached": None if reached is None else "yes" if reached else "no",
         "decided": result.get("decided"),
     }
     terminal.print_table(

@@ -79,7 +79,10 @@ def test_problems_are_listed(run):
 
 
 # Exact proposals are no flows, which common random numbers need.
-@pytest.mark.parametrize("estimator", [n for n, e in ESTIMATORS.items() if not e.common])
+@pytest.mark.parametrize(
+    "estimator",
+    [f"{n}:0.9:0.1" if n == "reuse" else n for n, e in ESTIMATORS.items() if not e.common],
+)
 def test_estimate_gives_what_python_gives(run, estimator):
     words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 32 --seed 4 --estimator {estimator}"
     found = strict(succeeded(run(f"{words} --format json")))
