@@ -28,7 +28,7 @@ from amci_core.models import Problem
 
 PILOT_DRAWS = 64
 # Draws of the broad reference, which judge an estimate: as a share of those of a proposal.
-REFERENCE_SHARE, LEAST_REFERENCE, MOST_REFERENCE = 1 / 4, 64, 1000
+REFERENCE_SHARE, LEAST_REFERENCE, MOST_REFERENCE = 1 / 4, 128, 1000
 
 
 def estimate(

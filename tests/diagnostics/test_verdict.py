@@ -1,8 +1,10 @@
 """Verdicts: what is said of estimates, and why."""
 
+import re
+
 import numpy as np
 import pytest
-from discrete import prepared, row
+from discrete import judged, prepared, row
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, diagnose, judge
@@ -36,7 +38,9 @@ def test_even_weights_are_reliable():
     found = verdict(lognormal(0.05))
     assert found.level == "reliable"
     assert found.reasons == ()
-    assert found.text == "reliable: weights hardly vary, 99.8% of the draws of every term count"
+    assert found.text == (
+        "reliable: every term has at least 998 effective draws, 99.8% of its draws"
+    )
 
 
 def test_heavy_tails_are_not_to_be_trusted():
@@ -95,17 +99,17 @@ def test_a_tail_that_could_be_heavy_asks_for_more_draws():
 def test_a_posterior_proposal_that_never_reaches_f_is_not_to_be_trusted():
     found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=256, estimator="snis-q2").verdict
     assert found.level == "do not trust"
-    assert found.text == "do not trust E1: none of the 256 draws of q2 counts"
+    assert found.text == "do not trust E1: all 256 weights of q2 are zero"
 
 
 def test_a_few_hits_are_too_few():
     hits = np.arange(1000) < 10
     found = verdict(np.zeros(1000), hits.astype(float))
     assert found.level == "use more draws"
-    assert found.text.startswith("use more draws: E1: 10 draws of q2 that count are too few")
+    assert found.text.startswith("use more draws: E1: 10 positive weights of q2 are too few")
 
 
-def test_other_draws_are_witnesses():
+def test_draws_of_another_component_show_missed_mass():
     # Half of the mass lies where q1 draws once in a thousand times, and has not drawn yet.
     def cells(j, second):
         second = np.array(second)
@@ -116,15 +120,52 @@ def test_other_draws_are_witnesses():
     draws = row(cells(0, [False] * 100), cells(2, [False, True] * 50))
     found = judge(diagnosed(reuse(alpha=1, beta=0), draws))
     assert found.level == "do not trust"
-    assert "lies where q1 hardly ever draws" in found.text
+    assert found.text == "do not trust E1: q1 misses 49.9% of it: it hardly ever draws there"
+
+
+@pytest.mark.parametrize("draws", [64, 256, 1000])
+def test_mass_that_a_proposal_misses_is_named_at_any_number_of_draws(draws):
+    # q1 of these proposals misses three quarters of E1 here; its own draws look fine.
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    estimates = [
+        amci.estimate(PROBLEM, paper, -4.0, 5.0, draws=draws, seed=seed) for seed in range(25)
+    ]
+    assert np.median([e.value for e in estimates]) < 0.3 * PROBLEM.truth(-4.0, 5.0)
+    missed = []
+    for text in (e.verdict.text for e in estimates):
+        share = re.match(r"do not trust E1: q1 misses (.*)% of it", text)
+        assert share is not None
+        missed.append(float(share.group(1)))
+    assert 70 < np.median(missed) < 80
+
+
+def lopsided(own, others):
+    """Two components with equal densities; the estimate is made of the first one's draws."""
+    zero = np.zeros(len(own) + len(others))
+    parts = [
+        {"j": j, "f": np.ones(len(log_w)), "log_joint": log_w, "log_q": {0: z, 2: z}}
+        for j, log_w, z in ((0, own, zero[: len(own)]), (2, others, zero[: len(others)]))
+    ]
+    draws = row(*parts)
+    table = prepared(reuse(alpha=1, beta=1), draws)
+    return judge(diagnose(table, pooled(draws), judged(table)))
+
+
+def test_effective_draws_are_those_that_all_components_see():
+    # The own draws have equal weights; one in ten of the other component's is ten times as large.
+    even = np.zeros(200)
+    other = np.where(np.arange(200) % 10 == 0, np.log(10.0), 0.0)
+    assert lopsided(even, even).effective_share == pytest.approx(1)
+    found = lopsided(even, other)
+    assert found.effective_share < 0.6
 
 
 @pytest.mark.parametrize(
     ("error", "level", "reason"),
     [
         (0.1, "reliable", None),
-        (0.7, "use more draws", "mu: its standard error is 70% of its size"),
-        (np.nan, "use more draws", "mu: the draws cannot tell its error"),
+        (0.7, "use more draws", "mu: its standard error is 0.7 times its size"),
+        (np.nan, "use more draws", "mu: its standard error is not known"),
         (np.inf, "do not trust", "mu: its standard error is infinite: a proposal misses part"),
     ],
 )
@@ -156,7 +197,7 @@ def test_the_terms_of_a_signed_problem_have_signs():
     swapped = Proposals("gain-loss", "swapped", trained.q1_plus, trained.q1_plus, trained.q2)
     with np.errstate(all="ignore"):
         found = amci.estimate(problem, swapped, 1.0, 0.4, draws=100).verdict
-    assert found.text == "do not trust E1-: none of the 100 draws of q1- counts"
+    assert found.text == "do not trust E1-: all 100 weights of q1- are zero"
 
 
 @pytest.mark.parametrize(("narrow", "at_most"), [(0.5, 0.3), (0.3, 0.1)])
