@@ -1,133 +1,51 @@
-r"""What a problem is: a prior, a likelihood, a target function and what is known about them."""
+r"""What a problem is and what it answers: truth, cases, mismatch, its terms."""
 
 from __future__ import annotations
 
-__all__ = ["Density", "OptimalProposals", "Problem", "Variable"]
+__all__ = [
+    "Density",
+    "OptimalProposals",
+    "Problem",
+    "Variable",
+    "standard_normal_log_prob",
+    "strictly_above",
+]
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 
 from amci_core.checks import check_count, check_seed
+from amci_core.models.definition import Definition, Density, OptimalProposals, validate
+from amci_core.models.variable import Variable
+
+Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Variable:
-    """One of the variables x, y, theta of a problem: its name, unit, dimension and range.
-
-    Arguments:
-        name: The variable's name in formulas, such as `theta`.
-        dim: Its number of coordinates D.
-        low: Smallest value a coordinate may take (`-inf` where there is none).
-        high: Largest value a coordinate may take.
-        meaning: What it stands for, in one line.
-        unit: Its unit, empty where it has none.
-        shown: The usual range of a coordinate, where most cases lie: networks are scaled to it,
-            training spreads cases over it, maps and controls cover it. None for low to high.
-    """
-
-    name: str
-    dim: int
-    low: float
-    high: float
-    meaning: str
-    unit: str = ""
-    shown: tuple[float, float] | None = None
-
-    @property
-    def usual_range(self) -> tuple[float, float]:
-        """`shown`, or the whole range where nothing is said."""
-        return self.shown or (self.low, self.high)
-
-    def check(self, value: Any) -> Tensor:
-        """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
-
-        Raises:
-            ValueError: `value` is no number, is not finite, lies outside the range, or its last
-                axis is not D.
-        """
-        try:
-            tensor = _as_float64(value)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.name}: expected {self._allowed()}, got {value!r}") from error
-        if tensor.ndim == 0 and self.dim == 1:
-            tensor = tensor[None]
-        if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
-            # A row of numbers, where each would be a case of its own.
-            row = self.dim == 1 and tensor.ndim == 1 and tensor.numel() > 1
-            hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
-            raise ValueError(
-                f"{self.name}: expected {self._allowed()}, got shape {tuple(tensor.shape)}"
-                f"{hint if row else ''}"
-            )
-        bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
-        if bad.any():
-            raise ValueError(
-                f"{self.name}: expected {self._allowed()}, got {tensor[bad][0].item():g}"
-            )
-        return tensor
-
-    def _allowed(self) -> str:
-        shape = f"an array of shape (..., {self.dim})"
-        kind = f"a number or {shape}" if self.dim == 1 else shape
-        return f"{kind} within [{self.low:g}, {self.high:g}]"
-
-
-def _as_float64(value: Any) -> Tensor:
-    # Conversions would turn None into NaN, and drop the imaginary part of a complex number.
-    if isinstance(value, Tensor):
-        if value.is_complex():
-            raise TypeError
-        return value.detach().double()
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise TypeError
-    # A copy: torch takes no reversed and warns of read-only arrays.
-    return torch.as_tensor(np.array(array, np.float64, order="C"))
-
-
-class Density(Protocol):
-    """A normalised density of x at given y, theta of batch shape (*)."""
-
-    batch_shape: torch.Size
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """n points x (*, n, D) and their log density in nats (*, n)."""
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        """The log density in nats at points x (*, n, D): (*, n), -inf outside the support."""
-
-
-OptimalProposals = Mapping[str, Callable[[Tensor, Tensor | None], Density]]
-
-
-class Problem(ABC):
+class Problem(Definition):
     r"""A family of expectations mu(y, theta) = E[f(x; theta)] under p(x | y).
 
-    A new problem is a subclass that declares the attributes below and defines the abstract
-    methods. Subclasses hold nothing but their mathematics: this class checks every argument once,
-    and calls the methods that begin with an underscore with float64 tensors of shapes (*, D).
-    Densities and f are written with torch, since training needs their values on any device; points
-    x carry one axis more than y and theta, (*, n, D) against (*, 1, D).
+    A new problem is a subclass that declares the attributes below and defines the methods of
+    `Definition`. Subclasses hold nothing but their mathematics: this class checks every argument
+    once, and calls their methods with float64 tensors of shapes (*, D). Densities and f are
+    written with torch, since training needs their values on any device; points x carry one axis
+    more than y and theta, (*, n, D) against (*, 1, D). What samplers, densities and f return is
+    checked for shape and type at the problem's first use.
 
-    Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, and
-    the tensors y have zero columns. Where E2 is known, `log_normalizer` says so, and no q2 is
-    needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
+    Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, the
+    tensors y have zero columns and E2 is 1. Where E2 is known, `log_normalizer` says so, and no q2
+    is needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
 
     What is known of the truth is optional. Estimates and training need none of it. Errors are
     against `_log_truth`, or against reference values that are given as `truth`; the SNIS bound
     needs `_expected_deviation`. The mismatch control of the dashboard needs `_mismatch` and
-    `_path`. What a problem does not define raises a ValueError where it is asked for.
+    `_path`. Where one that is not defined is needed, a ValueError names it.
 
     Attributes:
         name: What it is called by.
@@ -139,174 +57,28 @@ class Problem(ABC):
         theta: The parameters of f, or None.
         nonnegative: Whether f >= 0 everywhere.
 
+    Example:
+        >>> from amci_core import problem
+        >>> tail = problem("tail-1d")
+        >>> round(float(tail.truth(y=1.0, theta=3.0)), 6)
+        0.000204
+
     See also:
         `amci_core.models.tail` for a complete example, `LineProblem` for x on the line.
     """
 
-    name: str
-    title: str = ""
-    description: str = ""
-    formula: str = ""
-    x: Variable
-    y: Variable | None
-    theta: Variable | None
-    nonnegative: bool
-
-    @abstractmethod
-    def log_prior(self, x: Tensor) -> Tensor:
-        """log p(x) in nats; x: (*, D), result: (*)."""
-
-    @abstractmethod
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        """log p(y | x) in nats; x and y broadcast: (*, D), result: (*)."""
-
-    @abstractmethod
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        """The target function f(x; theta); x and theta broadcast: (*, D), result: (*)."""
-
-    @abstractmethod
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        """n draws from p(x), shape (n, D), on the generator's device."""
-
-    @abstractmethod
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """One draw from p(y | x) for every x: (*, D)."""
-
-    @abstractmethod
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
-        """n draws from the pseudo prior p(theta), (n, D); None where there is no theta."""
-
-    @property
-    def support(self) -> Constraint:
-        """The set outside which the prior is zero: from the range of x, unless a subclass says."""
-        low, high = self.x.low, self.x.high
-        if math.isfinite(low):
-            return interval(low, high) if math.isfinite(high) else greater_than(low)
-        return less_than(high) if math.isfinite(high) else real
-
-    @abstractmethod
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        """The set outside which f_plus(.; theta) is zero, as a torch constraint: `self.support`
-        where there is nothing more to say."""
-
-    def sample_training(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """n draws x (n, D), theta (n, D_theta) from q'(theta, x), and their
-        log[p(theta) p(x) f_plus / q'] in nats, (n).
-
-        The source of the paper's eq. (train-prop), for its objective alone. By default q' is
-        p(theta) p(x); to be defined where its draws would miss f.
-        """
-        x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
-        return x, theta, self.f(x, theta).clamp(min=0).log()
-
-    @abstractmethod
-    def sample_reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """n points that surely reach f_plus p(x, y): x (*, n, D) and their log density (*, n)."""
-
-    @abstractmethod
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
-
-    @property
-    def knows_truth(self) -> bool:
-        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
-        return type(self)._log_truth is not Problem._log_truth
-
-    @property
-    def knows_bound(self) -> bool:
-        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
-        return type(self)._expected_deviation is not Problem._expected_deviation
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """log|mu(y, theta)| in nats, exact; result: (*). Optional."""
-        raise ValueError(
-            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
-            "where there is an argument truth"
-        )
-
-    def _truth_sign(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """The sign of mu(y, theta), (*); to be defined where f takes both signs."""
-        return np.ones(y.shape[:-1])
-
-    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64] | None:
-        """log E2 = log p(y) in nats, (*), where it is known exactly; None where it is not."""
-        return None
-
-    def _log_evidence(self, y: Tensor) -> NDArray[np.float64] | None:
-        """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
-        return None
-
-    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[NDArray[np.float64], ...]:
-        """log(E1_plus / E2) and, where f takes both signs, log(E1_minus / E2), in nats, (*); to
-        be defined there."""
-        return (self._log_truth(y, theta),)
-
-    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
-        """The theta at which proposals for f - shift are asked; theta itself, unless a subclass
-        knows better."""
-        return theta
-
-    def negated(self) -> Problem:
-        """The problem with -f in the place of f: its f_plus is the f_minus of this one.
-
-        Raises:
-            ValueError: f takes one sign only.
-        """
-        raise ValueError(f"negated: f >= 0 for {self.name}, so that there is no f_minus")
-
-    def optimal_proposals(self) -> OptimalProposals | None:
-        """The optimal proposals that are known in closed form, by name; None where none is.
-
-        `q1_plus` is proportional to f_plus p(x, y), `q1_minus` to f_minus p(x, y), `q2` to
-        p(x, y).
-        Each gives its density at y (*, D_y) and theta (*, D_theta). With all of them every term
-        has zero variance (Theorem 1 of the paper).
-        """
-        return None
-
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*).
-        Optional."""
-        raise ValueError(
-            f"expected_deviation: {self.name} does not know it; define _expected_deviation, or "
-            "ask for no bound"
-        )
-
-    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*). Optional."""
-        raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
-
-    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
-        """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
-
-        The mismatch grows along the path. It may start from the point given. Optional.
-        """
-        raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
-
-    def _at_mismatch(
-        self, y: Tensor, theta: Tensor | None, level: float
-    ) -> tuple[Tensor, Tensor | None]:
-        """The point of the path where the mismatch has this level, or the nearer end."""
-
-        def excess(t: float) -> float:
-            return float(self._mismatch(*self._path(y, theta, t))) - level
-
-        if excess(0.0) >= 0:
-            return self._path(y, theta, 0.0)
-        if excess(1.0) <= 0:
-            return self._path(y, theta, 1.0)
-        return self._path(y, theta, float(brentq(excess, 0.0, 1.0, xtol=1e-12)))
+    _valid = False
 
     def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         """Returns y and theta as float64 tensors, broadcast to (*, D_y) and (*, D_theta).
 
         Raises:
-            ValueError: a value is missing, not finite or out of range, or shapes do not broadcast.
+            ValueError: a value is missing, not finite or out of range, or shapes do not broadcast;
+                or a method of the problem returns what does not fit, at its first use.
         """
+        if not self._valid:
+            validate(self)
+            self._valid = True
         if self.y is not None:
             y = self.y.check(y)
         elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
@@ -317,43 +89,51 @@ class Problem(ABC):
             if theta is not None:
                 raise ValueError(f"theta: {self.name} has none, got {theta!r}")
             return y, None
-        if theta is None:
-            raise ValueError(f"theta: expected {self.theta._allowed()}, got None")
         theta = self.theta.check(theta)
         try:
-            batch = torch.broadcast_shapes(y.shape[:-1], theta.shape[:-1])
-        except RuntimeError:
+            batch = np.broadcast_shapes(y.shape[:-1], theta.shape[:-1])
+        except ValueError:
             raise ValueError(
                 f"y and theta: their batch shapes {tuple(y.shape[:-1])} and "
                 f"{tuple(theta.shape[:-1])} do not broadcast"
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
-    def truth(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+    def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
 
         Raises:
             ValueError: see `check`; or the problem does not know it.
         """
-        return self.truth_sign(y, theta) * np.exp(self.log_truth(y, theta))
+        log_mu, sign = self._checked_truth(y, theta)
+        return sign * np.exp(log_mu)
 
-    def truth_sign(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
-        """The sign of mu(y, theta), in the batch shape.
+    def truth_sign(self, y: Any = None, theta: Any = None) -> Array:
+        """The sign of mu(y, theta), in the batch shape; 0 where mu is zero.
 
         Raises:
-            ValueError: see `check`.
+            ValueError: see `truth`.
         """
-        return self._truth_sign(*self.check(y, theta))
+        return self._checked_truth(y, theta)[1]
 
-    def log_truth(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+    def log_truth(self, y: Any = None, theta: Any = None) -> Array:
         """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
 
         Raises:
-            ValueError: see `check`; or the problem does not know it.
+            ValueError: see `truth`.
         """
-        return self._log_truth(*self.check(y, theta))
+        return self._checked_truth(y, theta)[0]
 
-    def log_terms(self, y: Any = None, theta: Any = None) -> dict[str, NDArray[np.float64]]:
+    def _checked_truth(self, y: Any, theta: Any) -> tuple[Array, Array]:
+        found = self._log_truth(*self.check(y, theta))
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ValueError(
+                f"_log_truth: expected a pair, log|mu| and the sign of mu, got "
+                f"{type(found).__name__}"
+            )
+        return found
+
+    def log_terms(self, y: Any = None, theta: Any = None) -> dict[str, Array]:
         """E1_plus, E1_minus (where f takes both signs) and E2, exact, each log E_t in nats, (*).
 
         Raises:
@@ -368,7 +148,7 @@ class Problem(ABC):
         parts = [part + log_E2 for part in self._log_parts(y, theta)]
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
-    def expected_deviation(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+    def expected_deviation(self, y: Any = None, theta: Any = None) -> Array:
         """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
 
         Raises:
@@ -376,7 +156,7 @@ class Problem(ABC):
         """
         return self._expected_deviation(*self.check(y, theta))
 
-    def mismatch(self, y: Any = None, theta: Any = None) -> NDArray[np.float64]:
+    def mismatch(self, y: Any = None, theta: Any = None) -> Array:
         """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.
 
         Raises:
@@ -386,7 +166,7 @@ class Problem(ABC):
 
     def at_mismatch(
         self, level: float, y: Any = None, theta: Any = None
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    ) -> tuple[Array | None, Array | None]:
         """The point on the problem's path from one y, theta where the mismatch has this level.
 
         The path moves theta, or y where there is no theta; `mismatch_range` says what it reaches.
@@ -440,9 +220,7 @@ class Problem(ABC):
             return value, None
         return value.clamp(min=0), (-value).clamp(min=0)
 
-    def cases(
-        self, n: int, *, seed: int
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    def cases(self, n: int, *, seed: int) -> tuple[Array | None, Array | None]:
         """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); None for what there is not.
 
         Raises:
@@ -455,7 +233,7 @@ class Problem(ABC):
             None if theta is None else theta.double().numpy(),
         )
 
-    def typical_case(self) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    def typical_case(self) -> tuple[Array | None, Array | None]:
         """A case in the middle of the usual ranges: y (D_y,) and theta (D_theta,).
 
         Where a range has no end it is the median of p(y) p(theta); None for what there is not.
@@ -471,10 +249,36 @@ class Problem(ABC):
         y = self.sample_likelihood(x, generator).clamp(self.y.low, self.y.high)
         return y, self.sample_theta(n, generator)
 
+    def _at_mismatch(
+        self, y: Tensor, theta: Tensor | None, level: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """The point of the path where the mismatch has this level, or the nearer end."""
 
-def _typical(
-    variable: Variable | None, drawn: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
+        def excess(t: float) -> float:
+            return float(self._mismatch(*self._path(y, theta, t))) - level
+
+        if excess(0.0) >= 0:
+            return self._path(y, theta, 0.0)
+        if excess(1.0) <= 0:
+            return self._path(y, theta, 1.0)
+        return self._path(y, theta, float(brentq(excess, 0.0, 1.0, xtol=1e-12)))
+
+    def negated(self) -> Problem:
+        """The problem with -f in the place of f: its f_plus is the f_minus of this one.
+
+        By default its reference is the prior, and its f_plus may be positive on all of the
+        prior's support. Define negated() where more is known, such as a problem of the same class
+        with the other sign.
+
+        Raises:
+            ValueError: the problem declares f >= 0.
+        """
+        from amci_core.models.negated import Negated
+
+        return Negated(self)
+
+
+def _typical(variable: Variable | None, drawn: Array | None) -> Array | None:
     if variable is None or drawn is None:
         return None
     middle = np.full(variable.dim, sum(variable.usual_range) / 2)

@@ -10,12 +10,11 @@ from functools import cache, lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 
-from amci_core.models.base import Problem, Variable
+from amci_core.models.base import Array, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 from amci_core.models.tumour import TABLE_ENDS, sizes
 
@@ -137,15 +136,9 @@ class TumourTreatment(Problem):
         # A small tumour may be measured as one too small for a floating point number.
         return draws.clamp(min=torch.finfo(x.dtype).tiny)
 
-    def sample_theta(self, n: int, generator: torch.Generator) -> None:
-        return None
-
     @property
     def support(self) -> Constraint:
         return constraints.stack([constraints.positive, constraints.unit_interval], dim=-1)
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return self.support
 
     def sample_training(
         self, n: int, generator: torch.Generator
@@ -154,32 +147,23 @@ class TumourTreatment(Problem):
         x = self.sample_prior(n, generator)
         return x, None, self.f(x, None).log()
 
-    def sample_reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        batch = y.shape[:-1]
-        x = self.sample_prior(math.prod(batch) * n, generator).to(y.dtype).view(*batch, n, 2)
-        return x, self.log_prior(x)
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        log_mu = self._moments(y)[0]
+        return log_mu, np.ones_like(log_mu)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return self.log_prior(x)
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+        return self._moments(y)[1]
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return np.asarray(self._moments(y)[0])
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
+        return self._moments(y)[2]
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return np.asarray(self._moments(y)[1])
-
-    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return np.asarray(self._moments(y)[2])
-
-    def _log_evidence(self, y: Tensor) -> NDArray[np.float64]:
+    def _log_evidence(self, y: Tensor) -> Array:
         grid = _grid()
         parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)
         log_E2 = torch.cat([grid.log_weight(part).logsumexp(-1) for part in parts])
         return log_E2.view(y.shape[:-1]).numpy()
 
-    def _moments(self, y: Tensor) -> NDArray[np.float64]:
+    def _moments(self, y: Tensor) -> Array:
         """log mu, E|f - mu| and the mismatch at y (*, 2): (3, *)."""
         grid = _grid()
         parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)

@@ -8,13 +8,13 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
 from amci_core.models.base import (
+    Array,
     Density,
     OptimalProposals,
     Variable,
@@ -153,38 +153,32 @@ class GainLoss(GaussianModel):
         ahead = self.sign * (self.posterior_mean(y) - theta)
         return (0.4 + 0.5 * ahead.clamp(min=0))[..., None, :]
 
-    def _mean_and_edge(
-        self, y: Tensor, theta: Tensor | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _mean_and_edge(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         """m - theta, and a, the price in standard deviations from the mean on the side of -f."""
         assert theta is not None
         distance = (self.posterior_mean(y) - theta).squeeze(-1).cpu().numpy()
         return self.sign * distance, -self.sign * distance / self.scale
 
-    def log_parts(
-        self, y: Tensor, theta: Tensor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def log_parts(self, y: Tensor, theta: Tensor) -> tuple[Array, Array]:
         """log(E1_plus / E2) and log(E1_minus / E2) in nats, (*), by Bachelier's formula."""
         _, edge = self._mean_and_edge(y, theta)
         log_scale = math.log(self.scale)
         return log_mean_excess(edge) + log_scale, log_mean_excess(-edge) + log_scale
 
-    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[NDArray[np.float64], ...]:
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
         assert theta is not None
         return self.log_parts(y, theta)
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        mu, _ = self._mean_and_edge(y, theta)
         with np.errstate(divide="ignore"):
-            return np.log(np.abs(self._mean_and_edge(y, theta)[0]))
+            return np.log(np.abs(mu)), np.sign(mu)
 
-    def _truth_sign(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return np.sign(self._mean_and_edge(y, theta)[0])
-
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # f - mu = x - m: the mean absolute deviation of a normal.
         return np.full(y.shape[:-1], self.scale * math.sqrt(2 / math.pi))
 
-    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log|f|] - log E|f|, by quadrature on either side of the price; s cancels.
         _, edge = self._mean_and_edge(y, theta)
         nodes, weights = gauss_legendre(96)
@@ -219,7 +213,7 @@ class GainLoss(GaussianModel):
         return y, start + t * (top - start)
 
 
-def log_mean_excess(edge: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_mean_excess(edge: Array) -> Array:
     """log E[(z - a)_+] of a standard normal z, in nats: log(phi(a) - a (1 - Phi(a))).
 
     Through Mills' ratio where a > 0: the difference would lose its digits.
@@ -267,7 +261,7 @@ class _WeightedPosterior:
         return log_density.where(inside, -math.inf)
 
 
-def _log_excess_beyond(z: NDArray[np.float64], edge: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_excess_beyond(z: Array, edge: Array) -> Array:
     """log E[(Z - a); Z > z] of a standard normal Z for z >= a, in nats."""
     # E[(Z - a); Z > z] = E[(Z - z)_+] + (z - a) P(Z > z), two positive parts.
     with np.errstate(divide="ignore"):

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
-from amci_core.models.base import Density, Problem, standard_normal_log_prob, strictly_above
+from amci_core.models.base import Array, Density, Problem, standard_normal_log_prob, strictly_above
 
 
 class GaussianModel(Problem):
@@ -37,7 +37,7 @@ class GaussianModel(Problem):
         ValueError: the covariance is not square, not symmetric or not positive definite.
     """
 
-    def __init__(self, covariance: Sequence[Sequence[float]] | NDArray[np.float64]) -> None:
+    def __init__(self, covariance: Sequence[Sequence[float]] | Array) -> None:
         self.prior_covariance = _checked_covariance(covariance)
         self.dim = len(self.prior_covariance)
         identity = np.eye(self.dim)
@@ -74,7 +74,7 @@ class GaussianModel(Problem):
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         return standard_normal_log_prob(y - x)
 
-    def _log_evidence(self, y: Tensor) -> NDArray[np.float64]:
+    def _log_evidence(self, y: Tensor) -> Array:
         # y ~ N(0, Sigma_1 + I)
         factor = self._evidence_cholesky
         z = np.linalg.solve(factor, y.detach().cpu().double().numpy()[..., None])[..., 0]
@@ -163,7 +163,7 @@ class NormalAbove:
         return log_density.where(x > self._lower, -math.inf)
 
 
-def _checked_covariance(covariance: ArrayLike) -> NDArray[np.float64]:
+def _checked_covariance(covariance: ArrayLike) -> Array:
     array = np.array(covariance, np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise ValueError(f"covariance: expected a square matrix, got shape {array.shape}")
@@ -174,7 +174,7 @@ def _checked_covariance(covariance: ArrayLike) -> NDArray[np.float64]:
     return _frozen(array)
 
 
-def _frozen(array: ArrayLike) -> NDArray[np.float64]:
+def _frozen(array: ArrayLike) -> Array:
     result = np.array(array, np.float64)
     result.flags.writeable = False
     return result

@@ -8,11 +8,9 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions.constraints import Constraint, unit_interval
 
-from amci_core.models.base import Density, OptimalProposals, Problem, Variable
+from amci_core.models.base import Array, Density, OptimalProposals, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 
 DIM = 2
@@ -62,9 +60,6 @@ class ProductPeak(Problem):
         inside = ((x >= 0) & (x <= 1)).all(-1)
         return torch.zeros_like(x[..., 0]).masked_fill(~inside, -math.inf)
 
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.zeros_like(x[..., 0])
-
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None  # narrows the type; `check` has refused a missing theta
         centre, sharpness = split_theta(theta)
@@ -73,17 +68,8 @@ class ProductPeak(Problem):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return _uniform(n, DIM, generator)
 
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x[..., :0]
-
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
         return _uniform(n, DIM + 1, generator)
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return unit_interval
-
-    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return np.zeros(y.shape[:-1])
 
     def sample_training(
         self, n: int, generator: torch.Generator
@@ -111,24 +97,22 @@ class ProductPeak(Problem):
     def _optimal(self, y: Tensor, theta: Tensor | None) -> Density:
         return _TruncatedCauchy(self, theta)
 
-    def _angles(
-        self, theta: Tensor | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _angles(self, theta: Tensor | None) -> tuple[Array, Array, Array]:
         """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""
         assert theta is not None
         centre, sharpness = (part.cpu().numpy() for part in split_theta(theta))
         return sharpness, np.arctan(-sharpness * centre), np.arctan(sharpness * (1 - centre))
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         sharpness, low, high = self._angles(theta)
-        return np.asarray((np.log(high - low) - np.log(sharpness)).sum(-1))
+        return (np.log(high - low) - np.log(sharpness)).sum(-1), np.ones(y.shape[:-1])
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 E(f - mu)_+. At a given x_1 with height h, f > mu where
         # |x_2 - u_2| < sqrt(h / mu - 1) / a: the inner integral is in closed form, the outer one
         # is a quadrature in the angle of x_1.
         sharpness, low, high = self._angles(theta)
-        mu = np.exp(self._log_truth(y, theta))[..., None]
+        mu = np.exp(self._log_truth(y, theta)[0])[..., None]
         widest = np.arctan(np.sqrt(np.maximum(1 / mu - 1, 0)))
         nodes, weights = gauss_legendre(NODES)
         start = np.maximum(low[..., :1], -widest)
@@ -139,15 +123,15 @@ class ProductPeak(Problem):
         left, right = np.maximum(low[..., 1:], -reach), np.minimum(high[..., 1:], reach)
         above = height * (right - left) - mu * (np.tan(right) - np.tan(left))
         measure = (stop - start) / 2 * weights / height
-        return np.asarray(2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2)
+        return 2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2
 
-    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log f] - log mu; in the angle, g is uniform and log f is 2 log cos.
         _, low, high = self._angles(theta)
         nodes, weights = gauss_legendre(NODES)
         angle = ((low + high)[..., None] + (high - low)[..., None] * nodes) / 2
         mean = (2 * np.log(np.cos(angle)) * weights / 2).sum((-1, -2))
-        return np.asarray(np.maximum(mean - self._log_truth(y, theta), 0.0))
+        return np.maximum(mean - self._log_truth(y, theta)[0], 0.0)
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert theta is not None

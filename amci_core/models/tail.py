@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
 from amci_core.checks import check_count
-from amci_core.models.base import Density, OptimalProposals, Variable, strictly_above
+from amci_core.models.base import Array, Density, OptimalProposals, Variable, strictly_above
 from amci_core.models.gaussian import GaussianModel, NormalAbove
 from amci_core.models.orthant import log_orthant
 
@@ -57,7 +56,7 @@ class GaussianTail(GaussianModel):
 
     def __init__(
         self,
-        covariance: NDArray[np.float64],
+        covariance: Array,
         *,
         name: str,
         title: str,
@@ -95,7 +94,7 @@ class GaussianTail(GaussianModel):
         self._masters["mode_step"] = np.eye(self.dim) - step * precision
         self._masters["posterior_variance"] = np.diag(self.posterior_covariance).copy()
 
-    def truth_error(self, y: Any, theta: Any) -> NDArray[np.float64]:
+    def truth_error(self, y: Any, theta: Any) -> Array:
         """Relative standard error of `truth`, in the batch shape; 0 in one dimension.
 
         Raises:
@@ -168,20 +167,19 @@ class GaussianTail(GaussianModel):
             mode = torch.maximum(mean + (mode - mean) @ contraction, theta)
         return mode
 
-    def _orthant(
-        self, y: Tensor, theta: Tensor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _orthant(self, y: Tensor, theta: Tensor) -> tuple[Array, Array]:
         mean = self.posterior_mean(y).cpu().numpy()
         return log_orthant(mean, self.posterior_covariance, theta.cpu().numpy())
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
-        return self._orthant(y, theta)[0]
+        log_mu = self._orthant(y, theta)[0]
+        return log_mu, np.ones_like(log_mu)
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 mu (1 - mu) for an indicator; in 1-D, 1 - mu keeps its digits near mu = 1.
         assert theta is not None
-        log_mu = self._log_truth(y, theta)
+        log_mu, _ = self._log_truth(y, theta)
         if self.dim > 1:
             return -2 * np.exp(log_mu) * np.expm1(log_mu)
         log_below = log_orthant(
@@ -191,8 +189,8 @@ class GaussianTail(GaussianModel):
         )[0]
         return 2 * np.exp(log_mu + log_below)
 
-    def _mismatch(self, y: Tensor, theta: Tensor | None) -> NDArray[np.float64]:
-        return -self._log_truth(y, theta)
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
+        return -self._log_truth(y, theta)[0]
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert self.theta is not None

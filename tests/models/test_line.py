@@ -1,12 +1,16 @@
 """What is filled in for a problem on the line agrees with the closed forms of the same problem."""
 
+import math
+import time
+
 import numpy as np
 import pytest
 import torch
-from torch.distributions.constraints import greater_than
+from scipy import stats
+from torch.distributions.constraints import greater_than, interval
 
 import amci_core as amci
-from amci_core.models import LineProblem
+from amci_core.models import LineProblem, Variable
 
 RNG = np.random.default_rng(3)
 Y, THETA = RNG.normal(0, 1.4, (50, 1)), RNG.uniform(0.1, 2.9, (50, 1))
@@ -62,3 +66,167 @@ def test_the_mismatch_control_has_a_path():
     own = same_as("tail-1d")
     y, theta = own.at_mismatch(3.0, 1.0, 0.5)
     assert own.mismatch(y, theta) == pytest.approx(3.0, abs=1e-6)
+
+
+def test_a_reach_that_misses_mass_is_refused_and_none_is_needed():
+    own = same_as("tail-1d")
+    own.reach = (-2.0, 2.0)
+    with pytest.raises(ValueError, match=r"^reach: 0\.\d+ of E2 lies outside \[-2, 2\] at y"):
+        own.truth(1.0, 2.5)
+    # E2 at y = -4 lies within, E1_plus does not.
+    own.reach = (-9.0, 3.0)
+    with pytest.raises(ValueError, match=r"^reach: .* of E1_plus lies outside .*theta = \[2\.9\]"):
+        own.truth(-4.0, 2.9)
+    own.reach = LineProblem.reach
+    assert own.truth(1.0, 2.5) == pytest.approx(amci.problem("tail-1d").truth(1.0, 2.5), rel=1e-10)
+
+
+def test_a_thousand_cases_take_a_second_or_so():
+    own, known = same_as("gain-loss"), amci.problem("gain-loss")
+    y, theta = known.cases(1000, seed=0)
+    start = time.process_time()
+    found = own.truth(y, theta)
+    # A second on one core; the rest is for slow machines.
+    assert time.process_time() - start < 6
+    assert found == pytest.approx(known.truth(y, theta), rel=1e-9, abs=1e-12)
+
+
+class Plain(LineProblem):
+    """N(0, 1) and nothing else; each test adds what it is about."""
+
+    name = "plain"
+    nonnegative = True
+    x = Variable("x", 1, -np.inf, np.inf, "a number")
+    y = theta = None
+
+    def log_prior(self, x):
+        return torch.distributions.Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def f(self, x, theta):
+        return x.square().squeeze(-1)
+
+
+class Above(Plain):
+    theta = Variable("theta", 1, -np.inf, np.inf, "a bound")
+
+    def f(self, x, theta):
+        return (x > theta).to(x.dtype).squeeze(-1)
+
+    def support_plus(self, theta):
+        return greater_than(theta)
+
+    def sample_theta(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+
+def test_without_y_and_theta():
+    own = Plain()
+    assert own.truth() == pytest.approx(1.0, rel=1e-10)
+    # E|x^2 - 1| = 4 phi(1)
+    assert own.expected_deviation() == pytest.approx(4 * stats.norm.pdf(1), rel=2e-3)
+    assert own.log_terms()["E1_plus"] == pytest.approx(0.0, abs=1e-10)
+    with pytest.raises(ValueError, match=r"^mismatch: plain has neither y nor theta to move"):
+        own.at_mismatch(1.0)
+
+
+def test_without_y_and_a_theta_without_bounds():
+    own = Above()
+    theta = np.array([[-30.0], [0.5], [9.0]])
+    assert own.truth(theta=theta) == pytest.approx(stats.norm.sf(theta[:, 0]), rel=1e-9)
+    assert own.mismatch(theta=9.0) == pytest.approx(-stats.norm.logsf(9.0), rel=1e-9)
+    with pytest.raises(ValueError, match=r"^mismatch: the range of theta has no end"):
+        own.at_mismatch(1.0, theta=0.5)
+    own.theta = Variable("theta", 1, -np.inf, np.inf, "a bound", shown=(-3.0, 3.0))
+    _, there = own.at_mismatch(1.0, theta=0.5)
+    assert own.mismatch(theta=there) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_far_and_narrow_posterior_is_found():
+    class Sharp(Plain):
+        y = Variable("y", 1, -np.inf, np.inf, "x with little noise")
+
+        def log_likelihood(self, x, y):
+            return torch.distributions.Normal(0.0, 1e-4).log_prob(y - x).squeeze(-1)
+
+        def sample_likelihood(self, x, generator):
+            return x + 1e-4 * torch.randn(x.shape, generator=generator)
+
+    y = np.array([[0.0], [3.0], [-7.0]])
+    mean, variance = y[:, 0] / (1 + 1e-8), 1e-8 / (1 + 1e-8)
+    assert Sharp().truth(y) == pytest.approx(mean**2 + variance, rel=1e-9)
+
+
+def test_a_prior_with_heavy_tails_and_f_on_an_interval():
+    class Window(Plain):
+        theta = Variable("theta", 1, 0.0, 1e6, "where the window begins")
+
+        def log_prior(self, x):
+            return torch.distributions.Cauchy(0.0, 1.0).log_prob(x).squeeze(-1)
+
+        def sample_prior(self, n, generator):
+            return torch.tan(math.pi * (torch.rand(n, 1, generator=generator) - 0.5))
+
+        def f(self, x, theta):
+            return ((x > theta) & (x < theta + 1e-3)).to(x.dtype).squeeze(-1)
+
+        def support_plus(self, theta):
+            return interval(theta, theta + 1e-3)
+
+        def sample_theta(self, n, generator):
+            return torch.rand(n, 1, generator=generator)
+
+    theta = np.array([[0.0], [1.0], [1e5]])
+    exact = np.arctan(1e-3 / (1 + theta * (theta + 1e-3)))[:, 0] / math.pi
+    assert Window().truth(theta=theta) == pytest.approx(exact, rel=1e-6)
+
+
+def test_an_integral_that_does_not_converge_is_refused():
+    class Wild(Plain):
+        def f(self, x, theta):
+            return (x.abs() % 1e-3 > 5e-4).to(x.dtype).squeeze(-1)
+
+    with pytest.raises(ValueError, match=r"^truth: the quadrature of E1_plus has"):
+        Wild().truth()
+
+
+def test_what_is_not_a_number_within_the_line_is_refused():
+    class Logarithm(Plain):
+        def f(self, x, theta):
+            return x.log().squeeze(-1)
+
+        nonnegative = False
+
+    with pytest.raises(ValueError, match=r"^truth: .* is not a number or infinite at x = -"):
+        Logarithm().truth()
+
+
+def test_a_signed_problem_has_both_parts_and_their_sign():
+    class Cubic(Plain):
+        nonnegative = False
+        theta = Variable("theta", 1, -2.0, 2.0, "a shift")
+
+        def f(self, x, theta):
+            return (x**3 - theta).squeeze(-1)
+
+        def sample_theta(self, n, generator):
+            return torch.rand(n, 1, generator=generator)
+
+    own = Cubic()
+    theta = np.array([[-1.0], [0.25], [1.5]])
+    assert own.truth(theta=theta) == pytest.approx(-theta[:, 0], rel=2e-6)
+    plus, minus = (np.exp(own.log_terms(theta=theta)[t]) for t in ("E1_plus", "E1_minus"))
+    assert plus - minus == pytest.approx(-theta[:, 0], rel=2e-6)
+    other = own.negated()
+    assert other.truth(theta=theta) == pytest.approx(theta[:, 0], rel=2e-6)
+    assert np.exp(other.log_terms(theta=theta)["E1_plus"]) == pytest.approx(minus, rel=2e-6)
+    assert other.mismatch(theta=theta) == pytest.approx(own.mismatch(theta=theta), rel=1e-6)
+
+
+def test_x_in_two_dimensions_is_refused():
+    own = Plain()
+    own.x = Variable("x", 2, -np.inf, np.inf, "two numbers")
+    with pytest.raises(ValueError, match=r"^x: expected one dimension for a LineProblem, got 2"):
+        own.truth()

@@ -1,0 +1,238 @@
+r"""What a problem defines: a prior, a likelihood, a target function, what is known about them."""
+
+from __future__ import annotations
+
+__all__ = ["Definition", "Density", "OptimalProposals", "validate"]
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
+
+from amci_core.models.variable import Variable
+
+Array = NDArray[np.float64]
+
+
+class Density(Protocol):
+    """A normalised density of x at given y, theta of batch shape (*)."""
+
+    batch_shape: torch.Size
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """n points x (*, n, D) and their log density in nats (*, n)."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The log density in nats at points x (*, n, D): (*, n), -inf outside the support."""
+
+
+OptimalProposals = Mapping[str, Callable[[Tensor, Tensor | None], Density]]
+
+
+class Definition(ABC):
+    """What a subclass of `Problem` declares and defines; the first three methods at least."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    formula: str = ""
+    x: Variable
+    y: Variable | None
+    theta: Variable | None
+    nonnegative: bool
+
+    @abstractmethod
+    def log_prior(self, x: Tensor) -> Tensor:
+        """log p(x) in nats; x: (*, D), result: (*)."""
+
+    @abstractmethod
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        """The target function f(x; theta); x and theta broadcast: (*, D), result: (*)."""
+
+    @abstractmethod
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        """n draws from p(x), shape (n, D), on the generator's device."""
+
+    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
+        """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""
+        if self.y is not None:
+            raise ValueError(f"log_likelihood: define it, {self.name} has y")
+        return torch.zeros_like(x[..., 0])
+
+    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw from p(y | x) for every x: (*, D)."""
+        if self.y is not None:
+            raise ValueError(f"sample_likelihood: define it, {self.name} has y")
+        return x[..., :0]
+
+    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
+        """n draws from the pseudo prior p(theta), (n, D); None where there is no theta."""
+        if self.theta is not None:
+            raise ValueError(f"sample_theta: define it, {self.name} has theta")
+        return None
+
+    @property
+    def support(self) -> Constraint:
+        """The set outside which the prior is zero: from the range of x, unless a subclass says."""
+        low, high = self.x.low, self.x.high
+        if math.isfinite(low):
+            return interval(low, high) if math.isfinite(high) else greater_than(low)
+        return less_than(high) if math.isfinite(high) else real
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        """The set outside which f_plus(.; theta) is zero: that of the prior, unless a subclass
+        knows a smaller one."""
+        return self.support
+
+    def sample_training(
+        self, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """n draws x (n, D), theta (n, D_theta) from q'(theta, x), and their
+        log[p(theta) p(x) f_plus / q'] in nats, (n).
+
+        The source of the paper's eq. (train-prop), for its objective alone. By default q' is
+        p(theta) p(x); to be defined where its draws would miss f.
+        """
+        x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
+        return x, theta, self.f(x, theta).clamp(min=0).log()
+
+    def sample_reference(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """n points that surely reach f_plus p(x, y): x (*, n, D) and their log density (*, n).
+
+        By default from the prior; to be defined, with `log_reference`, where that would miss f.
+        """
+        shape = (*y.shape[:-1], n, self.x.dim)
+        x = self.sample_prior(math.prod(shape[:-1]), generator).to(y.dtype).reshape(shape)
+        return x, self.log_reference(x, y, theta)
+
+    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
+        return self.log_prior(x)
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
+        return type(self)._log_truth is not Definition._log_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
+        return type(self)._expected_deviation is not Definition._expected_deviation
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each. Optional."""
+        raise ValueError(
+            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
+            "where there is an argument truth"
+        )
+
+    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> Array | None:
+        """log E2 = log p(y) in nats, (*), where it is known exactly: zero without y; else None."""
+        return np.zeros(y.shape[:-1]) if self.y is None else None
+
+    def _log_evidence(self, y: Tensor) -> Array | None:
+        """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
+        return None
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
+        """log(E1_plus / E2) and, where f takes both signs, log(E1_minus / E2), in nats, (*); to
+        be defined there."""
+        if not self.nonnegative:
+            raise ValueError(
+                f"log_terms: {self.name} does not know E1_plus and E1_minus; define _log_parts"
+            )
+        return (self._log_truth(y, theta)[0],)
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        """The theta at which proposals for f - shift are needed: theta itself, unless a subclass
+        knows better."""
+        return theta
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        """The optimal proposals that are known in closed form, by name; None where none is.
+
+        `q1_plus` is proportional to f_plus p(x, y), `q1_minus` to f_minus p(x, y), `q2` to
+        p(x, y). Each gives its density at y (*, D_y) and theta (*, D_theta). With all of them
+        every term has zero variance (Theorem 1 of the paper).
+        """
+        return None
+
+    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*).
+        Optional."""
+        raise ValueError(
+            f"expected_deviation: {self.name} does not know it; define _expected_deviation, or "
+            "ask for no bound"
+        )
+
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
+        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*). Optional."""
+        raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
+
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
+
+        The mismatch grows along the path. It may start from the point given. Optional.
+        """
+        raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
+
+
+# Cases, and points in each, that a problem is tried with.
+CASES, POINTS = 4, 16
+
+
+def validate(problem: Definition) -> None:
+    """Checks shapes and types of what a problem's methods return, at a few prior draws.
+
+    Raises:
+        ValueError: a method returns what does not fit; the message names the method, what came
+            and what is allowed.
+    """
+    generator = torch.Generator().manual_seed(0)
+    count = CASES * POINTS
+    x = _fits("sample_prior", problem.sample_prior(count, generator), (count, problem.x.dim))
+    y = problem.sample_likelihood(x, generator)
+    y = _fits("sample_likelihood", y, (count, problem.y.dim if problem.y else 0))
+    theta = problem.sample_theta(CASES, generator)
+    if problem.theta is not None:
+        theta = _fits("sample_theta", theta, (CASES, problem.theta.dim)).double()
+    elif theta is not None:
+        raise ValueError("sample_theta: expected None, since there is no theta, got a value")
+    shape = (CASES, POINTS)
+    x, y = x.double().reshape(*shape, -1), y[:CASES].double()
+    _fits("log_prior", problem.log_prior(x), shape, torch.float64)
+    likelihood = problem.log_likelihood(x, y[:, None])
+    _fits("log_likelihood", likelihood, shape, torch.float64)
+    value = problem.f(x, None if theta is None else theta[:, None])
+    _fits("f", value, shape, torch.float64)
+    if problem.nonnegative and (value < 0).any():
+        raise ValueError(
+            f"f: expected values >= 0, since nonnegative is True, got {float(value.min()):g}"
+        )
+    x, log_q = problem.sample_reference(y, theta, POINTS, generator)
+    _fits("sample_reference", x, (*shape, problem.x.dim), torch.float64)
+    _fits("sample_reference", log_q, shape, torch.float64)
+    _fits("log_reference", problem.log_reference(x, y, theta), shape, torch.float64)
+
+
+def _fits(
+    method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
+) -> Tensor:
+    """A tensor of this shape and type; of any floating point type where none is named."""
+    right = isinstance(value, Tensor) and value.shape == shape
+    right = right and (value.is_floating_point() if dtype is None else value.dtype == dtype)
+    if not right:
+        kind = "floating point" if dtype is None else "float64"
+        came = type(value).__name__
+        if isinstance(value, Tensor):
+            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+        raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")
+    return value
