@@ -76,9 +76,7 @@ class Problem(Definition):
             ValueError: a value is missing, not finite or out of range, or shapes do not broadcast;
                 or a method of the problem returns what does not fit, at its first use.
         """
-        if not self._valid:
-            validate(self)
-            self._valid = True
+        self._validate()
         if self.y is not None:
             y = self.y.check(y)
         elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
@@ -99,6 +97,11 @@ class Problem(Definition):
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
+    def _validate(self) -> None:
+        if not self._valid:
+            validate(self)
+            self._valid = True
+
     def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
 
@@ -111,16 +114,14 @@ class Problem(Definition):
     def truth_sign(self, y: Any = None, theta: Any = None) -> Array:
         """The sign of mu(y, theta), in the batch shape; 0 where mu is zero.
 
-        Raises:
-            ValueError: see `truth`.
+        Raises: as `truth`.
         """
         return self._checked_truth(y, theta)[1]
 
     def log_truth(self, y: Any = None, theta: Any = None) -> Array:
         """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
 
-        Raises:
-            ValueError: see `truth`.
+        Raises: as `truth`.
         """
         return self._checked_truth(y, theta)[0]
 
@@ -128,8 +129,7 @@ class Problem(Definition):
         found = self._log_truth(*self.check(y, theta))
         if not isinstance(found, tuple) or len(found) != 2:
             raise ValueError(
-                f"_log_truth: expected a pair, log|mu| and the sign of mu, got "
-                f"{type(found).__name__}"
+                f"_log_truth: expected a pair, log|mu| and its sign, got {type(found).__name__}"
             )
         return found
 
@@ -243,6 +243,7 @@ class Problem(Definition):
 
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
+        self._validate()
         x = self.sample_prior(n, generator)
         if self.y is None:
             return x[:, :0], self.sample_theta(n, generator)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from scipy.integrate import tanhsinh
+from scipy.optimize import elementwise
 from torch import Tensor
 
 from amci_core.models.base import Array, Problem, strictly_above
@@ -25,11 +26,13 @@ NEAR = 2.0 ** torch.arange(-44, 21, dtype=torch.float64)
 ZOOMS, ZOOM_NODES = 3, 33
 # Beyond this f overflows long after every density has vanished.
 LARGEST = 1e150
-# Relative errors that a truth may have, and E|f - mu|, which has a kink where f = mu.
-EXACT, KINKED = 1e-4, 1e-2
+# Relative error of a term beyond which it is refused, and those at which refinement ends.
+LARGEST_ERROR, RELATIVE, ABSOLUTE = 1e-4, 1e-10, 1e-13
 # The first level of refinement whose error estimate is believed: from a level or two before it
 # came out a thousand times too small.
 LEVEL = 4
+# Kinks inside the range of x that are looked for.
+CROSSINGS = 3
 # Share of a term that may lie outside `reach`.
 OUTSIDE = 1e-8
 
@@ -42,8 +45,7 @@ class LineProblem(Problem):
     and where f_plus is zero outside an interval or on one side of a bound, `support_plus`. The
     truth, the constant of the SNIS bound and the mismatch come from tanh-sinh quadrature over the
     range of x, split at that bound and at the integrand's mode: to ten digits or so where f is
-    smooth on both sides of the bound, to six where it has kinks elsewhere; E|f - mu|, which has
-    one where f = mu, to three.
+    smooth between that bound and its first three zeros.
 
     Attributes:
         reach: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
@@ -213,11 +215,10 @@ class _Term(NamedTuple):
     """What is integrated, as a name and as an envelope and a factor; see `_Integrand.values`."""
 
     name: str
-    tolerance: float = EXACT
 
 
 _E2, _PLUS, _MINUS = _Term("E2"), _Term("E1_plus"), _Term("E1_minus")
-_DEVIATION, _DIVERGENCE = _Term("E|f - mu|", KINKED), _Term("the mismatch")
+_DEVIATION, _DIVERGENCE = _Term("E|f - mu|"), _Term("the mismatch")
 
 
 class _Integrand:
@@ -253,7 +254,7 @@ class _Integrand:
         factor = torch.ones_like(log_p)
         if self.term is _E2:
             return log_p, factor
-        f = self.problem.f(points, None if self.theta is None else self.theta[rows][:, None])
+        f = self.f(points, rows)
         constant = self.constant[rows]
         if self.term is _DEVIATION:
             size = (f - constant).abs()
@@ -265,6 +266,37 @@ class _Integrand:
             factor = (log_size - constant).where(size > 0, 0.0)
         # Where p vanishes f may overflow.
         return (log_p + log_size).where(log_p > -torch.inf, -torch.inf), factor
+
+    def f(self, points: Tensor, rows: Tensor) -> Tensor:
+        """f at points (A, n, 1) of the cases rows (A,): (A, n)."""
+        return self.problem.f(points, None if self.theta is None else self.theta[rows][:, None])
+
+    def crossings(self, x: Tensor) -> list[Tensor]:
+        """Where f crosses zero, or mu for E|f - mu|: the first kinks among nodes (C, n)."""
+        if self.term is _E2:
+            return []
+        level = self.constant if self.term is _DEVIATION else torch.zeros_like(self.constant)
+
+        def above(u: Array, case: Array) -> Array:
+            rows = torch.as_tensor(case.astype(int)).reshape(-1)
+            points = torch.as_tensor(u).reshape(len(rows), -1, 1)
+            return (self.f(points, rows) - level[rows]).numpy().reshape(u.shape)
+
+        signs = (self.f(x[..., None], torch.arange(self.cases)) - level).sign()
+        changes = signs[:, 1:] * signs[:, :-1] < 0
+        found = []
+        for _ in range(CROSSINGS):
+            rows = changes.any(-1).nonzero().squeeze(-1)
+            if not len(rows):
+                break
+            at = changes[rows].int().argmax(-1, keepdim=True)
+            changes[rows[:, None], at] = False
+            ends = (x[rows].gather(-1, at + k).squeeze(-1).numpy() for k in (0, 1))
+            root = elementwise.find_root(above, tuple(ends), args=(rows.double().numpy(),)).x
+            kink = self.low.clone()
+            kink[rows, 0] = torch.as_tensor(root)
+            found.append(kink)
+        return found
 
     def envelope(self, x: Tensor) -> Tensor:
         """The log envelope at points (C, n) within the domain.
@@ -293,6 +325,7 @@ class _Integrand:
         nodes += [end + spread * NEAR for end in (self.low, *self.kinks) if end.isfinite().all()]
         nodes += [end - spread * NEAR for end in (self.high, *self.kinks) if end.isfinite().all()]
         x = torch.cat(nodes, -1).clamp(self.low, self.high).sort(-1).values
+        self.kinks += self.crossings(x)
         for zoom in range(ZOOMS + 1):
             best, at = self.envelope(x).max(-1, keepdim=True)
             mode = x.gather(-1, at)
@@ -336,8 +369,8 @@ class _Integrand:
             steps[:, :-1].ravel(),
             steps[:, 1:].ravel(),
             args=(np.repeat(np.arange(self.cases, dtype=np.float64), pieces),),
-            rtol=self.term.tolerance**2.5,
-            atol=self.term.tolerance**3,
+            rtol=RELATIVE,
+            atol=ABSOLUTE,
             minlevel=LEVEL,
         )
         by_piece = found.integral.reshape(-1, pieces)
@@ -348,7 +381,7 @@ class _Integrand:
 
     def _check(self, value: Array, error: Array, by_piece: Array, edges: Array) -> None:
         size = np.maximum(np.abs(value), 1.0 if self.term is _DIVERGENCE else 0.0)
-        wrong = ~(error <= self.term.tolerance * size) & (value != 0)
+        wrong = ~(error <= LARGEST_ERROR * size) & (value != 0)
         if wrong.any():
             i = int(np.argmax(wrong))
             raise ValueError(

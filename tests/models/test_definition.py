@@ -1,0 +1,101 @@
+"""What a problem defines is checked at its first use; -f in the place of f is made of any f."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from amci_core.models import Problem, Reference
+
+GAIN = amci.problem("gain-loss")
+
+
+def changed(name, **methods):
+    """A copy of a problem, with other methods."""
+    other = copy.copy(amci.problem(name))
+    other._valid = False
+    for method, function in methods.items():
+        setattr(other, method, function)
+    return other
+
+
+def plain_gain_loss():
+    """The signed problem without a negated() of its own."""
+    other = copy.copy(GAIN)
+    other.__class__ = type("PlainGainLoss", (type(GAIN),), {"negated": Problem.negated})
+    return other
+
+
+@pytest.mark.parametrize(
+    ("method", "function", "message"),
+    [
+        ("f", lambda x, t: (x > t).all(-1), r"f: expected .*float64.*\(4, 16\), got bool"),
+        ("f", lambda x, t: (x > t).double(), r"f: expected .* got float64 of shape \(4, 16, 1\)"),
+        ("f", lambda x, t: -(x - t).abs()[..., 0], "f: expected values >= 0, since nonnegative"),
+        ("log_prior", lambda x: x.float()[..., 0], "log_prior: expected .* got float32"),
+        ("log_prior", lambda x: x.square(), r"log_prior: expected .* of shape \(4, 16\)"),
+        ("log_likelihood", lambda x, y: y - x, "log_likelihood: expected"),
+        ("sample_prior", lambda n, g: torch.rand(n), r"sample_prior: .* \(64, 1\), got float32"),
+        ("sample_prior", lambda n, g: np.zeros((n, 1)), "sample_prior: .* got ndarray"),
+        ("sample_likelihood", lambda x, g: x[0], "sample_likelihood: expected"),
+        ("sample_theta", lambda n, g: None, "sample_theta: expected .* got NoneType"),
+        ("log_reference", lambda x, y, t: x, "sample_reference: expected"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_the_first_use(method, function, message):
+    problem = changed("tail-1d", **{method: function})
+    for use in (lambda: problem.check(1.0, 3.0), lambda: problem.cases(3, seed=0)):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            use()
+
+
+def test_a_signed_problem_has_a_negated_one_by_default():
+    plain, known = plain_gain_loss().negated(), GAIN.negated()
+    y, theta = GAIN.check([[1.0], [-3.0]], [[0.4], [2.0]])
+    np.testing.assert_array_equal(plain.truth(y, theta), -GAIN.truth(y, theta))
+    for name in ("log_truth", "truth_sign", "mismatch", "expected_deviation"):
+        found, exact = getattr(plain, name)(y, theta), getattr(known, name)(y, theta)
+        np.testing.assert_allclose(found, exact, rtol=1e-12)
+    for name, value in plain.log_terms(y, theta).items():
+        np.testing.assert_allclose(value, known.log_terms(y, theta)[name], rtol=1e-12)
+    assert plain.negated().negated().truth(1.0, 0.0) == plain.truth(1.0, 0.0)
+    x = torch.linspace(-3, 3, 9, dtype=torch.float64)[:, None]
+    for one, other in zip(plain.f_parts(x, theta), known.f_parts(x, theta), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_its_reference_reaches_f_minus():
+    problem = plain_gain_loss()
+    y, theta = problem.check(1.0, 0.4)
+    x, log_q = Reference(problem, y, theta).draw(20_000, torch.Generator().manual_seed(0))
+    _, f_minus = problem.f_parts(x, theta)
+    values = f_minus * (problem.log_joint(x, y) - log_q).exp()
+    exact = np.exp(GAIN.log_terms(1.0, 0.4)["E1_minus"])
+    assert abs(values.mean() - exact) < 4 * values.std() / 20_000**0.5
+
+
+def test_its_optimal_proposals_are_swapped():
+    y, theta = GAIN.check(1.0, 0.4)
+    x = torch.linspace(-4, 4, 33, dtype=torch.float64)[:, None]
+    plain, known = plain_gain_loss(), GAIN.optimal_proposals()
+    plain.__class__.optimal_proposals = lambda self: known
+    for name, other in (("q1_plus", "q1_minus"), ("q1_minus", "q1_plus"), ("q2", "q2")):
+        found = plain.negated().optimal_proposals()[name](y, theta).log_prob(x)
+        assert torch.equal(found, known[other](y, theta).log_prob(x))
+
+
+def test_what_a_signed_problem_lacks_is_named():
+    problem = plain_gain_loss()
+    problem.__class__._log_parts = Problem._log_parts
+    with pytest.raises(ValueError, match=r"^log_terms: gain-loss .* define _log_parts"):
+        problem.log_terms(1.0, 0.4)
+    with pytest.raises(ValueError, match=r"^negated: tail-1d declares .* define negated\(\)"):
+        amci.problem("tail-1d").negated()
+
+
+def test_a_truth_without_its_sign_is_refused():
+    problem = changed("tail-1d", _log_truth=lambda y, theta: np.zeros(y.shape[:-1]))
+    with pytest.raises(ValueError, match=r"^_log_truth: expected a pair"):
+        problem.truth(1.0, 3.0)
