@@ -152,10 +152,10 @@ class TumourTreatment(Problem):
         return log_mu, np.ones_like(log_mu)
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        return self._moments(y)[1]
+        return np.asarray(self._moments(y)[1])
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
-        return self._moments(y)[2]
+        return np.asarray(self._moments(y)[2])
 
     def _log_evidence(self, y: Tensor) -> Array:
         grid = _grid()

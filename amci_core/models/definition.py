@@ -227,12 +227,12 @@ def _fits(
     method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
 ) -> Tensor:
     """A tensor of this shape and type; of any floating point type where none is named."""
-    right = isinstance(value, Tensor) and value.shape == shape
-    right = right and (value.is_floating_point() if dtype is None else value.dtype == dtype)
-    if not right:
+    fits = isinstance(value, Tensor) and value.shape == shape
+    if not (fits and (value.is_floating_point() if dtype is None else value.dtype == dtype)):
         kind = "floating point" if dtype is None else "float64"
         came = type(value).__name__
         if isinstance(value, Tensor):
             came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
         raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")
-    return value
+    found: Tensor = value
+    return found

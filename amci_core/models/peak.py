@@ -123,7 +123,7 @@ class ProductPeak(Problem):
         left, right = np.maximum(low[..., 1:], -reach), np.minimum(high[..., 1:], reach)
         above = height * (right - left) - mu * (np.tan(right) - np.tan(left))
         measure = (stop - start) / 2 * weights / height
-        return 2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2
+        return np.asarray(2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2)
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log f] - log mu; in the angle, g is uniform and log f is 2 log cos.
@@ -131,7 +131,7 @@ class ProductPeak(Problem):
         nodes, weights = gauss_legendre(NODES)
         angle = ((low + high)[..., None] + (high - low)[..., None] * nodes) / 2
         mean = (2 * np.log(np.cos(angle)) * weights / 2).sum((-1, -2))
-        return np.maximum(mean - self._log_truth(y, theta)[0], 0.0)
+        return np.asarray(np.maximum(mean - self._log_truth(y, theta)[0], 0.0))
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert theta is not None
