@@ -22,14 +22,14 @@ class Part:
 
     Arguments:
         share: q_j / q_m, summing to one over the points, (*, n).
-        count: n_j.
+        n: n_j.
         terms: For the terms that it has a share in, by number: v[j, t] t w_j at every point,
             (*, n), in units of exp(log_scale).
         missed: Whether it misses a part of these terms, (*).
     """
 
     share: Array
-    count: float
+    n: float
     terms: Mapping[int, Array]
     missed: Mapping[int, NDArray[np.bool_]]
 
@@ -65,13 +65,13 @@ def contributions(prepared: Prepared, seen: Pooled) -> Contributions:
     return Contributions(tuple(parts), groups)
 
 
-def _part(seen: Pooled, j: int, r: Array, count: float, v: Array) -> Part:
+def _part(seen: Pooled, j: int, r: Array, n: float, v: Array) -> Part:
     used = [t for t in range(3) if (v[..., t] != 0).any()]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         w = seen.weight(j)
         terms = {t: v[..., t, None] * seen.draws.factor(t) * w for t in used}
         missed = {t: seen.missed(j, t) & (v[..., t] != 0) for t in used}
-        return Part(r / r.sum(axis=-1, keepdims=True), count, terms, missed)
+        return Part(r / r.sum(axis=-1, keepdims=True), n, terms, missed)
 
 
 def _of_pairs(prepared: Prepared, seen: Pooled) -> Contributions:

@@ -102,19 +102,19 @@ class Uncertainty:
             unit = np.max([np.abs(each).max(axis=-1) for each in z], axis=0)[..., None]
             z = [each / unit for each in z]
             V = sum(
-                (part.share * np.square(each)).sum(axis=-1) / part.count
+                (part.share * np.square(each)).sum(axis=-1) / part.n
                 for part, each in zip(parts, z, strict=True)
             )
             root = np.sqrt(V)[..., None]
             third = fourth = with_noise = both = np.zeros(self.value.shape)
             # What each draw adds to the estimated variance, over the variance.
             e = sum(
-                part.share * np.square(each / root) / part.count
+                part.share * np.square(each / root) / part.n
                 for part, each in zip(parts, z, strict=True)
             )
             pull = sum(part.share * each for part, each in zip(parts, z, strict=True)) / root
             for part, each in zip(parts, z, strict=True):
-                share, n, a = part.share, part.count, each / root
+                share, n, a = part.share, part.n, each / root
                 weighted, square = share * a, np.square(a)
                 third = third + (weighted * square).sum(axis=-1) / n**2
                 second = (weighted * a).sum(axis=-1)
@@ -213,7 +213,7 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         for part in found.parts:
             spread = 1 - np.square(part.share).sum(axis=-1)
             # One effective draw says nothing about a variance.
-            n = part.count * np.where(spread > LEAST_SPREAD, spread, np.nan)
+            n = part.n * np.where(spread > LEAST_SPREAD, spread, np.nan)
             centred = {t: _centred(term, part.share) for t, term in part.terms.items()}
             for t, s in combinations_with_replacement(part.terms, 2):
                 both = (part.share * centred[t] * centred[s]).sum(axis=-1) / n
