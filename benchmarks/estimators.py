@@ -38,6 +38,10 @@ LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CLASSICAL = ("amci", "snis-q2", "snis-q1", "reuse-paper")
 SHOWN = (*CLASSICAL, "snis-qm", "reuse-optimal", "amci-crn")
 CHUNK = 2_000
+COVERAGE_CASES, COVERAGE_DRAWS = 20, (64, 512)
+COVERED = (*SHOWN[:-1], "snis-qm-stratified", "reuse", "auto")
+# Share of a case's runs that must be called reliable for its coverage among these to be told.
+LEAST_RELIABLE = 0.1
 
 
 class Mixture(ConditionalDensity):
@@ -364,6 +368,53 @@ def draw(results: dict[str, Any], folder: Path) -> None:
     shown.savefig(folder / "estimators-map.png", dpi=110)
 
 
+def coverage(runs: int) -> list[dict[str, Any]]:
+    """How often 95 % intervals cover mu: every estimator, 20 cases of the grid."""
+    cases = grid()
+    cases = [cases[i] for i in np.linspace(0, len(cases) - 1, COVERAGE_CASES).astype(int)]
+    noise = math.sqrt(0.95 * 0.05 / runs)
+    rows = []
+    print(f"coverage of 95 % intervals, {COVERAGE_CASES} cases, {runs} runs each (+- {noise:.1%})")
+    for draws in COVERAGE_DRAWS:
+        for name in COVERED:
+            found = []
+            for case, (_, y, theta) in enumerate(cases):
+                mu = float(PROBLEM.truth(y, theta))
+                e = amci.estimate(
+                    PROBLEM, imperfect(), np.full((runs, 1), y), theta, draws=draws,
+                    estimator=name, alpha=0.7 if name == "reuse" else None,
+                    beta=0.1 if name == "reuse" else None, seed=case,
+                )  # fmt: skip
+                low, high = e.interval()
+                covered = (low <= mu) & (mu <= high)
+                stated = np.isfinite(e.standard_error)
+                sure = e.verdict.level == "reliable"
+                of_sure = covered[sure].mean() if sure.any() else math.nan
+                found.append((covered.mean(), stated.mean(), sure.mean(), of_sure))
+            cover, stated, sure, among = np.array(found).T
+            kept = sure > LEAST_RELIABLE
+            rows.append(
+                {
+                    "estimator": name,
+                    "draws": draws,
+                    "mean": cover.mean(),
+                    "least": cover.min(),
+                    "largest": cover.max(),
+                    "stated": stated.mean(),
+                    "reliable": sure.mean(),
+                    "mean_of_reliable": among[kept].mean() if kept.any() else None,
+                    "least_of_reliable": among[kept].min() if kept.any() else None,
+                }
+            )
+            row = rows[-1]
+            print(
+                f"  {draws:>5} {name:<19} {row['mean']:6.1%} ({row['least']:.1%} to "
+                f"{row['largest']:.1%}); called reliable {row['reliable']:.0%}"
+                + ("" if not kept.any() else f", of these {row['mean_of_reliable']:.1%}")
+            )
+    return rows
+
+
 def _terms_cost() -> None:
     draws = Sampler(PROBLEM, imperfect(), *PROBLEM.check(1.0, 1.0)).draw(
         np.array([100_000, 0, 100_000]), generators(0)[0]
@@ -381,6 +432,7 @@ def main() -> None:
         "precision": precision,
         "split": split,
         "common": common,
+        "coverage": coverage,
     }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; all by default")
@@ -399,6 +451,7 @@ def main() -> None:
         "precision": 1_000,
         "split": 20_000,
         "common": 20_000,
+        "coverage": 1_000,
     }
     kept = options.out is not None and options.out.exists()
     results = json.loads(options.out.read_text()) if kept else {}
