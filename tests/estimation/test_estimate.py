@@ -12,6 +12,7 @@ from amci_core.estimators.tables import reuse
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
+NAMED = [name for name in ESTIMATORS if name != "reuse"]
 
 
 def estimates(n, *, y=1.0, theta=1.5, draws=200, estimator="amci", seed=0):
@@ -48,7 +49,7 @@ def test_exact_proposals_leave_no_error():
         assert (term.nonzero_share == 1).all()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", NAMED)
 @pytest.mark.parametrize(("y", "theta"), [(1.0, 1.5), (-2.0, 0.5), (3.0, 0.1)])
 def test_estimates_converge_to_mu(estimator, y, theta):
     found = estimates(1, y=y, theta=theta, draws=400_000, estimator=estimator)
@@ -57,10 +58,10 @@ def test_estimates_converge_to_mu(estimator, y, theta):
     assert (error < 4 * found.standard_error).all()
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, "reuse"])
+@pytest.mark.parametrize("estimator", [*NAMED, "reuse"])
 def test_standard_errors_are_the_spread_of_estimates(estimator):
     table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
-    n, draws = 4000, 1000
+    n, draws = 1500, 1000
     found = estimates(n, draws=draws, estimator=table, seed=1)
     predicted = np.sqrt(np.mean(found.standard_error**2))
     # A spread of nearly normal values is known to 1 / sqrt(2 n).
@@ -96,7 +97,7 @@ def test_intervals_cover_as_often_as_they_say(level):
     assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / n) + 0.005
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, "reuse"])
+@pytest.mark.parametrize("estimator", [*NAMED, "reuse"])
 @pytest.mark.parametrize(("y", "theta"), [(1.0, 1.5), (-1.0, 0.2), (3.0, 0.1), (0.0, 0.0)])
 def test_intervals_cover_wherever_the_draws_reach_both_sides(estimator, y, theta):
     table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
@@ -200,7 +201,7 @@ def test_values_have_the_batch_shape():
 def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     torch_state, numpy_state = torch.random.get_rng_state(), numpy_key()
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
-    for estimator in ESTIMATORS:
+    for estimator in NAMED:
         first, again = (estimates(3, estimator=estimator, seed=7).value for _ in range(2))
         np.testing.assert_array_equal(first, again)
         assert (first != estimates(3, estimator=estimator, seed=8).value).all()

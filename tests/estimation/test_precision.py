@@ -186,8 +186,10 @@ def test_a_pilot_gives_the_shift_and_is_charged():
     problem, proposals = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
     found = amci.estimate(problem, proposals, 1.0, -0.5, draws=200, shift="pilot", pilot=100)
     pilot = amci.estimate(problem, proposals, 1.0, -0.5, draws=100, seed=1)
-    assert found.shift == float(pilot.value)
-    assert found.draws == pilot.draws + 600
+    # From random numbers of its own: no other seed's, and good to the pilot's error.
+    assert found.shift != float(pilot.value)
+    assert abs(found.shift - problem.truth(1.0, -0.5)) < 5 * pilot.standard_error
+    assert found.draws == 300 + 600
     assert abs(found.value - problem.truth(1.0, -0.5)) < 4 * found.standard_error
 
 
@@ -234,7 +236,7 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
         ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
         ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: a pilot serves a single pair"),
         ({"estimator": "reuse"}, r"estimator: reuse needs alpha and beta, got alpha None"),
-        ({"alpha": 0.5}, r"alpha, beta: they go with estimator reuse alone, got 'amci'"),
+        ({"alpha": 0.5}, r"alpha, beta: they go with estimator reuse alone"),
         ({"draws": [3, 4, 5]}, r"draws: expected .* got \[3, 4, 5\]"),
         ({"draws": [3, 0, 0]}, r"draws: expected .* got \[3, 0, 0\]"),
     ],
