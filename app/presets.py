@@ -58,9 +58,10 @@ PRESETS: Mapping[str, Sequence[Preset]] = {
             theta=(5.0,),
             variant="paper",
             watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
-            "most of g. AMCI stays at a quarter of the truth, while its effective draws and "
-            "its standard error look fine. With 1,000 draws k̂ of E₁ shows it, under "
-            "Diagnostics; more draws do not help.",
+            "most of g. AMCI stays at a quarter of the truth, and its own draws look fine: all "
+            "of them count. Draws of a broad reference see what q₁ misses, so that the "
+            "standard error is beyond the estimate and the verdict, under Diagnostics, says "
+            "what is wrong; more draws do not help.",
         ),
         Preset(
             name="Failure: careless sharing",

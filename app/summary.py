@@ -240,6 +240,8 @@ def _remark(value: float, standard_error: float, truth: float, where: str) -> st
         return "too few draws to tell its error"
     if np.isinf(standard_error):
         return "its proposal misses part of the integral"
+    if standard_error > abs(value):
+        return "its standard error is larger than it: draws of the reference see what it misses"
     if error > 4 * standard_error:
         return f"off by {error / standard_error:.0f} of its own standard errors"
     return ""
