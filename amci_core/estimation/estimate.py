@@ -16,7 +16,15 @@ from amci_core.checks import check_count
 from amci_core.diagnostics import diagnose
 from amci_core.estimation.result import Estimate, Term
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import PROPOSALS, TERMS, Estimator, Moments, moments, resolve
+from amci_core.estimators import (
+    PROPOSALS,
+    TERMS,
+    Draws,
+    Estimator,
+    Moments,
+    moments,
+    resolve,
+)
 from amci_core.estimators.budget import SCHEMES, split_budget
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
@@ -173,13 +181,14 @@ def pilot_moments(
         ValueError: an argument is out of range, of a wrong shape or unknown.
     """
     check_count("draws", draws, low=1, high=MAX_POINTS)
-    return _pilot(Sampler(problem, proposals, *problem.check(y, theta), shift), draws, seed)
+    sampler = Sampler(problem, proposals, *problem.check(y, theta), shift)
+    return moments(_pilot(sampler, draws, seed, purpose="pilot"))
 
 
-def _pilot(sampler: Sampler, draws: int, seed: int, *, purpose: str = "pilot") -> Moments:
+def _pilot(sampler: Sampler, draws: int, seed: int, *, purpose: str) -> Draws:
     check_count("pilot", draws, low=2, high=MAX_POINTS)
     counts = [draws if j in sampler.present else 0 for j in range(3)]
-    return moments(sampler.draw(counts, generators(seed, purpose)[0]))
+    return sampler.draw(counts, generators(seed, purpose)[0])
 
 
 def _constant(
@@ -200,7 +209,8 @@ def _constant(
                 f"shift: a pilot serves a single pair, got batch {tuple(y.shape[:-1])}"
             )
         sampler = Sampler(problem, proposals, y, theta)
-        shift = float(_pilot(sampler, pilot, seed, purpose="shift").mu)
+        drawn = _pilot(sampler, pilot, seed, purpose="shift")
+        shift = float(resolve("amci").prepare_all(drawn).combine().value[..., -1])
         if not np.isfinite(shift):
             raise ValueError("shift: the pilot gave no estimate; give it more draws")
         spent = pilot * len(sampler.present)
@@ -222,7 +232,7 @@ def _split(
     check_count("total", total, low=1, high=MAX_POINTS)
     if sampler.y.ndim > 1:
         raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
-    known = _pilot(sampler, pilot, seed)
+    known = moments(_pilot(sampler, pilot, seed, purpose="pilot"))
     spent += pilot * len(sampler.present)
     if total - spent < len(sampler.present):
         raise ValueError(
