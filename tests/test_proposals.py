@@ -110,8 +110,8 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
     fresh = evaluate(
         problem(name),
         load_proposals(name, variant=variant),
-        pairs=16,
-        runs=16,
+        pairs=12,
+        runs=8,
         budgets=card["budgets"][-1:],
         estimators=["amci"],
         seed=1,
@@ -128,8 +128,8 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
         )
         logs.append(median)
         doubts.append(0.93 * (high - low) / np.sqrt(pairs))
-    # The mean over 16 runs of heavy-tailed errors is mostly below that over 100.
-    assert abs(logs[0] - logs[1]) < 4 * np.hypot(*doubts) + 0.3
+    # The mean over 8 runs of heavy-tailed errors is mostly below that over 100.
+    assert abs(logs[0] - logs[1]) < 4 * np.hypot(*doubts) + 0.4
 
 
 def test_an_evaluation_of_other_weights_is_refused(copied):

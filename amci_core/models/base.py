@@ -61,7 +61,7 @@ class Problem(Definition):
         >>> from amci_core import problem
         >>> tail = problem("tail-1d")
         >>> round(float(tail.truth(y=1.0, theta=3.0)), 6)
-        0.000204
+        0.000203
 
     See also:
         `amci_core.models.tail` for a complete example, `LineProblem` for x on the line.

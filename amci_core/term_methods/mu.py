@@ -28,6 +28,9 @@ from amci_core.term_methods.annealed import Annealed
 from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.nested import Nested
 
+# log p(x, y) in nats below which a point adds nothing to any term.
+NOTHING = -1000.0
+
 METHODS: dict[str, TermMethod] = {
     "importance": Importance(),
     "annealed": Annealed(),
@@ -194,7 +197,9 @@ def term(
             return log_joint
         f_plus, f_minus = problem.f_parts(x, theta, shift)
         side = f_plus if name == "E1_plus" or f_minus is None else f_minus
-        return side.log() + log_joint
+        # Where f leaves the range of a float far out in the tail, p leaves nothing of it.
+        lost = (side == torch.inf) & (log_joint < NOTHING)
+        return (side.log() + log_joint).masked_fill(lost, -torch.inf)
 
     if _is_reached(problem, name, shift):
         # f_minus is the f_plus of the problem with -f in the place of f.
