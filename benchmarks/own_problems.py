@@ -103,7 +103,7 @@ class Ring(NormalProblem):
         assert theta is not None
         return (-((x.norm(dim=-1) - theta[..., 0]) / self.WIDTH).square() / 2).exp()
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
         s2, nu = self.spread**2, np.linalg.norm(self.mean(y), axis=-1)
         centre = theta[..., 0].numpy()
@@ -113,7 +113,8 @@ class Ring(NormalProblem):
             rice = r / s2 * np.exp(-((r - nu) ** 2) / (2 * s2)) * ive(0, r * nu / s2)
             return rice * self.WIDTH * math.exp(-z * z / 2)
 
-        return np.log(quad_vec(integrand, -12.0, 12.0, epsrel=1e-10)[0])
+        log_mu = np.log(quad_vec(integrand, -12.0, 12.0, epsrel=1e-10)[0])
+        return log_mu, np.ones_like(log_mu)
 
 
 class Corner(NormalProblem):
@@ -139,10 +140,11 @@ class Corner(NormalProblem):
         excess = x - theta[..., None, :]
         return (-excess).masked_fill(excess <= 0, -math.inf).sum(-1)
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
         reach = (self.mean(y) - theta.numpy()) / self.spread
-        return np.log(multivariate_normal(np.zeros(2), np.eye(2)).cdf(reach))
+        log_mu = np.log(multivariate_normal(np.zeros(2), np.eye(2)).cdf(reach))
+        return log_mu, np.ones_like(log_mu)
 
 
 class Wave(NormalProblem):
@@ -166,14 +168,11 @@ class Wave(NormalProblem):
         assert theta is not None
         return self.sign * (theta * x).sin()[..., 0]
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
         a = theta[..., 0].numpy()
-        return np.log(np.abs(np.sin(a * self.mean(y)[..., 0]))) - (a * self.spread) ** 2 / 2
-
-    def _truth_sign(self, y: Tensor, theta: Tensor | None) -> Array:
-        assert theta is not None
-        return self.sign * np.sign(np.sin(theta[..., 0].numpy() * self.mean(y)[..., 0]))
+        wave = np.sin(a * self.mean(y)[..., 0])
+        return np.log(np.abs(wave)) - (a * self.spread) ** 2 / 2, self.sign * np.sign(wave)
 
 
 class Basket(NormalProblem):
@@ -186,12 +185,13 @@ class Basket(NormalProblem):
         assert theta is not None
         return (x.sum(-1) - theta[..., 0]).clamp(min=0)
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
         s = self.spread * math.sqrt(3)
         excess = self.mean(y).sum(-1) - theta[..., 0].numpy()
         d = excess / s
-        return np.log(excess * ndtr(d) + s * np.exp(-d * d / 2) / math.sqrt(2 * math.pi))
+        log_mu = np.log(excess * ndtr(d) + s * np.exp(-d * d / 2) / math.sqrt(2 * math.pi))
+        return log_mu, np.ones_like(log_mu)
 
 
 class Modes(NormalProblem):
@@ -207,11 +207,12 @@ class Modes(NormalProblem):
         bumps = [(-((x - s * theta) / self.WIDTH).square() / 2).exp() for s in (-1, 1)]
         return (bumps[0] + bumps[1])[..., 0]
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
         s2 = self.WIDTH**2 + self.spread**2
         gaps = self.mean(y) + theta.numpy() * np.array([-1.0, 1.0])
-        return np.log(self.WIDTH / math.sqrt(s2) * np.exp(-(gaps**2) / (2 * s2)).sum(-1))
+        log_mu = np.log(self.WIDTH / math.sqrt(s2) * np.exp(-(gaps**2) / (2 * s2)).sum(-1))
+        return log_mu, np.ones_like(log_mu)
 
 
 class Rate(Problem):
@@ -263,9 +264,10 @@ class Rate(Problem):
         excess = (x - theta[..., None, :])[..., 0]
         return (-excess).masked_fill(excess <= 0, -math.inf)
 
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         assert theta is not None
-        return np.asarray(gamma.logsf(2 * theta[..., 0].numpy(), 2 + y[..., 0].numpy()))
+        log_mu = np.asarray(gamma.logsf(2 * theta[..., 0].numpy(), 2 + y[..., 0].numpy()))
+        return log_mu, np.ones_like(log_mu)
 
 
 OWN_PROBLEMS: Mapping[str, type[Problem]] = {

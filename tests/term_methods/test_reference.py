@@ -87,7 +87,8 @@ class Ring(Problem):
     def _log_truth(self, y, theta):
         inner = theta[..., 0].numpy()
         outer = inner + self.width
-        return np.log(np.exp(-(inner**2) / 2) - np.exp(-(outer**2) / 2))
+        log_mu = np.log(np.exp(-(inner**2) / 2) - np.exp(-(outer**2) / 2))
+        return log_mu, np.ones_like(log_mu)
 
 
 class ThinRing(Ring):
