@@ -22,7 +22,7 @@ from amci_core.errors.runs import (
     chosen_estimators,
     run_chunks,
 )
-from amci_core.errors.spread import OverRuns, over_runs
+from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
@@ -248,7 +248,7 @@ def stream_error_curves(
             for name, errors in chunk.items():
                 before = [gathered[name]] if name in gathered else []
                 gathered[name] = np.concatenate([*before, errors], axis=-2)
-                curves[name] = Curve(over_runs(gathered[name], tried[name]), target)
+                curves[name] = Curve(OverRuns(gathered[name], tried[name]), target)
             so_far = next(iter(gathered.values())).shape[-2]
             yield ErrorCurves(checked, {name: curves[name] for name in chosen.names}, so_far, runs)
 
@@ -268,4 +268,4 @@ def bound_curve(deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
     """
     # A figure that is known is the same in every run.
     bound = snis_bound(deviation, budgets) / np.square(truth.unit)[..., None]
-    return Curve(over_runs(np.stack([bound] * 2, axis=-2)), truth)
+    return Curve(OverRuns(np.stack([bound] * 2, axis=-2)), truth)

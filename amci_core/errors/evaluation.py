@@ -23,7 +23,7 @@ from amci_core.errors.runs import (
     reserve,
     run_chunks,
 )
-from amci_core.errors.spread import over_runs, quantiles
+from amci_core.errors.spread import OverRuns, quantiles
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
@@ -149,7 +149,7 @@ def evaluate(
         for name, each in chosen.drawn.items():
             errors = np.concatenate([chunk[name] for chunk in chunks])
             tried = checked >= each.least(sampler.present)
-            curves[name].append(Curve(over_runs(errors, tried), target[case]))
+            curves[name].append(Curve(OverRuns(errors, tried), target[case]))
         if progress is not None:
             progress(case + 1, pairs)
     seconds = time.perf_counter() - started

@@ -5,10 +5,11 @@ NaN stands for a run without an estimate: it is left out of all figures.
 
 from __future__ import annotations
 
-__all__ = ["LARGEST_DOUBT", "QUARTILES", "ROUNDING", "OverRuns", "over_runs", "quantiles"]
+__all__ = ["LARGEST_DOUBT", "QUARTILES", "ROUNDING", "OverRuns", "quantiles"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,67 +30,93 @@ LARGEST_RATIO = 10.0
 
 @dataclass(frozen=True)
 class OverRuns:
-    """What runs say of a squared error, for a batch (*) of pairs and B budgets.
+    """What runs say of squared errors, for a batch (*) of pairs and B budgets.
+
+    Every figure is computed when it is first asked for.
 
     Arguments:
-        mean: Mean, (*, B); NaN where no run gave an estimate.
-        mean_error: Its standard error over runs, (*, B); NaN with a single run.
-        quartiles: 25 %, median and 75 %, (3, *, B).
-        quartiles_error: Their standard errors, see `quantiles`, (3, *, B).
-        mean_judged: Where the mean is known, (*, B): its standard error is below half of it, the
-            k-hat of the errors' tail is below 0.7, and not every run gave the estimate 0, the sign
-            of draws that never reach f.
-        median_judged: Where the median is known: the ends of its interval of 2 standard errors
-            differ by less than a factor of 10, (*, B).
-        failed: Number of runs without an estimate, (*, B).
+        errors: Squared errors of R runs, (*, R, B); NaN for a run without an estimate.
+        tried: Budgets that are large enough for an estimate, (B,); None for all. Runs with others
+            do not count as failed.
     """
 
-    mean: Array
-    mean_error: Array
-    quartiles: Array
-    quartiles_error: Array
-    mean_judged: NDArray[np.bool_]
-    median_judged: NDArray[np.bool_]
-    failed: NDArray[np.int64]
+    errors: Array
+    tried: NDArray[np.bool_] | None = None
 
+    @cached_property
+    def mean(self) -> Array:
+        """Mean, (*, B); NaN where no run gave an estimate."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(self._known.sum(axis=0) / self._n)
 
-def over_runs(errors: Array, tried: NDArray[np.bool_] | None = None) -> OverRuns:
-    """Summarises squared errors (*, R, B) of R runs.
+    @cached_property
+    def mean_error(self) -> Array:
+        """Its standard error over runs, (*, B); NaN with a single run."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            spread = np.where(self._there, np.square(self._by_run - self.mean), 0.0).sum(axis=0)
+            return np.where(self._n > 1, np.sqrt(spread / (self._n - 1) / self._n), np.nan)
 
-    Arguments:
-        errors: The errors; NaN for a run without an estimate.
-        tried: Budgets that are large enough for an estimate, (B,); by default all. Runs with
-            others do not count as failed.
-    """
-    by_run = np.moveaxis(errors, -2, 0)
-    there = ~np.isnan(by_run)
-    n = there.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean = np.where(there, by_run, 0.0).sum(axis=0) / n
-        spread = np.where(there, np.square(by_run - mean), 0.0).sum(axis=0)
-        mean_error = np.where(n > 1, np.sqrt(spread / (n - 1) / n), np.nan)
-    quartiles, quartiles_error = quantiles(by_run, QUARTILES)
-    # Two steps of the median's rank, 2 sqrt(n / 4), as shares of n.
-    steps = np.array([-1.0, 1.0]).reshape(2, *[1] * n.ndim) / np.sqrt(np.maximum(n, 1))
-    low, high = _at(np.sort(by_run, axis=0), n, 0.5 + steps)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        largest = np.max(np.where(there, by_run, 0.0), axis=0)
-        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        tail = np.where(there & np.isfinite(by_run), by_run / unit, 0.0)
-        heavy = pareto_k(np.moveaxis(tail, 0, -1)) >= LARGEST_K
-        exact = largest < ROUNDING
-        # In units of mu the estimate 0 has the error 1.
-        empty = (by_run == 1).all(axis=0)
-        known = (mean_error <= LARGEST_DOUBT * mean) & np.isfinite(mean) & ~heavy & ~empty
-    return OverRuns(
-        mean=mean,
-        mean_error=mean_error,
-        quartiles=quartiles,
-        quartiles_error=quartiles_error,
-        mean_judged=(n > 1) & (known | exact),
-        median_judged=(n > 1) & ((high < LARGEST_RATIO * low) | (high == low)),
-        failed=np.where(True if tried is None else tried, len(by_run) - n, 0),
-    )
+    @property
+    def quartiles(self) -> Array:
+        """25 %, median and 75 %, (3, *, B)."""
+        return self._quartiles[0]
+
+    @property
+    def quartiles_error(self) -> Array:
+        """Their standard errors, see `quantiles`, (3, *, B)."""
+        return self._quartiles[1]
+
+    @cached_property
+    def mean_judged(self) -> NDArray[np.bool_]:
+        """Where the mean is known, (*, B).
+
+        There its standard error is below half of it, the k-hat of the errors' tail is below 0.7,
+        and not every run gave the estimate 0, the sign of draws that never reach f.
+        """
+        with np.errstate(invalid="ignore"):
+            largest = self._known.max(axis=0)
+            unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+            tail = np.where(np.isfinite(self._known), self._known / unit, 0.0)
+            heavy = pareto_k(np.moveaxis(tail, 0, -1)) >= LARGEST_K
+            # In units of mu the estimate 0 has the error 1.
+            empty = (self._by_run == 1).all(axis=0)
+            close = (self.mean_error <= LARGEST_DOUBT * self.mean) & np.isfinite(self.mean)
+        return np.asarray((self._n > 1) & ((close & ~heavy & ~empty) | (largest < ROUNDING)))
+
+    @cached_property
+    def median_judged(self) -> NDArray[np.bool_]:
+        """Where the ends of the median's interval of 2 standard errors differ by less than 10."""
+        # Two steps of the median's rank, 2 sqrt(n / 4), as shares of n.
+        steps = np.array([-1.0, 1.0]).reshape(2, *[1] * self._n.ndim)
+        levels = 0.5 + steps / np.sqrt(np.maximum(self._n, 1))
+        low, high = _at(np.sort(self._by_run, axis=0), self._n, levels)
+        return np.asarray((self._n > 1) & ((high < LARGEST_RATIO * low) | (high == low)))
+
+    @cached_property
+    def failed(self) -> NDArray[np.int64]:
+        """Number of runs without an estimate, (*, B)."""
+        tried = True if self.tried is None else self.tried
+        return np.where(tried, len(self._by_run) - self._n, 0)
+
+    @property
+    def _by_run(self) -> Array:
+        return np.moveaxis(self.errors, -2, 0)
+
+    @cached_property
+    def _there(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self._by_run)
+
+    @cached_property
+    def _known(self) -> Array:
+        return np.where(self._there, self._by_run, 0.0)
+
+    @cached_property
+    def _n(self) -> NDArray[np.int64]:
+        return np.asarray(self._there.sum(axis=0))
+
+    @cached_property
+    def _quartiles(self) -> tuple[Array, Array]:
+        return quantiles(self._by_run, QUARTILES)
 
 
 def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:

@@ -92,7 +92,9 @@ class ErrorView:
             low, median, high = _clipped(self._quartiles(curve), scale)
             mean = _clipped(curve.remse if self.relative else curve.mse, scale)
             data = {"draws": draws, "low": low, "median": median, "high": high, "mean": mean}
-            data |= {"settled": curve.mean_judged.astype(float)}
+            # Judged once all runs are there: the tails of their errors take a while to fit.
+            settled = curve.mean_judged if _complete(found) else np.zeros(len(draws))
+            data |= {"settled": settled.astype(float)}
             data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
         low_end, high_end = self._extent(found)
@@ -239,7 +241,7 @@ class ErrorView:
             if curve.failed.any():
                 failed = number(float(curve.failed.max()), 6)
                 notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
-            if not curve.median_judged[~np.isnan(curve.mse)].all():
+            if _complete(found) and not curve.median_judged[~np.isnan(curve.mse)].all():
                 notes.append(f"{label}: the runs do not settle every median.")
             if np.isnan(median).all():
                 continue
@@ -255,6 +257,10 @@ class ErrorView:
 
 def _clipped(errors: Array, scale: float) -> Array:
     return np.clip(errors, FLOOR * scale, None)
+
+
+def _complete(found: ErrorCurves) -> bool:
+    return found.runs >= found.runs_wanted
 
 
 def _unit(found: ErrorCurves) -> float:

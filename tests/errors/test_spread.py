@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from amci_core.errors.spread import over_runs, quantiles
+from amci_core.errors.spread import OverRuns, quantiles
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def errors():
 
 
 def test_figures_are_those_of_numpy(errors):
-    found = over_runs(errors)
+    found = OverRuns(errors)
     np.testing.assert_allclose(found.mean, errors.mean(axis=1))
     np.testing.assert_allclose(found.mean_error, errors.std(axis=1, ddof=1) / 20)
     expected = np.quantile(errors, (0.25, 0.5, 0.75), axis=1)
@@ -23,26 +23,26 @@ def test_figures_are_those_of_numpy(errors):
 
 def test_runs_without_an_estimate_change_nothing_but_their_number(errors):
     with_failures = np.concatenate([errors, np.full((3, 7, 2), np.nan)], axis=1)
-    found, plain = over_runs(with_failures), over_runs(errors)
+    found, plain = OverRuns(with_failures), OverRuns(errors)
     for name in ("mean", "mean_error", "quartiles", "quartiles_error"):
         np.testing.assert_allclose(getattr(found, name), getattr(plain, name))
     assert (found.failed == 7).all()
-    assert (over_runs(with_failures, np.array([True, False])).failed == [7, 0]).all()
-    assert np.isnan(over_runs(np.full((4, 1), np.nan)).quartiles).all()
+    assert (OverRuns(with_failures, np.array([True, False])).failed == [7, 0]).all()
+    assert np.isnan(OverRuns(np.full((4, 1), np.nan)).quartiles).all()
 
 
 def test_a_median_between_two_sizes_is_not_known():
     errors = np.where(np.arange(40) % 2, 1e-6, 1.0)[:, None]
-    assert not over_runs(errors).median_judged[0]
-    assert over_runs(np.sort(errors, axis=0)[:24]).median_judged[0]
+    assert not OverRuns(errors).median_judged[0]
+    assert OverRuns(np.sort(errors, axis=0)[:24]).median_judged[0]
 
 
 def test_a_mean_of_heavy_tailed_errors_is_not_known():
     heavy = np.random.default_rng(1).pareto(0.9, (1000, 1))
-    assert not over_runs(heavy).mean_judged[0]
-    assert not over_runs(np.ones((50, 1))).mean_judged[0]
-    assert over_runs(np.zeros((50, 1))).mean_judged[0]
-    assert not over_runs(np.array([[1.0], [np.inf]] * 20)).mean_judged[0]
+    assert not OverRuns(heavy).mean_judged[0]
+    assert not OverRuns(np.ones((50, 1))).mean_judged[0]
+    assert OverRuns(np.zeros((50, 1))).mean_judged[0]
+    assert not OverRuns(np.array([[1.0], [np.inf]] * 20)).mean_judged[0]
 
 
 def test_errors_of_quantiles_are_their_spread():
