@@ -31,7 +31,6 @@ from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from torch.nn.functional import logsigmoid, softplus
 
-from amci_core.flows.response import Response
 from amci_core.models.base import Problem
 
 Located = tuple[Tensor, Tensor]
@@ -273,7 +272,7 @@ def kind_of(problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
     Raises:
         ValueError: the kind is not known, or it does not fit the problem.
     """
-    transforms = {**TRANSFORMS, "response": Response()}
+    transforms = {**TRANSFORMS, **problem.coordinate_transforms}
     if kind in transforms:
         return Line(centre=centre, scale=scale, transform=transforms[kind])
     if kind not in KINDS:

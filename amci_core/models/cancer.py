@@ -2,9 +2,10 @@ r"""Planning a cancer treatment (section 5.2 of the paper): how likely is it to 
 
 from __future__ import annotations
 
-__all__ = ["TumourTreatment", "cancer"]
+__all__ = ["Response", "TumourTreatment", "cancer"]
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -13,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
 
 from amci_core.models.base import Array, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
-from amci_core.models.tumour import TABLE_ENDS, sizes
+from amci_core.models.tumour import LOG_REST, REST_RATE, TABLE_ENDS, sizes
 
 # c0 ~ Gamma(25, scale 20), epsilon ~ Beta(5, 10); a measurement has standard deviation 100.
 C0_SHAPE, C0_SCALE = 25.0, 20.0
@@ -37,8 +39,66 @@ EPSILON_NODES = 192
 PATH_ENDS = (200.0, 1500.0)
 PATH_NODES = 27
 
+# The response's coordinate: the unit of sizes, and the size beyond which f is below 1e-3 and sizes
+# count by their logarithm; then the log-odds that its inverse starts from.
+UNIT, LINEAR_UP_TO = SOFTNESS / 2, 3 * HALF_SUCCESS
+LOG_ODDS_ENDS = (-40.0, 40.0)
+NEWTON_STEPS = 4
+
 # Cases done together: more of them leave the cache.
 TRUTH_CHUNK = 4
+
+
+class Response(Transform):
+    r"""Carries the line onto the open unit interval by u = logit(epsilon) - h(v(epsilon)).
+
+    v is the size at which the tumour comes to rest, h(v) = v / 75 up to v = 900 and logarithmic
+    beyond. After 100 days the tumour is nearly at rest, so that log f is about linear in u where f
+    falls: the tail of a logistic density. In logit(epsilon) it falls like a double exponential,
+    which takes many knots of a spline.
+    """
+
+    domain = constraints.real
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        logit = torch.linspace(*LOG_ODDS_ENDS, 4097, dtype=torch.float64)
+        self._logit, self._line = logit, self._to_line(logit)[0]
+
+    @staticmethod
+    def _to_line(logit: Tensor) -> tuple[Tensor, Tensor]:
+        """u, and du / dlogit, from the log-odds of epsilon."""
+        epsilon = torch.sigmoid(logit)
+        rest = torch.exp(LOG_REST - REST_RATE * epsilon)
+        far = rest > LINEAR_UP_TO
+        beyond = LINEAR_UP_TO * (1 + (rest / LINEAR_UP_TO).log())
+        height = torch.where(far, beyond, rest) / UNIT
+        slope = torch.where(far, LINEAR_UP_TO, rest) / UNIT * REST_RATE
+        return logit - height, 1 + slope * epsilon * torch.sigmoid(-logit)
+
+    def _call(self, x: Tensor) -> Tensor:
+        grid, table = self._logit.to(x), self._line.to(x)
+        right = torch.searchsorted(table, x.contiguous()).clamp(1, len(table) - 1)
+        share = (x - table[right - 1]) / (table[right] - table[right - 1])
+        logit = torch.lerp(grid[right - 1], grid[right], share)
+        for _ in range(NEWTON_STEPS):
+            u, slope = self._to_line(logit)
+            logit = logit - (u - x) / slope
+        eps = torch.finfo(x.dtype).eps
+        return torch.sigmoid(logit).clamp(eps, 1 - eps)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._to_line(y.log() - torch.log1p(-y))[0]
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        log_y, log_rest = y.log(), torch.log1p(-y)
+        return log_y + log_rest - self._to_line(log_y - log_rest)[1].log()
+
+
+TRANSFORMS = {"response": Response()}
 
 
 class TumourTreatment(Problem):
@@ -139,6 +199,10 @@ class TumourTreatment(Problem):
     @property
     def support(self) -> Constraint:
         return constraints.stack([constraints.positive, constraints.unit_interval], dim=-1)
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return TRANSFORMS
 
     def sample_training(
         self, n: int, generator: torch.Generator

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
+from torch.distributions.transforms import Transform
 
 from amci_core.models.variable import Variable
 
@@ -89,6 +90,11 @@ class Definition(ABC):
         """The set outside which f_plus(.; theta) is zero: that of the prior, unless a subclass
         knows a smaller one."""
         return self.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        """Maps of the line onto the range of a coordinate of x, by the name flows know them by."""
+        return {}
 
     def sample_training(
         self, n: int, generator: torch.Generator

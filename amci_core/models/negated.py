@@ -4,9 +4,12 @@ from __future__ import annotations
 
 __all__ = ["Negated"]
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
 
 from amci_core.models.base import Array, OptimalProposals, Problem
 
@@ -64,6 +67,10 @@ class Negated(Problem):
     @property
     def support(self) -> Constraint:
         return self.original.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return self.original.coordinate_transforms
 
     @property
     def knows_truth(self) -> bool:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from amci_core.flows.response import LARGEST_REST, RATE, Response
 from amci_core.flows.supports import Line
-from amci_core.models.tumour import trajectory
+from amci_core.models.cancer import Response
+from amci_core.models.tumour import LOG_REST, REST_RATE, trajectory
 
 
 def test_the_inverse_leads_back():
@@ -45,4 +45,4 @@ def test_outside_the_interval_the_density_is_zero():
 def test_tumours_come_to_rest_at_the_size_that_the_coordinate_uses():
     for epsilon in (0.3, 0.5, 0.8):
         last = trajectory(500.0, epsilon, np.array([1.0, 2000.0]))[-1]
-        assert last == pytest.approx(LARGEST_REST * math.exp(-RATE * epsilon), rel=1e-5)
+        assert last == pytest.approx(math.exp(LOG_REST - REST_RATE * epsilon), rel=1e-5)
