@@ -36,6 +36,8 @@ _pool = ThreadPoolExecutor(
 
 # A result is pushed to the page at most this often: painting costs more than a step.
 SECONDS_BETWEEN_PUSHES = 0.1
+# So long after a look a page that was gone is looked for again.
+SECONDS_BETWEEN_LOOKS = 0.2
 
 
 def in_spare_time(tasks: Iterable[Callable[[], object]]) -> None:
@@ -59,6 +61,9 @@ class Loop(Protocol):
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> Any:
         """Calls the callback in the server's thread; may be told so by any thread."""
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> Any:
+        """Calls the callback in the server's thread, some seconds later."""
 
 
 class Jobs:
@@ -130,11 +135,15 @@ class _Job:
         self._show, self._finish = show, finish
         self._newest: Any = None
         self._pushed = True
+        self._seen = False
         self._last_push = 0.0
 
     def step(self) -> None:
         """Computes one result and queues the next step; runs in a worker thread."""
         if self.cancelled.is_set():
+            return
+        if self._page_is_gone():
+            self._call(self._loop.call_later, SECONDS_BETWEEN_LOOKS, _pool.submit, self.step)
             return
         try:
             if self._steps is None:
@@ -155,11 +164,21 @@ class _Job:
             self._pushed = True
         _pool.submit(self.step)
 
+    def _page_is_gone(self) -> bool:
+        """Whether the page was there and is not: the server keeps its session for a while."""
+        session = getattr(self._document.session_context, "session", None)
+        here = session is None or session.connection_count > 0
+        self._seen = self._seen or here
+        return self._seen and not here
+
     def _push(self, deliver: Callable[[], None]) -> None:
-        if self.cancelled.is_set():
-            return
+        if not self.cancelled.is_set():
+            self._call(self._hand_over, deliver)
+
+    def _call(self, callback: Callable[..., object], *args: Any) -> None:
+        """Has the server's thread call something."""
         try:
-            self._loop.call_soon_threadsafe(self._hand_over, deliver)
+            self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:  # the server has closed its loop
             self.cancelled.set()
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from bokeh.document import Document
@@ -22,9 +23,17 @@ class Server(Document):
         self.waiting = []
         self.told_by = set()
         self.gone = False
+        self.session = None
 
     def call_soon_threadsafe(self, callback, *arguments):
         self._soon.put(partial(callback, *arguments))
+
+    def call_later(self, delay, callback, *arguments):
+        threading.Timer(delay, callback, arguments).start()
+
+    @property
+    def session_context(self):
+        return SimpleNamespace(session=self.session)
 
     def add_next_tick_callback(self, callback):
         if self.gone:
@@ -75,6 +84,34 @@ def test_results_grow_and_the_last_one_is_shown(server, jobs):
     assert ends == [None]
     assert shown == sorted(shown)
     assert shown[-1] == 49
+
+
+def test_a_job_waits_while_its_page_is_gone(server, jobs, monkeypatch):
+    # There is no page to send a message to.
+    monkeypatch.setattr("app.worker.one_message", contextlib.nullcontext)
+    server.session = SimpleNamespace(connection_count=0)
+    done = []
+
+    def steps():
+        for n in range(1000):
+            done.append(n)
+            time.sleep(0.001)
+            yield n
+
+    ends = []
+    jobs.start("count", steps, show=lambda _: None, finish=ends.append)
+    # A page that has not come yet is computed for.
+    server.run_until(lambda: done)
+    server.session.connection_count = 1
+    server.run_until(lambda: len(done) > 10)
+    server.session.connection_count = 0
+    time.sleep(0.1)
+    so_far = len(done)
+    time.sleep(0.3)
+    assert len(done) == so_far < 1000
+    server.session.connection_count = 1
+    server.run_until(lambda: ends)
+    assert len(done) == 1000
 
 
 def test_steps_run_outside_of_the_servers_thread(server, jobs):
