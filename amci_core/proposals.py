@@ -1,8 +1,7 @@
 r"""Trained proposals on disk: safetensors for weights, JSON for everything else, no pickle.
 
 A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
-safetensors file per proposal, `training.json` (the log), `evaluation.json`, and `snapshots/` along
-the training of q1_plus.
+safetensors file per proposal, `training.json` (the log), `evaluation.json` and `snapshots/`.
 """
 
 from __future__ import annotations
@@ -18,41 +17,34 @@ __all__ = [
 ]
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
+from amci_core import files
 from amci_core.estimators import PROPOSALS
-from amci_core.files import (
-    Kinds,
-    StoredFileError,
-    check_object,
-    check_path,
-    make_folder,
-    pretrained_root,
-    read_json,
-    read_tensors,
-    write_json,
-    write_tensors,
-)
 from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
 from amci_core.models import Problem, problem, problems
 
 FORMAT = 1
 # What a configuration must hold, and the types that its values may have.
-CONFIGURATION: dict[str, Kinds] = {"variant": (str,), "proposals": (dict,), "snapshots": (list,)}
-WEIGHTS: dict[str, Kinds] = {"file": (str,), "sha256": (str,)}
-FAMILY: dict[str, Kinds] = {"family": (str,), "arguments": (dict,)}
-TRAINED: dict[str, Kinds] = {**WEIGHTS, **FAMILY}
-FRAME: dict[str, Kinds] = {
-    **WEIGHTS,
+CONFIGURATION: dict[str, files.Kinds] = {
+    "variant": (str,),
+    "proposals": (dict,),
+    "snapshots": (list,),
+}
+WEIGHTS: dict[str, files.Kinds] = {"file": (str,), "sha256": (str,)}
+FAMILY: dict[str, files.Kinds] = {"family": (str,), "arguments": (dict,)}
+TRAINED: dict[str, files.Kinds] = {**WEIGHTS, **FAMILY}
+FIGURES: dict[str, files.Kinds] = {
     "step": (int,),
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
 }
+FRAME: dict[str, files.Kinds] = {**WEIGHTS, **FIGURES}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -63,7 +55,7 @@ class Snapshot:
 
     Arguments:
         step: Steps of training until then.
-        seconds: Time of training until then, on the machine that trained.
+        seconds: Time of training until then.
         relative_variance: Held-out relative variance of f_plus w for one draw, median over cases;
             None where no draw reached f.
         proposals: Proposals with q1_plus of that moment; q2 is the trained one.
@@ -91,22 +83,30 @@ def load_proposals(
     Raises:
         ValueError: no such problem or variant; the folder holds another variant; or a stored file
             is missing, damaged or made for another problem (the message names the file).
+
+    Example:
+        >>> load_proposals("tail-1d", variant="paper").card["configuration"]["seed"]
+        0
     """
     chosen = name if isinstance(name, Problem) else problem(name)
-    if folder is None and chosen.name not in problems():
+    if folder is not None:
+        loaded = _load(chosen, files.check_path("folder", folder))
+        if variant not in (None, loaded.variant):
+            raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
+        return loaded
+    if chosen.name not in problems():
         raise ValueError(
             f"folder: expected one with proposals for {chosen.name}, since none come with the "
             "package, got None"
         )
-    if folder is not None:
-        loaded = _load(chosen, check_path("folder", folder))
-        if variant not in (None, loaded.variant):
-            raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
-        return loaded
-    if variant == ORACLE:
-        return _oracle(chosen)
-    shipped = _shipped_folder(chosen.name, DEFAULT_VARIANT if variant is None else variant)
-    return _load_shipped(chosen.name, shipped)
+    optimal = _optimal(chosen)
+    if variant != ORACLE:
+        shipped = _shipped_folder(chosen.name, DEFAULT_VARIANT if variant is None else variant)
+        return _load_shipped(chosen.name, shipped)
+    if optimal is None:
+        raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
+    note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
+    return _gathered(chosen, ORACLE, optimal, note)
 
 
 def available_variants(name: str) -> tuple[str, ...]:
@@ -114,9 +114,13 @@ def available_variants(name: str) -> tuple[str, ...]:
 
     Raises:
         ValueError: there is no such problem.
+
+    Example:
+        >>> available_variants("peak")
+        ('spline', 'oracle')
     """
     chosen = problem(name)
-    shipped = {path.parent.name for path in (pretrained_root() / name).glob("*/config.json")}
+    shipped = {path.parent.name for path in (files.pretrained_root() / name).glob("*/config.json")}
     first = [DEFAULT_VARIANT] if DEFAULT_VARIANT in shipped else []
     known = [ORACLE] if _optimal(chosen) is not None else []
     return (*first, *sorted(shipped - {DEFAULT_VARIANT}), *known)
@@ -127,40 +131,58 @@ def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapsh
 
     Raises:
         ValueError: see `load_proposals`.
+
+    Example:
+        >>> load_snapshots("tail-1d")[0].step
+        0
     """
-    return _load_snapshots(problem(name), _shipped_folder(name, variant))
+    chosen, folder = problem(name), _shipped_folder(name, variant)
+    trained = _load(chosen, folder)
+    config = trained.card["configuration"]
+    built = config["proposals"]["q1_plus"]
+
+    def moment(frame: Mapping[str, Any]) -> Proposals:
+        q1_plus = _load_flow(chosen, folder, built, frame)
+        return replace(trained, variant=f"{variant} at step {frame['step']}", q1_plus=q1_plus)
+
+    return tuple(
+        Snapshot(**{name: frame[name] for name in FIGURES}, proposals=moment(frame))
+        for frame in config["snapshots"]
+    )
 
 
 def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
-    """Writes proposals to a folder, from which `load_proposals(problem, folder=...)` takes them.
+    """Writes proposals to a folder that `load_proposals(problem, folder=...)` reads; returns it.
 
     Arguments:
         folder: Where to; made where it is missing.
         proposals: What `amci_core.training.learn` or `load_proposals` gave.
 
-    Returns:
-        The folder.
-
     Raises:
         ValueError: the folder holds proposals already or cannot be made; or there is no record of
             how these are built, as for the oracle and for densities of the user's own.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> folder = save_proposals(mkdtemp(), load_proposals("peak"))
+        >>> load_proposals("peak", folder=folder).variant
+        'spline'
     """
     record = dict(proposals.card.get("configuration", {}))
     built = record.get("proposals", {})
     flows: dict[str, Trainable] = {}
     for name, proposal in zip(PROPOSALS, proposals.as_tuple, strict=True):
-        if proposal is None:
-            continue
-        if not isinstance(proposal, Trainable) or name not in built:
+        if isinstance(proposal, Trainable) and name in built:
+            flows[name] = proposal
+        elif proposal is not None:
             raise ValueError(
                 f"proposals: expected what learn or load_proposals gave, got {name} without a "
                 "record of its family"
             )
-        flows[name] = proposal
-    place = check_path("folder", folder)
+    place = files.check_path("folder", folder)
     if (place / "config.json").exists():
         raise ValueError(f"folder: {place} holds proposals already; choose another")
-    make_folder("folder", place)
+    files.make_folder("folder", place)
     write_proposals(
         place,
         flows,
@@ -179,23 +201,22 @@ def write_proposals(
     families: Mapping[str, Mapping[str, Any]],
     snapshots: list[dict[str, Any]],
 ) -> None:
-    """Writes weights, then the configuration that vouches for them.
+    """Writes weights, then the configuration with their hashes.
 
     Arguments:
         folder: Where to; made where it is missing.
         proposals: Proposal name to its flow.
         configuration: What is recorded beside: problem, variant, seed, recipe, versions.
         families: Proposal name to its family's name and arguments.
-        snapshots: Entries with `file`, `sha256`, `step`, `seconds`, `relative_variance`, written
-            already.
+        snapshots: Entries with the fields of `FRAME`, their files written already.
     """
     entries = {}
     for name, proposal in proposals.items():
         file = f"{name}.safetensors"
-        digest = write_tensors(folder / file, proposal.state_dict())
+        digest = files.write_tensors(folder / file, proposal.state_dict())
         entries[name] = {"file": file, "sha256": digest, **families[name]}
     content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
-    write_json(folder / "config.json", content)
+    files.write_json(folder / "config.json", content)
 
 
 @cache
@@ -208,21 +229,7 @@ def _shipped_folder(name: str, variant: str) -> Path:
     if variant not in available:
         allowed = ", ".join(available) or "none"
         raise ValueError(f"variant: expected one of {allowed} for {name}, got {variant!r}")
-    return pretrained_root() / name / variant
-
-
-def _oracle(chosen: Problem) -> Proposals:
-    optimal = _optimal(chosen)
-    if optimal is None:
-        raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
-    return Proposals(
-        problem=chosen.name,
-        variant=ORACLE,
-        q1_plus=optimal["q1_plus"],
-        q1_minus=optimal.get("q1_minus"),
-        q2=optimal.get("q2"),
-        card={"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."},
-    )
+    return files.pretrained_root() / name / variant
 
 
 def _optimal(chosen: Problem) -> Mapping[str, Proposal] | None:
@@ -237,44 +244,46 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         name: _load_flow(chosen.negated() if name == "q1_minus" else chosen, folder, entry, entry)
         for name, entry in config["proposals"].items()
     }
-    return Proposals(
-        problem=chosen.name,
-        variant=config["variant"],
-        q1_plus=loaded["q1_plus"],
-        q1_minus=loaded.get("q1_minus"),
-        q2=loaded.get("q2"),
-        card={"configuration": config, "evaluation": _read_evaluation(folder, config)},
-    )
+    card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
+    return _gathered(chosen, config["variant"], loaded, card)
+
+
+def _gathered(
+    chosen: Problem, variant: str, by_name: Mapping[str, Proposal], card: dict[str, Any]
+) -> Proposals:
+    q1_plus, q1_minus, q2 = by_name["q1_plus"], by_name.get("q1_minus"), by_name.get("q2")
+    return Proposals(chosen.name, variant, q1_plus, q1_minus, q2, card)
 
 
 def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
     path = folder / "evaluation.json"
     if not path.is_file():
         return None
-    evaluation: dict[str, Any] = read_json(path)
-    check_object(path, evaluation, {"estimators": (dict,)})
+    evaluation: dict[str, Any] = files.read_json(path)
+    files.check_object(path, evaluation, {"estimators": (dict,)})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     if evaluation.get("weights", hashes) != hashes:
-        raise StoredFileError(f"{path}: judges other weights than those here; remove it")
+        raise files.StoredFileError(f"{path}: judges other weights than those here; remove it")
     return evaluation
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
-    config: dict[str, Any] = read_json(path)
+    config: dict[str, Any] = files.read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    if config.get("problem") != chosen.name:
-        raise StoredFileError(
-            f"{path}: made for the problem {config.get('problem')!r}, not for {chosen.name}"
+        raise files.StoredFileError(f"{path}: not a configuration of format {FORMAT}")
+    made_for = config.get("problem")
+    if made_for != chosen.name:
+        raise files.StoredFileError(
+            f"{path}: made for the problem {made_for!r}, not for {chosen.name}"
         )
-    check_object(path, config, CONFIGURATION)
+    files.check_object(path, config, CONFIGURATION)
     if "q1_plus" not in config["proposals"]:
-        raise StoredFileError(f"{path}: q1_plus is missing")
+        raise files.StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
-        check_object(path, entry, TRAINED, within=f"proposals.{name}")
+        files.check_object(path, entry, TRAINED, within=f"proposals.{name}")
     for number, entry in enumerate(config["snapshots"]):
-        check_object(path, entry, FRAME, within=f"snapshots.{number}")
+        files.check_object(path, entry, FRAME, within=f"snapshots.{number}")
     return config
 
 
@@ -282,42 +291,19 @@ def _load_flow(
     chosen: Problem, folder: Path, entry: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> Trainable:
     path = folder / weights["file"]
-    if entry["family"] not in FAMILIES:
-        raise StoredFileError(
-            f"{folder / 'config.json'}: family {entry['family']!r} of {path.name} is not "
-            f"one of {', '.join(FAMILIES)}"
+    family, known = entry["family"], ", ".join(FAMILIES)
+    if family not in FAMILIES:
+        config = folder / "config.json"
+        raise files.StoredFileError(
+            f"{config}: family {family!r} of {path.name} is not one of {known}"
         )
-    tensors = read_tensors(path, expected_sha256=weights["sha256"])
+    tensors = files.read_tensors(path, expected_sha256=weights["sha256"])
     try:
-        flow = FAMILIES[entry["family"]](chosen, **entry["arguments"])
+        flow = FAMILIES[family](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)
     except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0]
-        raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
+        raise files.StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
-        raise StoredFileError(f"{path}: holds a number that is not finite")
+        raise files.StoredFileError(f"{path}: holds a number that is not finite")
     return flow.to(torch.float64).eval().requires_grad_(False)
-
-
-def _load_snapshots(chosen: Problem, folder: Path) -> tuple[Snapshot, ...]:
-    config = _read_config(chosen, folder)
-    trained = _load(chosen, folder)
-    frames = []
-    for entry in config["snapshots"]:
-        q1_plus = _load_flow(chosen, folder, config["proposals"]["q1_plus"], entry)
-        frames.append(
-            Snapshot(
-                step=entry["step"],
-                seconds=entry["seconds"],
-                relative_variance=entry["relative_variance"],
-                proposals=Proposals(
-                    problem=trained.problem,
-                    variant=f"{trained.variant} at step {entry['step']}",
-                    q1_plus=q1_plus,
-                    q1_minus=trained.q1_minus,
-                    q2=trained.q2,
-                    card=trained.card,
-                ),
-            )
-        )
-    return tuple(frames)

@@ -22,7 +22,12 @@ _PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 
 def problems() -> tuple[str, ...]:
-    """The names of all problems, in the order in which they are best met."""
+    """The names of all problems, in the order in which they are best met.
+
+    Example:
+        >>> problems()[0]
+        'tail-1d'
+    """
     return tuple(_PROBLEMS)
 
 
@@ -31,6 +36,10 @@ def problem(name: str) -> Problem:
 
     Raises:
         ValueError: no problem has that name.
+
+    Example:
+        >>> problem("tail-1d").title
+        'Tail integral, one dimension'
     """
     if not isinstance(name, str) or name not in _PROBLEMS:
         raise ValueError(f"problem: expected one of {', '.join(_PROBLEMS)}, got {name!r}")
