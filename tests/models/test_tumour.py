@@ -12,8 +12,8 @@ from amci_core.models import tumour
 from amci_core.models.tumour import TABLE_ENDS, sizes, solve, trajectory
 
 
-def reference(c0, epsilon):
-    """log c5 and log c100, (2, n), by scipy's most accurate explicit method."""
+def reference(c0, epsilon, method="DOP853"):
+    """log c5 and log c100, (2, n), by a method of scipy's."""
 
     def slope(_, state):
         u, v = state.reshape(2, -1)
@@ -22,7 +22,7 @@ def reference(c0, epsilon):
 
     start = np.concatenate([np.log(c0), np.full(len(c0), math.log(700))])
     t = [5, 100]
-    found = integrate.solve_ivp(slope, (0, 100), start, "DOP853", t, rtol=1e-12, atol=1e-12)
+    found = integrate.solve_ivp(slope, (0, 100), start, method, t, rtol=1e-12, atol=1e-12)
     return found.y[: len(c0)].T
 
 
@@ -55,8 +55,8 @@ def test_the_table_agrees_with_accurate_solvers_at_random_points(low, high):
     c0, epsilon = points(300, low=low, high=high)
     found = torch.stack(sizes(c0, epsilon))
     np.testing.assert_allclose(found, reference(c0.numpy(), epsilon.numpy()), rtol=0, atol=1e-8)
-    refined = torch.stack(solve(c0, epsilon, refinement=3))
-    np.testing.assert_allclose(found, refined, rtol=0, atol=1e-8)
+    solved = torch.stack(solve(c0, epsilon))
+    np.testing.assert_allclose(found, solved, rtol=0, atol=1e-8)
 
 
 def test_the_table_holds_to_its_very_ends():
@@ -79,25 +79,25 @@ def test_sizes_beyond_the_table_are_solved(c0):
 
 
 def test_the_solver_is_accurate_where_it_says_so():
-    c0, epsilon = points(300, low=1.0, high=1500.0)
+    # Against an implicit method, which shares no step with the explicit one.
+    c0, epsilon = points(12, low=1e-3, high=tumour.LARGEST)
     found = torch.stack(solve(c0, epsilon))
-    expected = reference(c0.numpy(), epsilon.numpy())
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+    expected = reference(c0.numpy(), epsilon.numpy(), "Radau")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("how", [sizes, solve])
-def test_a_size_does_not_depend_on_its_batch(how):
+@pytest.mark.parametrize(("how", "tolerance"), [(sizes, 1e-12), (solve, 1e-9)])
+def test_a_size_does_not_depend_on_its_batch(how, tolerance):
     # More points than are looked up at once, by one and by many.
     for n in (tumour.LOOKED_UP - 1, tumour.LOOKED_UP + 1, 2 * tumour.LOOKED_UP + 100):
         c0, epsilon = points(n, low=50.0, high=1500.0)
         batch = torch.stack(how(c0, epsilon))
         alone = torch.stack(how(c0[-9:], epsilon[-9:]))
-        np.testing.assert_allclose(batch[:, -9:], alone, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(batch[:, -9:], alone, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(("how", "tolerance"), [(sizes, 1e-5), (solve, 1e-4)])
+@pytest.mark.parametrize(("how", "tolerance"), [(sizes, 1e-5), (solve, 1e-6)])
 def test_single_precision_loses_a_few_roundings(how, tolerance):
-    # The solver takes fewer than 1,500 stages, whose roundings mostly decay.
     c0, epsilon = points(3000, low=1e-3, high=1e4)
     single = how(c0.float(), epsilon.float())
     assert all(u.dtype == torch.float32 for u in single)
