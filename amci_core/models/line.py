@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from amci_core.models.base import Array, Problem, strictly_above
-from amci_core.models.quadrature import DEVIATION, DIVERGENCE, E1_MINUS, E1_PLUS, E2, Integrand
+from amci_core.models.quadrature import DEVIATION, DIVERGENCE, E1_MINUS, E1_PLUS, E2, Integrals
 
 PRIOR_DRAWS = 4096
-# Cases integrated together: their nodes and values take some ten megabytes.
-CHUNK = 256
+# Cases integrated at a time: with the finest nodes their values take some ten megabytes.
+CHUNK = 32
 
 
 class LineProblem(Problem):
@@ -26,9 +26,9 @@ class LineProblem(Problem):
     A subclass declares `name`, `x`, `y`, `theta` and `nonnegative`, and defines `log_prior`, `f`,
     `sample_prior`; with y, `log_likelihood` and `sample_likelihood`; with theta, `sample_theta`;
     and where f_plus is zero outside an interval or on one side of a bound, `support_plus`. The
-    truth, the constant of the SNIS bound and the mismatch come from tanh-sinh quadrature over the
-    range of x, split at that bound and at the integrand's mode: to ten digits or so where f is
-    smooth between that bound and its first three zeros.
+    truth, the constant of the SNIS bound and the mismatch come from double exponential quadrature
+    over the range of x, split at that bound and at the integrand's mode: to ten digits or so where
+    f is smooth between that bound and its first three zeros.
 
     Attributes:
         reach: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
@@ -97,6 +97,13 @@ class LineProblem(Problem):
         """The prior's standard deviation, about."""
         return float(self._prior_draws.std())
 
+    @cached_property
+    def _centre_and_scale(self) -> tuple[Tensor, Tensor]:
+        """The prior's median and interquartile range, about."""
+        quartiles = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+        low, centre, high = self._prior_draws.quantile(quartiles)
+        return centre, (high - low).clamp(min=1e-12)
+
     def _one_sided(self, y: Tensor, theta: Tensor | None) -> tuple[Tensor | None, int]:
         """Where the support of f_plus begins, (*, 1), and on which side it lies."""
         low, high = self._ends(theta)
@@ -119,37 +126,31 @@ class LineProblem(Problem):
         ]
 
     def _log_evidence(self, y: Tensor) -> Array:
-        return self._log_integral(E2, y, None)
+        return np.asarray(self._log_integrals([E2], y, None)[0])
 
-    def _log_terms(self, y: Tensor, theta: Tensor | None) -> list[Array]:
-        """log E2, log E1_plus and, where f takes both signs, log E1_minus."""
-        terms = (E2, E1_PLUS) if self.nonnegative else (E2, E1_PLUS, E1_MINUS)
-        return [self._log_integral(term, y, theta) for term in terms]
+    def _log_terms(self, y: Tensor, theta: Tensor | None) -> Array:
+        """log E2, log E1_plus and, where f takes both signs, log E1_minus: (terms, *)."""
+        terms = [E2, E1_PLUS] if self.nonnegative else [E2, E1_PLUS, E1_MINUS]
+        return self._log_integrals(terms, y, theta)
 
     def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
         log_E2, *sides = self._log_terms(y, theta)
         return tuple(side - log_E2 for side in sides)
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        plus, *minus = self._log_parts(y, theta)
-        if not minus:
-            return plus, np.where(plus > -np.inf, 1.0, 0.0)
-        log_mu = np.maximum(plus, minus[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_mu = log_mu + np.log(-np.expm1(-np.abs(plus - minus[0])))
-            sign = np.nan_to_num(np.sign(plus - minus[0]))
-        return np.where(sign == 0, -np.inf, log_mu), sign
+        return _log_difference(*self._log_parts(y, theta))
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        log_mu, sign = self._log_truth(y, theta)
-        log_sum = self._log_integral(DEVIATION, y, theta, sign * np.exp(log_mu))
-        return np.exp(log_sum - self._log_evidence(y))
+        log_E2, *sides = self._log_terms(y, theta)
+        log_mu, sign = _log_difference(*(side - log_E2 for side in sides))
+        (log_sum,) = self._log_integrals([DEVIATION], y, theta, sign * np.exp(log_mu))
+        return np.asarray(np.exp(log_sum - log_E2))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # KL(g || p(x | y)) = E_g[log|f| - log E|f|]
         log_E2, *sides = self._log_terms(y, theta)
         log_sum = np.logaddexp.reduce(sides)
-        log_unit, value = self._integral(DIVERGENCE, y, theta, log_sum - log_E2)
+        (log_unit,), (value,) = self._integrals([DIVERGENCE], y, theta, log_sum - log_E2)
         return np.asarray(np.maximum(value * np.exp(log_unit - log_sum), 0.0))
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
@@ -166,17 +167,17 @@ class LineProblem(Problem):
         there = torch.full_like(y if theta is None else theta, low + t * (high - low))
         return (there, None) if theta is None else (y, there)
 
-    def _log_integral(
-        self, term: str, y: Tensor, theta: Tensor | None, constant: Array | None = None
+    def _log_integrals(
+        self, terms: list[str], y: Tensor, theta: Tensor | None, constant: Array | None = None
     ) -> Array:
-        log_unit, value = self._integral(term, y, theta, constant)
+        log_units, values = self._integrals(terms, y, theta, constant)
         with np.errstate(divide="ignore"):
-            return log_unit + np.log(value)
+            return np.asarray(log_units + np.log(values))
 
-    def _integral(
-        self, term: str, y: Tensor, theta: Tensor | None, constant: Array | None = None
-    ) -> tuple[Array, Array]:
-        """The integral of a term times p(x, y): its logarithmic unit and its value, (*) each."""
+    def _integrals(
+        self, terms: list[str], y: Tensor, theta: Tensor | None, constant: Array | None = None
+    ) -> Array:
+        """Integrals of terms times p(x, y): logarithmic units and values, (2, terms, *)."""
         batch = y.shape[:-1]
         cases = math.prod(batch)
         y = y.detach().cpu().double().reshape(cases, y.shape[-1])
@@ -186,9 +187,17 @@ class LineProblem(Problem):
         if constant is not None:
             constants = torch.as_tensor(np.reshape(constant, (cases, 1)))
         parts = []
-        for start in range(0, cases, CHUNK):
-            rows = slice(start, start + CHUNK)
+        for rows in torch.arange(cases).split(CHUNK):
             chosen = None if theta is None else theta[rows]
-            parts.append(Integrand(self, term, y[rows], chosen, constants[rows]).integral())
-        log_unit, value = np.concatenate(parts, -1).reshape(2, *batch)
-        return log_unit, value
+            parts.append(Integrals(self, terms, y[rows], chosen, constants[rows]).integrate())
+        return np.concatenate(parts, -1).reshape(2, len(terms), *batch)
+
+
+def _log_difference(log_plus: Array, log_minus: Array | None = None) -> tuple[Array, Array]:
+    """log|E1_plus - E1_minus| and the sign of the difference, which is 0 where it is 0."""
+    if log_minus is None:
+        return log_plus, np.where(log_plus > -np.inf, 1.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_size = np.log(-np.expm1(-np.abs(log_plus - log_minus)))
+        sign = np.nan_to_num(np.sign(log_plus - log_minus))
+    return np.where(sign == 0, -np.inf, np.maximum(log_plus, log_minus) + log_size), sign
