@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
-from amci_core.models.base import Problem, standard_normal_log_prob
+from amci_core.models.base import Problem
+from amci_core.models.gaussian import standard_normal_log_prob
 
 
 class Layer(nn.Module):

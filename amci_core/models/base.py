@@ -2,30 +2,21 @@ r"""What a problem is and what it answers: truth, cases, mismatch, its terms."""
 
 from __future__ import annotations
 
-__all__ = [
-    "Density",
-    "OptimalProposals",
-    "Problem",
-    "Variable",
-    "standard_normal_log_prob",
-    "strictly_above",
-]
+__all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
 
-import math
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
 from amci_core.checks import check_count, check_seed
-from amci_core.models.definition import Definition, Density, OptimalProposals, validate
-from amci_core.models.variable import Variable
+from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
 
-Array = NDArray[np.float64]
+# Cases, and points in each, that a problem is tried with.
+CASES, POINTS = 4, 16
 
 
 class Problem(Definition):
@@ -185,7 +176,16 @@ class Problem(Definition):
         """
         if not isinstance(level, Real) or not level >= 0:
             raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")
-        y_there, theta_there = self._at_mismatch(*self._single(y, theta), float(level))
+        pair = self._single(y, theta)
+
+        def excess(t: float) -> float:
+            return float(self._mismatch(*self._path(*pair, t))) - float(level)
+
+        if excess(0.0) >= 0:
+            t = 0.0
+        else:
+            t = 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-12))
+        y_there, theta_there = self._path(*pair, t)
         return (
             None if self.y is None else y_there.numpy(),
             None if theta_there is None else theta_there.numpy(),
@@ -238,8 +238,14 @@ class Problem(Definition):
 
         Where a range has no end it is the median of p(y) p(theta); None for what there is not.
         """
-        y, theta = self.cases(1001, seed=0)
-        return _typical(self.y, y), _typical(self.theta, theta)
+        middles: list[Array | None] = []
+        for variable, drawn in zip((self.y, self.theta), self.cases(1001, seed=0), strict=True):
+            if variable is None or drawn is None:
+                middles.append(None)
+                continue
+            middle = np.full(variable.dim, sum(variable.usual_range) / 2)
+            middles.append(middle if np.isfinite(middle).all() else np.median(drawn, axis=0))
+        return middles[0], middles[1]
 
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
@@ -249,20 +255,6 @@ class Problem(Definition):
             return x[:, :0], self.sample_theta(n, generator)
         y = self.sample_likelihood(x, generator).clamp(self.y.low, self.y.high)
         return y, self.sample_theta(n, generator)
-
-    def _at_mismatch(
-        self, y: Tensor, theta: Tensor | None, level: float
-    ) -> tuple[Tensor, Tensor | None]:
-        """The point of the path where the mismatch has this level, or the nearer end."""
-
-        def excess(t: float) -> float:
-            return float(self._mismatch(*self._path(y, theta, t))) - level
-
-        if excess(0.0) >= 0:
-            return self._path(y, theta, 0.0)
-        if excess(1.0) <= 0:
-            return self._path(y, theta, 1.0)
-        return self._path(y, theta, float(brentq(excess, 0.0, 1.0, xtol=1e-12)))
 
     def negated(self) -> Problem:
         """The problem with -f in the place of f: its f_plus is the f_minus of this one.
@@ -274,27 +266,56 @@ class Problem(Definition):
         Raises:
             ValueError: the problem declares f >= 0.
         """
-        from amci_core.models.negated import Negated
+        from amci_core.models.reference import Negated
 
         return Negated(self)
 
 
-def _typical(variable: Variable | None, drawn: Array | None) -> Array | None:
-    if variable is None or drawn is None:
-        return None
-    middle = np.full(variable.dim, sum(variable.usual_range) / 2)
-    return middle if np.isfinite(middle).all() else np.median(drawn, axis=0)
+def validate(problem: Definition) -> None:
+    """Checks shapes and types of what a problem's methods return, at a few prior draws.
 
-
-def strictly_above(x: Tensor, bound: Tensor) -> Tensor:
-    """x, moved up to the next floating point number above the bound where rounding put it there.
-
-    A point on the bound of an open support has density zero, so one of them in millions makes a
-    loss infinite or a weight NaN.
+    Raises:
+        ValueError: a method returns what does not fit; the message names the method, what came
+            and what is allowed.
     """
-    return torch.maximum(x, torch.nextafter(bound, torch.full_like(bound, torch.inf)))
+    generator = torch.Generator().manual_seed(0)
+    shape, count = (CASES, POINTS), CASES * POINTS
+    x = _fits("sample_prior", problem.sample_prior(count, generator), (count, problem.x.dim))
+    y = problem.sample_likelihood(x, generator)
+    y = _fits("sample_likelihood", y, (count, problem.y.dim if problem.y else 0))
+    theta = problem.sample_theta(CASES, generator)
+    if problem.theta is not None:
+        theta = _fits("sample_theta", theta, (CASES, problem.theta.dim)).double()
+    elif theta is not None:
+        raise ValueError("sample_theta: expected None, since there is no theta, got a value")
+    x, y = x.double().reshape(*shape, -1), y[:CASES].double()
+    value = problem.f(x, None if theta is None else theta[:, None])
+    reference, log_q = problem.sample_reference(y, theta, POINTS, generator)
+    for method, given, expected in (
+        ("log_prior", problem.log_prior(x), shape),
+        ("log_likelihood", problem.log_likelihood(x, y[:, None]), shape),
+        ("f", value, shape),
+        ("sample_reference", reference, (*shape, problem.x.dim)),
+        ("sample_reference", log_q, shape),
+        ("log_reference", problem.log_reference(reference, y, theta), shape),
+    ):
+        _fits(method, given, expected, torch.float64)
+    if problem.nonnegative and (value < 0).any():
+        raise ValueError(
+            f"f: expected values >= 0, since nonnegative is True, got {float(value.min()):g}"
+        )
 
 
-def standard_normal_log_prob(z: Tensor) -> Tensor:
-    """Log density of N(0, I) at z (*, D) in nats; result: (*)."""
-    return -0.5 * z.square().sum(-1) - 0.5 * z.shape[-1] * math.log(2 * math.pi)
+def _fits(
+    method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
+) -> Tensor:
+    """A tensor of this shape and type; of any floating point type where none is named."""
+    fits = isinstance(value, Tensor) and value.shape == shape
+    if not (fits and (value.is_floating_point() if dtype is None else value.dtype == dtype)):
+        kind = "floating point" if dtype is None else "float64"
+        came = type(value).__name__
+        if isinstance(value, Tensor):
+            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+        raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")
+    found: Tensor = value
+    return found

@@ -2,11 +2,12 @@ r"""What a problem defines: a prior, a likelihood, a target function, what is kn
 
 from __future__ import annotations
 
-__all__ = ["Definition", "Density", "OptimalProposals", "validate"]
+__all__ = ["Array", "Definition", "Density", "OptimalProposals", "Variable"]
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 from torch.distributions.transforms import Transform
-
-from amci_core.models.variable import Variable
 
 Array = NDArray[np.float64]
 
@@ -34,6 +33,81 @@ class Density(Protocol):
 
 
 OptimalProposals = Mapping[str, Callable[[Tensor, Tensor | None], Density]]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of the variables x, y, theta of a problem: its name, unit, dimension and range.
+
+    Arguments:
+        name: The variable's name in formulas, such as `theta`.
+        dim: Its number of coordinates D.
+        low: Smallest value a coordinate may take (`-inf` where there is none).
+        high: Largest value a coordinate may take.
+        meaning: What it stands for, in one line.
+        unit: Its unit, empty where it has none.
+        shown: The usual range of a coordinate, where most cases lie: networks are scaled to it,
+            training spreads cases over it, maps and controls cover it. None for low to high.
+    """
+
+    name: str
+    dim: int
+    low: float
+    high: float
+    meaning: str
+    unit: str = ""
+    shown: tuple[float, float] | None = None
+
+    @property
+    def usual_range(self) -> tuple[float, float]:
+        """`shown`, or the whole range where nothing is said."""
+        return self.shown or (self.low, self.high)
+
+    def uniform(self, n: int, generator: torch.Generator) -> Tensor:
+        """n points, uniform over the range, (n, D) in float32 on the generator's device."""
+        u = torch.rand(
+            n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
+        )
+        return self.low + (self.high - self.low) * u
+
+    def check(self, value: Any) -> Tensor:
+        """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
+
+        Raises:
+            ValueError: `value` is no number, is not finite, lies outside the range, or its last
+                axis is not D.
+        """
+        kind = f"an array of shape (..., {self.dim})"
+        kind = f"a number or {kind}" if self.dim == 1 else kind
+        expected = f"{self.name}: expected {kind} within [{self.low:g}, {self.high:g}], got"
+        try:
+            tensor = _as_float64(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{expected} {value!r}") from error
+        if tensor.ndim == 0 and self.dim == 1:
+            tensor = tensor[None]
+        if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
+            # A row of numbers, where each would be a case of its own.
+            row = self.dim == 1 and tensor.ndim == 1 and tensor.numel() > 1
+            hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
+            raise ValueError(f"{expected} shape {tuple(tensor.shape)}{hint if row else ''}")
+        bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
+        if bad.any():
+            raise ValueError(f"{expected} {tensor[bad][0].item():g}")
+        return tensor
+
+
+def _as_float64(value: Any) -> Tensor:
+    # Conversions would turn None into NaN, and drop the imaginary part of a complex number.
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise TypeError
+        return value.detach().double()
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError
+    # A copy: torch takes no reversed and warns of read-only arrays.
+    return torch.as_tensor(np.array(array, np.float64, order="C"))
 
 
 class Definition(ABC):
@@ -87,8 +161,8 @@ class Definition(ABC):
         return less_than(high) if math.isfinite(high) else real
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
-        """The set outside which f_plus(.; theta) is zero: that of the prior, unless a subclass
-        knows a smaller one."""
+        """The set outside which f_plus(.; theta) is zero; the prior's unless a smaller one is
+        known."""
         return self.support
 
     @property
@@ -123,43 +197,8 @@ class Definition(ABC):
         """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
         return self.log_prior(x)
 
-    @property
-    def knows_truth(self) -> bool:
-        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
-        return type(self)._log_truth is not Definition._log_truth
-
-    @property
-    def knows_bound(self) -> bool:
-        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
-        return type(self)._expected_deviation is not Definition._expected_deviation
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each. Optional."""
-        raise ValueError(
-            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
-            "where there is an argument truth"
-        )
-
-    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> Array | None:
-        """log E2 = log p(y) in nats, (*), where it is known exactly: zero without y; else None."""
-        return np.zeros(y.shape[:-1]) if self.y is None else None
-
-    def _log_evidence(self, y: Tensor) -> Array | None:
-        """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
-        return None
-
-    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
-        """log(E1_plus / E2) and, where f takes both signs, log(E1_minus / E2), in nats, (*); to
-        be defined there."""
-        if not self.nonnegative:
-            raise ValueError(
-                f"log_terms: {self.name} does not know E1_plus and E1_minus; define _log_parts"
-            )
-        return (self._log_truth(y, theta)[0],)
-
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
-        """The theta at which proposals for f - shift are needed: theta itself, unless a subclass
-        knows better."""
+        """The theta at which proposals for f - shift are needed; by default theta itself."""
         return theta
 
     def optimal_proposals(self) -> OptimalProposals | None:
@@ -171,74 +210,55 @@ class Definition(ABC):
         """
         return None
 
+    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> Array | None:
+        """log E2 = log p(y) in nats, (*), where it is known exactly: zero without y; else None."""
+        return np.zeros(y.shape[:-1]) if self.y is None else None
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
+        return type(self)._log_truth is not Definition._log_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
+        return type(self)._expected_deviation is not Definition._expected_deviation
+
+    # What may be known of the truth; each is optional.
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each."""
+        raise ValueError(
+            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
+            "where there is an argument truth"
+        )
+
+    def _log_evidence(self, y: Tensor) -> Array | None:
+        """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
+        return None
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
+        """log(E1_plus / E2) and, where f takes both signs, log(E1_minus / E2), in nats, (*)."""
+        if not self.nonnegative:
+            raise ValueError(
+                f"log_terms: {self.name} does not know E1_plus and E1_minus; define _log_parts"
+            )
+        return (self._log_truth(y, theta)[0],)
+
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*).
-        Optional."""
+        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*)."""
         raise ValueError(
             f"expected_deviation: {self.name} does not know it; define _expected_deviation, or "
             "ask for no bound"
         )
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
-        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*). Optional."""
+        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
         raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
 
-        The mismatch grows along the path. It may start from the point given. Optional.
+        The mismatch grows along the path. It may start from the point given.
         """
         raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
-
-
-# Cases, and points in each, that a problem is tried with.
-CASES, POINTS = 4, 16
-
-
-def validate(problem: Definition) -> None:
-    """Checks shapes and types of what a problem's methods return, at a few prior draws.
-
-    Raises:
-        ValueError: a method returns what does not fit; the message names the method, what came
-            and what is allowed.
-    """
-    generator = torch.Generator().manual_seed(0)
-    count = CASES * POINTS
-    x = _fits("sample_prior", problem.sample_prior(count, generator), (count, problem.x.dim))
-    y = problem.sample_likelihood(x, generator)
-    y = _fits("sample_likelihood", y, (count, problem.y.dim if problem.y else 0))
-    theta = problem.sample_theta(CASES, generator)
-    if problem.theta is not None:
-        theta = _fits("sample_theta", theta, (CASES, problem.theta.dim)).double()
-    elif theta is not None:
-        raise ValueError("sample_theta: expected None, since there is no theta, got a value")
-    shape = (CASES, POINTS)
-    x, y = x.double().reshape(*shape, -1), y[:CASES].double()
-    _fits("log_prior", problem.log_prior(x), shape, torch.float64)
-    likelihood = problem.log_likelihood(x, y[:, None])
-    _fits("log_likelihood", likelihood, shape, torch.float64)
-    value = problem.f(x, None if theta is None else theta[:, None])
-    _fits("f", value, shape, torch.float64)
-    if problem.nonnegative and (value < 0).any():
-        raise ValueError(
-            f"f: expected values >= 0, since nonnegative is True, got {float(value.min()):g}"
-        )
-    x, log_q = problem.sample_reference(y, theta, POINTS, generator)
-    _fits("sample_reference", x, (*shape, problem.x.dim), torch.float64)
-    _fits("sample_reference", log_q, shape, torch.float64)
-    _fits("log_reference", problem.log_reference(x, y, theta), shape, torch.float64)
-
-
-def _fits(
-    method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
-) -> Tensor:
-    """A tensor of this shape and type; of any floating point type where none is named."""
-    fits = isinstance(value, Tensor) and value.shape == shape
-    if not (fits and (value.is_floating_point() if dtype is None else value.dtype == dtype)):
-        kind = "floating point" if dtype is None else "float64"
-        came = type(value).__name__
-        if isinstance(value, Tensor):
-            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-        raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")
-    found: Tensor = value
-    return found

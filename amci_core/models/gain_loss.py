@@ -13,15 +13,8 @@ from scipy.special import erfcx, log_ndtr
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
-from amci_core.models.base import (
-    Array,
-    Density,
-    OptimalProposals,
-    Variable,
-    standard_normal_log_prob,
-    strictly_above,
-)
-from amci_core.models.gaussian import GaussianModel
+from amci_core.models.base import Array, Density, OptimalProposals, Variable
+from amci_core.models.gaussian import GaussianModel, standard_normal_log_prob, strictly_above
 from amci_core.models.quadrature import gauss_legendre
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)

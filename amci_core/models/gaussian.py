@@ -2,7 +2,7 @@ r"""A Gaussian unknown, seen through Gaussian noise: the model of the tail integ
 
 from __future__ import annotations
 
-__all__ = ["GaussianModel", "NormalAbove"]
+__all__ = ["GaussianModel", "NormalAbove", "standard_normal_log_prob", "strictly_above"]
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,21 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
-from amci_core.models.base import Array, Density, Problem, standard_normal_log_prob, strictly_above
+from amci_core.models.base import Array, Density, Problem
+
+
+def strictly_above(x: Tensor, bound: Tensor) -> Tensor:
+    """x, moved up to the next floating point number above the bound where rounding put it there.
+
+    A point on the bound of an open support has density zero, so one of them in millions makes a
+    loss infinite or a weight NaN.
+    """
+    return torch.maximum(x, torch.nextafter(bound, torch.full_like(bound, torch.inf)))
+
+
+def standard_normal_log_prob(z: Tensor) -> Tensor:
+    """Log density of N(0, I) at z (*, D) in nats; result: (*)."""
+    return -0.5 * z.square().sum(-1) - 0.5 * z.shape[-1] * math.log(2 * math.pi)
 
 
 class GaussianModel(Problem):

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.models.base import Array, Problem, strictly_above
+from amci_core.models.base import Array, Problem
+from amci_core.models.gaussian import strictly_above
 from amci_core.models.quadrature import DEVIATION, DIVERGENCE, E1_MINUS, E1_PLUS, E2, Integrals
 
 PRIOR_DRAWS = 4096

@@ -1,19 +1,27 @@
-r"""A broad density that reaches every term of a problem: where proposals are tried and trained."""
+r"""Every term of any problem: a broad density that reaches them all, and f with the other sign."""
 
 from __future__ import annotations
 
-__all__ = ["Reference"]
+__all__ = ["Negated", "Reference"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import torch
 from torch import Tensor
+from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
 
-from amci_core.models.base import Problem
+from amci_core.models.base import Array, OptimalProposals, Problem
 
 TERMS = ("E1_plus", "E1_minus", "E2")
+# What does not depend on the sign of f, without abstract methods and properties.
+SHARED = (
+    *("name", "title", "description", "formula", "x", "y", "theta"),
+    *("log_likelihood", "sample_likelihood", "sample_theta", "log_normalizer"),
+    *("_log_evidence", "_expected_deviation", "_mismatch", "_path"),
+)
 
 
 class Reference:
@@ -102,3 +110,73 @@ class Reference:
             for part in self._parts
         ]
         return reduce(torch.logaddexp, parts) - math.log(len(parts))
+
+
+class Negated(Problem):
+    """A problem that differs from the original in the sign of f alone.
+
+    Its reference is the prior, which reaches f_minus p(x, y), though seldom where that lies far
+    out in the prior's tail.
+
+    Arguments:
+        original: The problem.
+
+    Raises:
+        ValueError: the original declares f >= 0.
+    """
+
+    nonnegative = False
+
+    def __init__(self, original: Problem) -> None:
+        if original.nonnegative:
+            raise ValueError(
+                f"negated: {original.name} declares nonnegative = True, so that f_minus is zero; "
+                "where f takes both signs, declare False and define negated()"
+            )
+        self.original = original
+        for name in SHARED:
+            setattr(self, name, getattr(original, name))
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        return -self.original.f(x, theta)
+
+    def negated(self) -> Problem:
+        return self.original
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        log_mu, sign = self.original._log_truth(y, theta)
+        return log_mu, -sign
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
+        return self.original._log_parts(y, theta)[::-1]
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        swapped = {"q1_plus": "q1_minus", "q1_minus": "q1_plus"}
+        known = self.original.optimal_proposals()
+        return known and {swapped.get(name, name): q for name, q in known.items()}
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        # -f - c = -(f - (-c))
+        return self.original.shifted(theta, -shift)
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        return self.original.log_prior(x)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.original.sample_prior(n, generator)
+
+    @property
+    def support(self) -> Constraint:
+        return self.original.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return self.original.coordinate_transforms
+
+    @property
+    def knows_truth(self) -> bool:
+        return self.original.knows_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        return self.original.knows_bound

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import ndtri_exp
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
 from amci_core.checks import check_count
-from amci_core.models.base import Array, Density, OptimalProposals, Variable, strictly_above
-from amci_core.models.gaussian import GaussianModel, NormalAbove
+from amci_core.models.base import Array, Density, OptimalProposals, Variable
+from amci_core.models.gaussian import GaussianModel, NormalAbove, strictly_above
 from amci_core.models.orthant import log_orthant
 
 HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
@@ -195,17 +194,6 @@ class GaussianTail(GaussianModel):
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         assert self.theta is not None
         return y, torch.full_like(y, self.theta.low + t * (self.theta.high - self.theta.low))
-
-    def _at_mismatch(
-        self, y: Tensor, theta: Tensor | None, level: float
-    ) -> tuple[Tensor, Tensor | None]:
-        if self.dim > 1:
-            return super()._at_mismatch(y, theta, level)
-        # mu = exp(-level), so theta = E[x | y] + s * (upper quantile of exp(-level)).
-        assert self.theta is not None
-        scale = float(self.posterior_cholesky[0, 0])
-        there = self.posterior_mean(y) - scale * float(ndtri_exp(-level))
-        return y, there.clamp(self.theta.low, self.theta.high)
 
 
 def tail_1d() -> GaussianTail:
