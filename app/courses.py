@@ -103,7 +103,7 @@ class CancerGrid:
 @cache
 def cancer_grid() -> CancerGrid:
     """The grid on which everything about the tumour is shown, made when it is first needed."""
-    problem = TumourTreatment(name="cancer", title="")
+    problem = TumourTreatment()
     c0 = np.linspace(*C0_RANGE, POINTS)
     # Closer where epsilon is small: then a tumour's growth tells it well.
     epsilon = np.sin((np.arange(POINTS) + 0.5) * math.pi / 2 / POINTS) ** 2

@@ -19,7 +19,7 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.flows.density import TrainableDensity
 from amci_core.models import Problem
-from amci_core.models.orthant import log_orthant
+from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
 from app.grids import PlaneDensities, integral, mesh, trapezoid_weights
 

@@ -28,7 +28,7 @@ from measured import best_of, draws_per_second, megabytes
 
 import amci_core as amci
 from amci_core.flows import Proposals
-from amci_core.models.tail import tail
+from amci_core.models.tail import GaussianTail
 from amci_core.training.fit import Fit
 from amci_core.training.recipes import recipe
 
@@ -153,7 +153,7 @@ def report_dimensions(steps: int) -> None:
     print(f"tail problem by dimension: q1 after {steps:,} steps")
     term = recipe("tail-5d", "spline").terms["q1_plus"]
     for dim in DIMENSIONS:
-        problem = tail(dim)
+        problem = GaussianTail(dim)
         coordinates = [{"kind": "half-line", "scale": 0.5}] * dim
         scaled = replace(term, arguments={**term.arguments, "coordinates": coordinates})
         device = torch.device("cpu")

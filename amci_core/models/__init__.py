@@ -5,19 +5,22 @@ from __future__ import annotations
 __all__ = ["LineProblem", "Problem", "Reference", "Variable", "problem", "problems"]
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
-from amci_core.models import cancer, gain_loss, peak, tail
 from amci_core.models.base import Problem, Variable
+from amci_core.models.cancer import TumourTreatment
+from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
+from amci_core.models.peak import ProductPeak
 from amci_core.models.reference import Reference
+from amci_core.models.tail import GaussianTail
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "tail-1d": tail.tail_1d,
-    "tail-5d": tail.tail_5d,
-    "cancer": cancer.cancer,
-    "gain-loss": gain_loss.gain_loss,
-    "peak": peak.peak,
+    "tail-1d": partial(GaussianTail, 1),
+    "tail-5d": partial(GaussianTail, 5),
+    "cancer": TumourTreatment,
+    "gain-loss": GainLoss,
+    "peak": ProductPeak,
 }
 
 

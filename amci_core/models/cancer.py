@@ -2,7 +2,7 @@ r"""Planning a cancer treatment (section 5.2 of the paper): how likely is it to 
 
 from __future__ import annotations
 
-__all__ = ["Response", "TumourTreatment", "cancer"]
+__all__ = ["Response", "TumourTreatment"]
 
 import math
 from collections.abc import Mapping
@@ -24,6 +24,9 @@ from amci_core.models.tumour import LOG_REST, REST_RATE, TABLE_ENDS, sizes
 C0_SHAPE, C0_SCALE = 25.0, 20.0
 EPSILON_A, EPSILON_B = 5.0, 10.0
 NOISE = 100.0
+
+# The usual range of a measurement.
+SHOWN = (50.0, 1500.0)
 
 # The loss of the paper: half success at 300, from nearly 1 to nearly 0 within a few times 150.
 HALF_SUCCESS = 300.0
@@ -117,37 +120,32 @@ class TumourTreatment(Problem):
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (cancer-ode).
-
-    Arguments:
-        name: The problem's registered name.
-        title: Its name for people.
     """
 
     nonnegative = True
 
-    def __init__(self, *, name: str, title: str) -> None:
-        self.name = name
-        self.title = title
-        self.description = (
-            "A tumour is measured at admission and again after five days of treatment.\n"
-            "How likely is it that the treatment has made it small after 100 days?"
-        )
-        self.formula = (
-            r"\mu(y)=\mathbb{E}\!\left[\ell(c_{100})\mid c_0',c_5'\right],\quad "
-            r"\ell(c)\approx\tfrac12\!\left(1-\tanh\tfrac{c-300}{150}\right)"
-        )
-        self.x = Variable(
-            "x", 2, 0.0, math.inf, "the tumour's size c0 at admission and its response epsilon"
-        )
-        self.y = Variable(
-            "y",
-            2,
-            1.0,
-            5000.0,
-            "the sizes c0' and c5' measured at admission and after 5 days",
-            shown=(50.0, 1500.0),
-        )
-        self.theta = None
+    name = "cancer"
+    title = "Planning a cancer treatment"
+    description = (
+        "A tumour is measured at admission and again after five days of treatment.\n"
+        "How likely is it that the treatment has made it small after 100 days?"
+    )
+    formula = (
+        r"\mu(y)=\mathbb{E}\!\left[\ell(c_{100})\mid c_0',c_5'\right],\quad "
+        r"\ell(c)\approx\tfrac12\!\left(1-\tanh\tfrac{c-300}{150}\right)"
+    )
+    x = Variable(
+        "x", 2, 0.0, math.inf, "the tumour's size c0 at admission and its response epsilon"
+    )
+    y = Variable(
+        "y",
+        2,
+        1.0,
+        5000.0,
+        "the sizes c0' and c5' measured at admission and after 5 days",
+        shown=SHOWN,
+    )
+    theta = None
 
     def log_prior(self, x: Tensor) -> Tensor:
         c0, epsilon = x.unbind(-1)
@@ -236,11 +234,8 @@ class TumourTreatment(Problem):
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # The second measurement, up to the one at which the mismatch is largest: beyond, success
         # is so unlikely that what is left of f hardly varies.
-        assert self.y is not None
-        assert self.y.shown is not None
-        low, _ = self.y.shown
-        c0 = float(y[0])
-        return torch.stack([y[0], y.new_tensor(low + t * (_turning_point(c0) - low))]), None
+        low, high = SHOWN[0], _turning_point(float(y[0]))
+        return torch.stack([y[0], y.new_tensor(low + t * (high - low))]), None
 
 
 LOG_PRIOR_CONSTANT = (
@@ -286,7 +281,7 @@ def _turning_point(c0: float) -> float:
     """Of a row of second measurements, the one with the largest mismatch."""
     rows = torch.linspace(*PATH_ENDS, PATH_NODES, dtype=torch.float64)
     y = torch.stack([torch.full_like(rows, c0), rows], -1)
-    return float(rows[int(cancer().mismatch(y).argmax())])
+    return float(rows[int(TumourTreatment().mismatch(y).argmax())])
 
 
 @cache
@@ -304,7 +299,7 @@ def _grid(refinement: int = 1) -> _Grid:
     c = torch.stack([x[:, 0], log_c5.exp()])
     shape, rate = (c / NOISE).square(), c / NOISE**2
     log_constant = (shape * rate.log() - torch.lgamma(shape)).sum(0)
-    log_prior = cancer().log_prior(x)
+    log_prior = TumourTreatment().log_prior(x)
     return _Grid(
         log_constant=weight.log() + log_prior + log_constant,
         factors=torch.cat([shape - 1, -rate]),
@@ -321,11 +316,3 @@ def _success(log_c100: Tensor) -> Tensor:
     # (tanh(-z) + 1) / 2 = sigmoid(-2 z), which keeps its digits where f is tiny.
     z = (log_c100.exp() - HALF_SUCCESS) / SOFTNESS
     return (1 - 2 * LEAST) * torch.sigmoid(-2 * z) + LEAST
-
-
-def cancer() -> TumourTreatment:
-    """The paper's cancer treatment: two measurements, one probability of success."""
-    return TumourTreatment(
-        name="cancer",
-        title="Planning a cancer treatment",
-    )

@@ -2,7 +2,7 @@ r"""A signed target: the profit above a price and the loss below it."""
 
 from __future__ import annotations
 
-__all__ = ["GainLoss", "gain_loss"]
+__all__ = ["GainLoss"]
 
 import math
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr
+from scipy.stats import norm
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
@@ -17,9 +18,8 @@ from amci_core.models.base import Array, Density, OptimalProposals, Variable
 from amci_core.models.gaussian import GaussianModel, standard_normal_log_prob, strictly_above
 from amci_core.models.quadrature import gauss_legendre
 
-HALF_NORMAL_LOG_CONSTANT = 0.5 * math.log(2 / math.pi)
-# Standard deviations on either side of the posterior's mean that integrals of the mismatch cover.
-REACH = 12.0
+# Standard deviations that the mismatch's integral covers beyond the mean, and its nodes.
+REACH, NODES = 12.0, 192
 # No excess of a standard normal over its edge is drawn beyond this.
 LARGEST_EXCESS = 40.0
 
@@ -44,27 +44,21 @@ class GainLoss(GaussianModel):
 
     nonnegative = False
 
+    name = "gain-loss"
+    title = "Gain and loss"
+    description = (
+        "What is a position worth, bought at the price θ, when one noisy look y is all "
+        "that is known of its value x? Gains and losses need a proposal each."
+    )
+    formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
+    x = Variable("x", 1, -math.inf, math.inf, "the value")
+    y = Variable("y", 1, -8.0, 8.0, "x plus standard normal noise", shown=(-6.0, 6.0))
+    theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
+
     def __init__(self, *, sign: int = 1) -> None:
-        super().__init__([[1.0]])
+        super().__init__(np.eye(1))
         self.sign = sign
         self.scale = float(self.posterior_cholesky[0, 0])
-        self.name = "gain-loss"
-        self.title = "Gain and loss"
-        self.description = (
-            "What is a position worth, bought at the price θ, when one noisy look y is all "
-            "that is known of its value x? Gains and losses need a proposal each."
-        )
-        self.formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
-        self.x = Variable("x", 1, -math.inf, math.inf, "the value")
-        self.y = Variable(
-            "y",
-            1,
-            -8.0,
-            8.0,
-            "the observation, x plus standard normal noise",
-            shown=(-6.0, 6.0),
-        )
-        self.theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
 
     def negated(self) -> GainLoss:
         return GainLoss(sign=-self.sign)
@@ -74,18 +68,13 @@ class GainLoss(GaussianModel):
         return self.sign * (x - theta).squeeze(-1)
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        assert self.theta is not None
-        uniform = torch.rand(
-            n, 1, dtype=torch.float32, generator=generator, device=generator.device
-        )
-        return self.theta.low + (self.theta.high - self.theta.low) * uniform
+        return self.theta.uniform(n, generator)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return greater_than(theta) if self.sign > 0 else less_than(theta)
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         assert theta is not None
-        assert self.theta is not None
         # f - c is the gain above the price theta + c.
         price = theta + shift
         if (price < self.theta.low).any() or (price > self.theta.high).any():
@@ -100,11 +89,9 @@ class GainLoss(GaussianModel):
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         # q'(theta, x) = p(theta) HalfNormal(excess; 1) on the side where f is positive.
         theta = self.sample_theta(n, generator)
-        excess = self._standard_normal(n, generator).abs()
+        excess, log_half_normal = self._half_normal(n, generator)
         x = self._beyond(theta, excess)
-        log_half_normal = HALF_NORMAL_LOG_CONSTANT - 0.5 * excess.square().sum(-1)
-        log_f = self.f(x, theta).log()
-        return x, theta, self.log_prior(x) + log_f - log_half_normal
+        return x, theta, self.log_prior(x) + self.f(x, theta).log() - log_half_normal
 
     def sample_reference(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
@@ -152,15 +139,10 @@ class GainLoss(GaussianModel):
         distance = (self.posterior_mean(y) - theta).squeeze(-1).cpu().numpy()
         return self.sign * distance, -self.sign * distance / self.scale
 
-    def log_parts(self, y: Tensor, theta: Tensor) -> tuple[Array, Array]:
-        """log(E1_plus / E2) and log(E1_minus / E2) in nats, (*), by Bachelier's formula."""
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         _, edge = self._mean_and_edge(y, theta)
         log_scale = math.log(self.scale)
         return log_mean_excess(edge) + log_scale, log_mean_excess(-edge) + log_scale
-
-    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
-        assert theta is not None
-        return self.log_parts(y, theta)
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         mu, _ = self._mean_and_edge(y, theta)
@@ -172,32 +154,21 @@ class GainLoss(GaussianModel):
         return np.full(y.shape[:-1], self.scale * math.sqrt(2 / math.pi))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
-        # E_g[log|f|] - log E|f|, by quadrature on either side of the price; s cancels.
-        _, edge = self._mean_and_edge(y, theta)
-        nodes, weights = gauss_legendre(96)
-        low, high = -REACH, REACH
-        kink = np.clip(edge, low, high)[..., None]
-        pieces = []
-        for start, stop in ((low, kink), (kink, high)):
-            # Squared, so that nodes crowd at the kink, where the logarithm is singular.
-            share = (nodes + 1) / 2
-            from_kink = (stop - start) * share**2
-            z = kink + from_kink if stop is high else kink - from_kink
-            width = (stop - start) * share * weights
-            pieces.append((z, width))
-        z = np.concatenate([p[0] for p in pieces], -1)
-        width = np.concatenate([p[1] for p in pieces], -1)
-        size = np.abs(z - edge[..., None])
-        density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * width * size
-        total = density.sum(-1)
-        return np.asarray(
-            np.maximum((density * np.log(size)).sum(-1) / total - np.log(total), 0.0)
-        )
+        # E_g[log|f|] - log E|f|, and s cancels. The density of t = |z - a| is
+        # phi(a + t) + phi(a - t), z a standard normal. Nodes crowd at t = 0, where the logarithm is singular.
+        edge = self._mean_and_edge(y, theta)[1][..., None]
+        nodes, weights = gauss_legendre(NODES)
+        share = (nodes + 1) / 2
+        longest = np.abs(edge) + REACH
+        t = longest * share**2
+        density = norm.pdf(edge + t) + norm.pdf(edge - t)
+        mass = density * t * (longest * share * weights)
+        total = mass.sum(-1)
+        return np.asarray(np.maximum((mass * np.log(t)).sum(-1) / total - np.log(total), 0.0))
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # The mismatch is largest where the price is the mean, and falls on either side: from the
         # end of the prices on this side of the mean to the mean.
-        assert self.theta is not None
         assert theta is not None
         top = self.posterior_mean(y).clamp(self.theta.low, self.theta.high)
         # Where the mean is at the end, or beyond, there is one side only.
@@ -212,7 +183,7 @@ def log_mean_excess(edge: Array) -> Array:
     Through Mills' ratio where a > 0: the difference would lose its digits.
     """
     edge = np.asarray(edge)
-    log_phi = -0.5 * edge**2 - 0.5 * math.log(2 * math.pi)
+    log_phi = norm.logpdf(edge)
     far = np.maximum(edge, 0.0)
     near = np.minimum(edge, 0.0)
     mills = math.sqrt(math.pi / 2) * erfcx(far / math.sqrt(2))
@@ -260,8 +231,3 @@ def _log_excess_beyond(z: Array, edge: Array) -> Array:
     with np.errstate(divide="ignore"):
         rest = np.log(z - edge) + log_ndtr(-z)
     return np.asarray(np.logaddexp(log_mean_excess(z), rest))
-
-
-def gain_loss() -> GainLoss:
-    """The signed problem: theta uniform on [-3, 3]."""
-    return GainLoss()

@@ -2,7 +2,7 @@ r"""Any integral is an expectation: Genz's product peak on the unit square, unde
 
 from __future__ import annotations
 
-__all__ = ["ProductPeak", "peak", "split_theta"]
+__all__ = ["ProductPeak", "split_theta"]
 
 import math
 
@@ -35,26 +35,18 @@ class ProductPeak(Problem):
     """
 
     nonnegative = True
-
-    def __init__(self) -> None:
-        self.name = "peak"
-        self.title = "Product peak"
-        self.description = (
-            "How large is the integral of a peak, from a mild hill to a needle? Nothing is "
-            "observed and E₂ = 1 is known: a proposal for f is all that is needed."
-        )
-        self.formula = (
-            r"\mu(\theta)=\int_{[0,1]^2}\prod_d\frac{1}{1+a^2(x_d-u_d)^2}\,dx,\quad a=100^s"
-        )
-        self.x = Variable("x", DIM, 0.0, 1.0, "a point of the unit square")
-        self.y = None
-        self.theta = Variable(
-            "theta",
-            DIM + 1,
-            0.0,
-            1.0,
-            "both centres of the peak, and its sharpness s",
-        )
+    name = "peak"
+    title = "Product peak"
+    description = (
+        "How large is the integral of a peak, from a mild hill to a needle? Nothing is "
+        "observed and E₂ = 1 is known: a proposal for f is all that is needed."
+    )
+    formula = r"\mu(\theta)=\int_{[0,1]^2}\prod_d\frac{1}{1+a^2(x_d-u_d)^2}\,dx,\quad a=100^s"
+    x = Variable("x", DIM, 0.0, 1.0, "a point of the unit square")
+    y = None
+    theta: Variable = Variable(
+        "theta", DIM + 1, 0.0, 1.0, "both centres of the peak, and its sharpness s"
+    )
 
     def log_prior(self, x: Tensor) -> Tensor:
         inside = ((x >= 0) & (x <= 1)).all(-1)
@@ -66,10 +58,10 @@ class ProductPeak(Problem):
         return (1 / (1 + (sharpness * (x - centre)).square())).prod(-1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return _uniform(n, DIM, generator)
+        return self.x.uniform(n, generator)
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        return _uniform(n, DIM + 1, generator)
+        return self.theta.uniform(n, generator)
 
     def sample_training(
         self, n: int, generator: torch.Generator
@@ -176,12 +168,3 @@ class _TruncatedCauchy:
 def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:
     """Centres (*, 2) and the sharpness a (*, 1)."""
     return theta[..., :DIM], 10 ** (DECADES * theta[..., DIM:])
-
-
-def _uniform(n: int, dim: int, generator: torch.Generator) -> Tensor:
-    return torch.rand(n, dim, dtype=torch.float32, generator=generator, device=generator.device)
-
-
-def peak() -> ProductPeak:
-    """The product peak on the unit square."""
-    return ProductPeak()

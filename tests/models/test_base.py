@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 
 import amci_core as amci
 from amci_core.models import Problem
+from amci_core.models.tail import GaussianTail
 
 
 def quadrature(name, edges):
@@ -81,7 +82,7 @@ def test_the_prior_is_zero_outside_the_support_alone(name):
 
 
 def test_the_support_follows_from_the_range_of_x():
-    problem = amci.models.tail.tail_1d()
+    problem = GaussianTail(1)
     for low, high, inside, outside in (
         (-math.inf, math.inf, 0.0, None),
         (0.0, math.inf, 1.0, -1.0),

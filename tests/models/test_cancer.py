@@ -7,11 +7,11 @@ import pytest
 import torch
 from scipy import stats
 
+import amci_core as amci
 from amci_core.models import cancer as module
-from amci_core.models.cancer import cancer
 from amci_core.models.tumour import sizes, trajectory
 
-PROBLEM = cancer()
+PROBLEM = amci.problem("cancer")
 CASES = [(500.0, 400.0), (500.0, 900.0)]
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr
 
-from amci_core.models.orthant import log_orthant
-from amci_core.models.tail import tail
+from amci_core.models.gaussian import log_orthant
+from amci_core.models.tail import GaussianTail
 
 
 def correlated(dim, seed):
@@ -74,7 +74,7 @@ def test_one_dimension_is_exact():
 
 @pytest.mark.parametrize("dim", [2, 5, 10])
 def test_the_tail_problems_truth_is_right_to_a_ten_thousandth_and_its_error_honest(dim):
-    problem = tail(dim)
+    problem = GaussianTail(dim)
     y, theta = problem.cases(20, seed=1)
     mean = y @ problem.posterior_covariance
     covariance = problem.posterior_covariance
@@ -86,7 +86,7 @@ def test_the_tail_problems_truth_is_right_to_a_ten_thousandth_and_its_error_hone
 
 
 def test_batches_are_their_single_cases():
-    problem = tail(3)
+    problem = GaussianTail(3)
     mean = np.random.default_rng(0).normal(size=(4, 1, 3))
     lower = np.random.default_rng(1).uniform(0, 3, size=(5, 3))
     values, errors = log_orthant(mean, problem.posterior_covariance, lower)

@@ -7,7 +7,7 @@ import torch
 from scipy import integrate, stats
 
 import amci_core as amci
-from amci_core.models.tail import GaussianTail, tail, tail_5d
+from amci_core.models.tail import GaussianTail
 
 PROBLEM = amci.problem("tail-1d")
 CORNERS = [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0), (8.0, 0.0), (0.0, 0.0)]
@@ -208,7 +208,7 @@ def test_an_unknown_problem_is_named():
         amci.problem(["tail-1d"])  # type: ignore[arg-type]
 
 
-FIVE = tail_5d()
+FIVE = GaussianTail(5)
 CASES_5D = [
     ((0.5,) * 5, (1.0,) * 5),
     ((3.0,) * 5, (0.1,) * 5),
@@ -298,7 +298,7 @@ def test_the_error_of_the_truth_is_small_and_zero_in_one_dimension():
     y, theta = FIVE.cases(20, seed=0)
     assert FIVE.truth_error(y, theta).shape == (20,)
     assert (FIVE.truth_error(y, theta) < 1e-4).all()
-    assert tail(1).truth_error(1.0, 3.0) == 0
+    assert GaussianTail(1).truth_error(1.0, 3.0) == 0
 
 
 @pytest.mark.parametrize("y", [(1.0,) * 5, (-2.0,) * 5, (3.0, 1.0, -1.0, 2.0, 0.0)])
@@ -324,29 +324,7 @@ def test_vectors_of_another_length_are_named():
         FIVE.truth((0.0,) * 5, (1.0,) * 6)
 
 
-@pytest.mark.parametrize(
-    ("covariance", "message"),
-    [
-        (np.ones((2, 3)), "a square matrix, got shape"),
-        ([[1.0, 0.5], [0.0, 1.0]], "a symmetric, positive definite matrix"),
-        ([[1.0, 2.0], [2.0, 1.0]], "a symmetric, positive definite matrix"),
-    ],
-)
-def test_a_bad_covariance_is_named(covariance, message):
-    with pytest.raises(ValueError, match=f"^covariance: expected {message}"):
-        GaussianTail(
-            covariance,
-            name="bad",
-            title="",
-            description="",
-            formula="",
-            theta_high=3.0,
-            y_high=12.0,
-            y_shown=(-6.0, 6.0),
-        )
-
-
 def test_dimensions_are_chosen_by_number():
-    assert [tail(dim).dim for dim in (1, 2, 10)] == [1, 2, 10]
+    assert [GaussianTail(dim).dim for dim in (1, 2, 10)] == [1, 2, 10]
     with pytest.raises(ValueError, match=r"^dim: expected a whole number"):
-        tail(0)
+        GaussianTail(0)
