@@ -155,7 +155,8 @@ class GainLoss(GaussianModel):
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log|f|] - log E|f|, and s cancels. The density of t = |z - a| is
-        # phi(a + t) + phi(a - t), z a standard normal. Nodes crowd at t = 0, where the logarithm is singular.
+        # phi(a + t) + phi(a - t), z a standard normal. Nodes crowd at t = 0, where the
+        # logarithm is singular.
         edge = self._mean_and_edge(y, theta)[1][..., None]
         nodes, weights = gauss_legendre(NODES)
         share = (nodes + 1) / 2
