@@ -27,8 +27,8 @@ def evaluate(
     estimators: Annotated[
         str | None,
         typer.Option(
-            help="Names for `amci estimate` (reuse as reuse:ALPHA:BETA) and bound, with commas; by "
-            "default those of amci,snis-q2,snis-qm,snis-q1,bound that the proposals can serve."
+            help="Names for `amci estimate` (reuse as reuse:ALPHA:BETA) and bound, with commas; "
+            "by default those of amci,snis-q2,snis-qm,snis-q1,bound that the proposals can serve."
         ),
     ] = None,
     seed: terminal.SeedOption = 0,
