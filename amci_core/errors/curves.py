@@ -232,25 +232,25 @@ def stream_error_curves(
     chosen = chosen_estimators(estimators, problem, proposals)
     sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
+    drawn = {name: each for name, each in chosen.items() if each is not None}
     curves: dict[str, Curve] = {}
-    if chosen.bound:
+    if BOUND in chosen:
         curves[BOUND] = bound_curve(problem.expected_deviation(y, theta), checked, target)
-    if not chosen.drawn:
+    if not drawn:
         check_seed(seed)
         return iter([ErrorCurves(checked, curves, runs, runs)])
-    chunks = run_chunks(sampler, chosen.drawn, target, budgets=checked, runs=runs, seed=seed)
-
-    tried = {n: checked >= e.least(sampler.present) for n, e in chosen.drawn.items()}
+    chunks = run_chunks(sampler, drawn, target, budgets=checked, runs=runs, seed=seed)
+    tried = {name: checked >= each.least(sampler.present) for name, each in drawn.items()}
 
     def stream() -> Iterator[ErrorCurves]:
-        gathered: dict[str, Array] = {}
+        so_far = {name: np.empty((*target.sign.shape, 0, len(checked))) for name in drawn}
         for chunk in chunks:
             for name, errors in chunk.items():
-                before = [gathered[name]] if name in gathered else []
-                gathered[name] = np.concatenate([*before, errors], axis=-2)
-                curves[name] = Curve(OverRuns(gathered[name], tried[name]), target)
-            so_far = next(iter(gathered.values())).shape[-2]
-            yield ErrorCurves(checked, {name: curves[name] for name in chosen.names}, so_far, runs)
+                so_far[name] = np.concatenate([so_far[name], errors], axis=-2)
+                curves[name] = Curve(OverRuns(so_far[name], tried[name]), target)
+            yield ErrorCurves(
+                checked, {n: curves[n] for n in chosen}, so_far[name].shape[-2], runs
+            )
 
     return stream()
 

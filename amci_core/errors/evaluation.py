@@ -136,24 +136,25 @@ def evaluate(
     y, theta = problem.check(*problem.cases(pairs, seed=seed))
     target = Truth.of(problem, y, theta, truth)
     bound = None
-    if chosen.bound:
+    drawn = {name: each for name, each in chosen.items() if each is not None}
+    if BOUND in chosen:
         bound = bound_curve(problem.expected_deviation(y, theta), checked, target)
     seeds = np.random.SeedSequence(seed).spawn(pairs)
-    curves: dict[str, list[Curve]] = {name: [] for name in chosen.drawn}
+    curves: dict[str, list[Curve]] = {name: [] for name in drawn}
     points = 0
-    for case in range(pairs if chosen.drawn else 0):
+    for case in range(pairs if drawn else 0):
         sampler = Sampler(problem, proposals, y[case], None if theta is None else theta[case])
-        points += runs * int(reserve(chosen.drawn, sampler, budgets=checked).sum())
+        points += runs * int(reserve(drawn, sampler, budgets=checked).sum())
         settings: dict[str, Any] = {"budgets": checked, "runs": runs, "seed": seeds[case]}
-        chunks = list(run_chunks(sampler, chosen.drawn, target[case], **settings))
-        for name, each in chosen.drawn.items():
+        chunks = list(run_chunks(sampler, drawn, target[case], **settings))
+        for name, each in drawn.items():
             errors = np.concatenate([chunk[name] for chunk in chunks])
             tried = checked >= each.least(sampler.present)
             curves[name].append(Curve(OverRuns(errors, tried), target[case]))
         if progress is not None:
             progress(case + 1, pairs)
     seconds = time.perf_counter() - started
-    over_cases = {name: _Cases.of(curves[name]) for name in chosen.drawn}
+    over_cases = {name: _Cases.of(curves[name]) for name in drawn}
     below = {} if bound is None else {n: c.against(bound.mse) for n, c in over_cases.items()}
     if bound is not None:
         over_cases[BOUND] = _Cases.of([bound])
@@ -164,7 +165,7 @@ def evaluate(
         pairs=pairs,
         runs=runs,
         seed=seed,
-        estimators={name: over_cases[name].summary() for name in chosen.names},
+        estimators={name: over_cases[name].summary() for name in chosen},
         below_bound={name: shares[0] for name, shares in below.items()},
         surely_below_bound={name: shares[1] for name, shares in below.items()},
         undecided_bound={name: shares[2] for name, shares in below.items()},

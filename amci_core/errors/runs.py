@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "MAX_RUNS",
-    "Chosen",
     "Estimators",
     "Truth",
     "checked_budgets",
@@ -16,7 +15,7 @@ __all__ = [
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,13 +129,14 @@ def run_chunks(
         ValueError: the budgets are too small or too large, or the seed is none; at the call,
             not at the first chunk.
     """
-    apart = {common: _with(estimators, common=common) for common in (False, True)}
-    a_run = {
-        common: reserve(some, sampler, budgets=budgets) for common, some in apart.items() if some
+    groups = {
+        common: {name: each for name, each in estimators.items() if each.common is common}
+        for common in sorted({each.common for each in estimators.values()})
     }
+    a_run = {common: reserve(each, sampler, budgets=budgets) for common, each in groups.items()}
     points_a_run = sum(int(counts.sum()) for counts in a_run.values()) * truth.log_unit.size
-    together = "budgets, all proposals and pairs together"
-    check_count(together, points_a_run, low=1, high=MAX_POINTS)
+    of_all = "budgets, of all proposals and pairs"
+    check_count(of_all, points_a_run, low=1, high=MAX_POINTS)
     dim = sampler.problem.x.dim
     largest = max(1, CHUNK_POINTS // (dim**2 * points_a_run))
     first = 4 if dim == 1 else 1
@@ -182,10 +182,6 @@ def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: B
     return np.asarray(np.max(counts, axis=0))
 
 
-def _with(estimators: Mapping[str, Estimator], *, common: bool) -> dict[str, Estimator]:
-    return {name: chosen for name, chosen in estimators.items() if chosen.common is common}
-
-
 def _afforded(budgets: Budgets, least: int) -> list[int]:
     return [max(int(total), least) for total in budgets]
 
@@ -210,29 +206,14 @@ def _checked(name: str, value: Any, batch: tuple[int, ...], nonnegative: bool) -
         raise ValueError(f"{expected}, got shape {array.shape}") from None
 
 
-class Chosen(NamedTuple):
-    """Estimators asked for, in their order.
+def chosen_estimators(
+    wanted: Estimators | None, problem: Problem, proposals: Proposals
+) -> dict[str, Estimator | None]:
+    """The estimators asked for, by name and in their order; None for the bound, without draws.
 
     Arguments:
-        names: Their names, `bound` among them where it is asked for.
-        drawn: Those that need draws, by name.
-    """
-
-    names: tuple[str, ...]
-    drawn: dict[str, Estimator]
-
-    @property
-    def bound(self) -> bool:
-        """Whether the asymptotic SNIS bound is among them, which needs no draws."""
-        return BOUND in self.names
-
-
-def chosen_estimators(wanted: Estimators | None, problem: Problem, proposals: Proposals) -> Chosen:
-    """The estimators asked for; by default those of `USUAL` that can be had.
-
-    Arguments:
-        wanted: Names, or a mapping of names to names, tables (3, 3) or estimators; None for the
-            usual ones that these proposals can serve, with the bound where it is known.
+        wanted: Names, or a mapping of names to names, tables (3, 3) or estimators; by default
+            those of `USUAL` that these proposals can serve, with the bound where it is known.
         problem: What is integrated.
         proposals: What is drawn from.
 
@@ -241,20 +222,17 @@ def chosen_estimators(wanted: Estimators | None, problem: Problem, proposals: Pr
     """
     if wanted is None:
         wanted = usual_estimators(problem, proposals)
-    named = wanted if isinstance(wanted, Mapping) else _by_name(wanted)
+    named: Mapping[str, Any] = {}
+    if isinstance(wanted, Mapping):
+        named = wanted
+    elif not isinstance(wanted, str) and np.iterable(wanted):
+        names = list(wanted)
+        named = {name: name for name in names} if all(isinstance(n, str) for n in names) else {}
     known = (*ESTIMATORS, BOUND)
     texts = [name for name in named.values() if isinstance(name, str)]
     if not named or not all(text.partition(":")[0] in known for text in texts):
         raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
-    drawn = {name: resolve(each) for name, each in named.items() if name != BOUND}
-    return Chosen(tuple(named), drawn)
-
-
-def _by_name(wanted: Any) -> dict[str, Any]:
-    """The names as a mapping onto themselves; empty where they are none."""
-    listed = not isinstance(wanted, str) and np.iterable(wanted)
-    named = list(wanted) if listed else []
-    return {name: name for name in named} if all(isinstance(n, str) for n in named) else {}
+    return {name: None if name == BOUND else resolve(each) for name, each in named.items()}
 
 
 def usual_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:

@@ -333,7 +333,7 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"budgets": 100}, r"budgets: expected increasing numbers of draws, got 100"),
         ({"budgets": "100"}, r"budgets: expected increasing numbers of draws, got '100'"),
         ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
-        ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, .* together: expected"),
+        ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
         ({"runs": 10**12}, r"runs: expected a whole number"),
         ({"seed": -3}, r"seed: expected a whole number .* got -3"),
