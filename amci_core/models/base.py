@@ -33,10 +33,9 @@ class Problem(Definition):
     tensors y have zero columns and E2 is 1. Where E2 is known, `log_normalizer` says so, and no q2
     is needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
 
-    What is known of the truth is optional. Estimates and training need none of it. Errors are
-    against `_log_truth`, or against reference values that are given as `truth`; the SNIS bound
-    needs `_expected_deviation`. The mismatch control of the dashboard needs `_mismatch` and
-    `_path`. Where one that is not defined is needed, a ValueError names it.
+    What is known of the truth is optional: estimates and training need none of it, errors need
+    `_log_truth` or reference values, the SNIS bound `_expected_deviation`, the dashboard's
+    mismatch control `_mismatch` and `_path`. A ValueError names what is missing.
 
     Attributes:
         name: What it is called by.
@@ -67,7 +66,7 @@ class Problem(Definition):
             ValueError: a value is missing, not finite or out of range, or shapes do not broadcast;
                 or a method of the problem returns what does not fit, at its first use.
         """
-        self._validate()
+        _validate(self)
         if self.y is not None:
             y = self.y.check(y)
         elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
@@ -88,11 +87,6 @@ class Problem(Definition):
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
-    def _validate(self) -> None:
-        if not self._valid:
-            validate(self)
-            self._valid = True
-
     def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
 
@@ -103,17 +97,12 @@ class Problem(Definition):
         return sign * np.exp(log_mu)
 
     def truth_sign(self, y: Any = None, theta: Any = None) -> Array:
-        """The sign of mu(y, theta), in the batch shape; 0 where mu is zero.
-
-        Raises: as `truth`.
-        """
+        """The sign of mu(y, theta), in the batch shape; 0 where mu is zero. Raises as `truth`."""
         return self._checked_truth(y, theta)[1]
 
     def log_truth(self, y: Any = None, theta: Any = None) -> Array:
         """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
-
-        Raises: as `truth`.
-        """
+        Raises as `truth`."""
         return self._checked_truth(y, theta)[0]
 
     def _checked_truth(self, y: Any, theta: Any) -> tuple[Array, Array]:
@@ -141,18 +130,12 @@ class Problem(Definition):
 
     def expected_deviation(self, y: Any = None, theta: Any = None) -> Array:
         """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
-
-        Raises:
-            ValueError: see `check`; or the problem does not know it.
-        """
+        Raises as `truth`."""
         return self._expected_deviation(*self.check(y, theta))
 
     def mismatch(self, y: Any = None, theta: Any = None) -> Array:
         """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.
-
-        Raises:
-            ValueError: see `check`; or the problem does not know it.
-        """
+        Raises as `truth`."""
         return self._mismatch(*self.check(y, theta))
 
     def at_mismatch(
@@ -185,18 +168,11 @@ class Problem(Definition):
             t = 0.0
         else:
             t = 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-12))
-        y_there, theta_there = self._path(*pair, t)
-        return (
-            None if self.y is None else y_there.numpy(),
-            None if theta_there is None else theta_there.numpy(),
-        )
+        return self._arrays(*self._path(*pair, t))
 
     def mismatch_range(self, y: Any = None, theta: Any = None) -> tuple[float, float]:
         """The mismatch in nats at both ends of the path from one y, theta.
-
-        Raises:
-            ValueError: see `at_mismatch`.
-        """
+        Raises as `at_mismatch`."""
         pair = self._single(y, theta)
         low, high = (float(self._mismatch(*self._path(*pair, end))) for end in (0.0, 1.0))
         return low, high
@@ -227,7 +203,10 @@ class Problem(Definition):
             ValueError: n is not a positive whole number, or the seed is negative.
         """
         check_count("n", n, low=1, high=10**7)
-        y, theta = self.sample_cases(n, torch.Generator().manual_seed(check_seed(seed)))
+        generator = torch.Generator().manual_seed(check_seed(seed))
+        return self._arrays(*self.sample_cases(n, generator))
+
+    def _arrays(self, y: Tensor, theta: Tensor | None) -> tuple[Array | None, Array | None]:
         return (
             None if self.y is None else y.double().numpy(),
             None if theta is None else theta.double().numpy(),
@@ -238,18 +217,19 @@ class Problem(Definition):
 
         Where a range has no end it is the median of p(y) p(theta); None for what there is not.
         """
-        middles: list[Array | None] = []
-        for variable, drawn in zip((self.y, self.theta), self.cases(1001, seed=0), strict=True):
+
+        def middle(variable: Variable | None, drawn: Array | None) -> Array | None:
             if variable is None or drawn is None:
-                middles.append(None)
-                continue
-            middle = np.full(variable.dim, sum(variable.usual_range) / 2)
-            middles.append(middle if np.isfinite(middle).all() else np.median(drawn, axis=0))
-        return middles[0], middles[1]
+                return None
+            centre = np.full(variable.dim, sum(variable.usual_range) / 2)
+            return centre if np.isfinite(centre).all() else np.median(drawn, axis=0)
+
+        y, theta = self.cases(1001, seed=0)
+        return middle(self.y, y), middle(self.theta, theta)
 
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
-        self._validate()
+        _validate(self)
         x = self.sample_prior(n, generator)
         if self.y is None:
             return x[:, :0], self.sample_theta(n, generator)
@@ -271,13 +251,10 @@ class Problem(Definition):
         return Negated(self)
 
 
-def validate(problem: Definition) -> None:
-    """Checks shapes and types of what a problem's methods return, at a few prior draws.
-
-    Raises:
-        ValueError: a method returns what does not fit; the message names the method, what came
-            and what is allowed.
-    """
+def _validate(problem: Problem) -> None:
+    """Checks shapes and types of what a problem's methods return, at a few prior draws."""
+    if problem._valid:
+        return
     generator = torch.Generator().manual_seed(0)
     shape, count = (CASES, POINTS), CASES * POINTS
     x = _fits("sample_prior", problem.sample_prior(count, generator), (count, problem.x.dim))
@@ -304,18 +281,17 @@ def validate(problem: Definition) -> None:
         raise ValueError(
             f"f: expected values >= 0, since nonnegative is True, got {float(value.min()):g}"
         )
+    problem._valid = True
 
 
 def _fits(
     method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
 ) -> Tensor:
     """A tensor of this shape and type; of any floating point type where none is named."""
-    fits = isinstance(value, Tensor) and value.shape == shape
-    if not (fits and (value.is_floating_point() if dtype is None else value.dtype == dtype)):
-        kind = "floating point" if dtype is None else "float64"
-        came = type(value).__name__
-        if isinstance(value, Tensor):
-            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-        raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")
-    found: Tensor = value
-    return found
+    kind, came = "floating point" if dtype is None else "float64", type(value).__name__
+    if isinstance(value, Tensor):
+        fits = value.is_floating_point() if dtype is None else value.dtype == dtype
+        if fits and value.shape == shape:
+            return value
+        came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")

@@ -6,11 +6,11 @@ __all__ = ["Response", "TumourTreatment"]
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 import torch
+from scipy.special import betaln, gammaln
 from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
@@ -25,31 +25,28 @@ C0_SHAPE, C0_SCALE = 25.0, 20.0
 EPSILON_A, EPSILON_B = 5.0, 10.0
 NOISE = 100.0
 
+LOG_PRIOR_CONSTANT = float(
+    -gammaln(C0_SHAPE) - C0_SHAPE * math.log(C0_SCALE) - betaln(EPSILON_A, EPSILON_B)
+)
 # The usual range of a measurement.
 SHOWN = (50.0, 1500.0)
 
 # The loss of the paper: half success at 300, from nearly 1 to nearly 0 within a few times 150.
-HALF_SUCCESS = 300.0
-SOFTNESS = 150.0
-LEAST = 1e-8
+HALF_SUCCESS, SOFTNESS, LEAST = 300.0, 150.0, 1e-8
 
 # The quadrature for the truth: panels of initial sizes, and nodes in a panel and in epsilon. A
 # first measurement of 5000 is best explained by a c0 near 40, whose measurements vary widely.
 PANEL_EDGES = np.array([0.0, 50, 100, 200, 400, 700, 1000, 1500, 2000, 3000, 4000])
-PANEL_NODES = 20
-EPSILON_NODES = 192
+PANEL_NODES, EPSILON_NODES = 20, 192
+# Cases done together: more of them leave the cache.
+TRUTH_CHUNK = 4
 # Second measurements among which the mismatch control's path looks for its end.
-PATH_ENDS = (200.0, 1500.0)
-PATH_NODES = 27
+PATH_ENDS, PATH_NODES = (200.0, 1500.0), 27
 
 # The response's coordinate: the unit of sizes, and the size beyond which f is below 1e-3 and sizes
 # count by their logarithm; then the log-odds that its inverse starts from.
 UNIT, LINEAR_UP_TO = SOFTNESS / 2, 3 * HALF_SUCCESS
-LOG_ODDS_ENDS = (-40.0, 40.0)
-NEWTON_STEPS = 4
-
-# Cases done together: more of them leave the cache.
-TRUTH_CHUNK = 4
+LOG_ODDS_ENDS, NEWTON_STEPS = (-40.0, 40.0), 4
 
 
 class Response(Transform):
@@ -156,11 +153,8 @@ class TumourTreatment(Problem):
         return torch.where(outside, -torch.inf, value)
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        log_c5, _ = self.log_sizes(x)
-        c = torch.stack([_solvable(x)[0], log_c5.exp()], -1)
-        shape, rate = (c / NOISE).square(), c / NOISE**2
         # The terms without y first: y has more axes than x where x is shared.
-        log_constant = (shape * rate.log() - torch.lgamma(shape)).sum(-1)
+        shape, rate, log_constant = _measured(self._early_sizes(x))
         return log_constant + ((shape - 1) * y.log() - rate * y).sum(-1)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
@@ -178,6 +172,11 @@ class TumourTreatment(Problem):
         """
         return sizes(*_solvable(x))
 
+    def _early_sizes(self, x: Tensor) -> Tensor:
+        """c0 and c5, (*, 2)."""
+        c0, epsilon = _solvable(x)
+        return torch.stack([c0, sizes(c0, epsilon)[0].exp()], -1)
+
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def gamma(shape: float) -> Tensor:
             shapes = torch.full((n,), shape, dtype=torch.float32, device=generator.device)
@@ -188,9 +187,8 @@ class TumourTreatment(Problem):
         return torch.stack([c0, a / (a + b)], -1)
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        log_c5, _ = self.log_sizes(x)
-        c = torch.stack([_solvable(x)[0], log_c5.exp()], -1)
-        draws = torch._standard_gamma((c / NOISE).square(), generator=generator) * NOISE**2 / c
+        shape, rate, _ = _measured(self._early_sizes(x))
+        draws = torch._standard_gamma(shape, generator=generator) / rate
         # A small tumour may be measured as one too small for a floating point number.
         return draws.clamp(min=torch.finfo(x.dtype).tiny)
 
@@ -210,26 +208,17 @@ class TumourTreatment(Problem):
         return x, None, self.f(x, None).log()
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        log_mu = self._moments(y)[0]
+        log_mu = moments(y)[1]
         return log_mu, np.ones_like(log_mu)
 
     def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        return np.asarray(self._moments(y)[1])
+        return np.asarray(moments(y)[2])
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
-        return np.asarray(self._moments(y)[2])
+        return np.asarray(moments(y)[3])
 
     def _log_evidence(self, y: Tensor) -> Array:
-        grid = _grid()
-        parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)
-        log_E2 = torch.cat([grid.log_weight(part).logsumexp(-1) for part in parts])
-        return log_E2.view(y.shape[:-1]).numpy()
-
-    def _moments(self, y: Tensor) -> Array:
-        """log mu, E|f - mu| and the mismatch at y (*, 2): (3, *)."""
-        grid = _grid()
-        parts = y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK)
-        return torch.cat([grid.moments(part) for part in parts], -1).view(3, *y.shape[:-1]).numpy()
+        return np.asarray(moments(y)[0])
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # The second measurement, up to the one at which the mismatch is largest: beyond, success
@@ -238,42 +227,43 @@ class TumourTreatment(Problem):
         return torch.stack([y[0], y.new_tensor(low + t * (high - low))]), None
 
 
-LOG_PRIOR_CONSTANT = (
-    -math.lgamma(C0_SHAPE)
-    - C0_SHAPE * math.log(C0_SCALE)
-    + math.lgamma(EPSILON_A + EPSILON_B)
-    - math.lgamma(EPSILON_A)
-    - math.lgamma(EPSILON_B)
-)
+def moments(y: Tensor, refinement: int = 1) -> Array:
+    """log E2, log mu, E|f - mu| and KL(g || p(x | y)) at y (*, 2), by quadrature: (4, *)."""
+    log_constant, factors, f = _grid(refinement)
+    parts = []
+    for part in y.detach().cpu().double().reshape(-1, 2).split(TRUTH_CHUNK):
+        log_weight = torch.cat([part.log(), part], -1) @ factors + log_constant
+        # The largest weight is 1, so that no exponential overflows.
+        largest = log_weight.amax(-1, keepdim=True)
+        w = (log_weight - largest).exp_()
+        total = w.sum(-1, keepdim=True)
+        w /= total
+        mu = w @ f
+        deviation = (w * (f - mu[:, None]).abs()).sum(-1)
+        # KL(g || p(x | y)) = E_g[log f] - log mu, and g = f p(x | y) / mu.
+        mismatch = ((w @ (f * f.log())) / mu - mu.log()).clamp(min=0)
+        log_E2 = (largest + total.log()).squeeze(-1)
+        parts.append(torch.stack([log_E2, mu.log(), deviation, mismatch]))
+    return torch.cat(parts, -1).view(4, *y.shape[:-1]).numpy()
 
 
-@dataclass(frozen=True)
-class _Grid:
+@cache
+def _grid(refinement: int) -> tuple[Tensor, Tensor, Tensor]:
     """Nodes of the quadrature over x, with all that does not depend on y.
 
-    The log weight of a node for the posterior is `log_constant` plus the product of `factors`
-    (4, nodes) with (log c0', log c5', c0', c5').
+    A node's log weight for E2 is the first one (nodes) plus the product of the second one
+    (4, nodes) with (log c0', log c5', c0', c5'); the third one is f.
     """
-
-    log_constant: Tensor
-    factors: Tensor
-    f: Tensor
-
-    def log_weight(self, y: Tensor) -> Tensor:
-        """Logarithms of the nodes' shares of E2 at y (n, 2), in nats: (n, nodes)."""
-        return torch.cat([y.log(), y], -1) @ self.factors + self.log_constant
-
-    def moments(self, y: Tensor) -> Tensor:
-        """log mu, E|f - mu| and KL(g || p(x | y)) at y (n, 2): (3, n)."""
-        log_weight = self.log_weight(y)
-        # The largest weight is 1, so that no exponential overflows.
-        w = (log_weight - log_weight.amax(-1, keepdim=True)).exp_()
-        w /= w.sum(-1, keepdim=True)
-        mu = w @ self.f
-        deviation = (w * (self.f - mu[:, None]).abs()).sum(-1)
-        # KL(g || p(x | y)) = E_g[log f] - log mu, and g = f p(x | y) / mu.
-        mismatch = (w @ (self.f * self.f.log())) / mu - mu.log()
-        return torch.stack([mu.log(), deviation, mismatch.clamp(min=0)])
+    panel, panel_weight = gauss_legendre(PANEL_NODES * refinement)
+    half = np.diff(PANEL_EDGES)[:, None] / 2
+    c0 = (PANEL_EDGES[:-1, None] + half * (panel + 1)).ravel()
+    unit, unit_weight = gauss_legendre(EPSILON_NODES * refinement)
+    x = torch.cartesian_prod(torch.from_numpy(c0), torch.from_numpy((unit + 1) / 2))
+    weight = torch.from_numpy(np.outer(half * panel_weight, unit_weight / 2).ravel())
+    log_c5, log_c100 = sizes(*x.unbind(-1))
+    shape, rate, log_constant = _measured(torch.stack([x[:, 0], log_c5.exp()], -1))
+    log_constant += weight.log() + TumourTreatment().log_prior(x)
+    return log_constant, torch.cat([shape - 1, -rate], -1).T.contiguous(), _success(log_c100)
 
 
 @lru_cache(maxsize=4096)
@@ -281,30 +271,13 @@ def _turning_point(c0: float) -> float:
     """Of a row of second measurements, the one with the largest mismatch."""
     rows = torch.linspace(*PATH_ENDS, PATH_NODES, dtype=torch.float64)
     y = torch.stack([torch.full_like(rows, c0), rows], -1)
-    return float(rows[int(TumourTreatment().mismatch(y).argmax())])
+    return float(rows[int(moments(y)[3].argmax())])
 
 
-@cache
-def _grid(refinement: int = 1) -> _Grid:
-    panel, panel_weight = gauss_legendre(PANEL_NODES * refinement)
-    half = np.diff(PANEL_EDGES)[:, None] / 2
-    c0 = torch.from_numpy((PANEL_EDGES[:-1, None] + half * (panel + 1)).ravel())
-    c0_weight = torch.from_numpy((half * panel_weight).ravel())
-    unit, unit_weight = gauss_legendre(EPSILON_NODES * refinement)
-    epsilon, epsilon_weight = torch.from_numpy((unit + 1) / 2), torch.from_numpy(unit_weight / 2)
-    x = torch.cartesian_prod(c0, epsilon)
-    weight = torch.outer(c0_weight, epsilon_weight).reshape(-1)
-
-    log_c5, log_c100 = sizes(*x.unbind(-1))
-    c = torch.stack([x[:, 0], log_c5.exp()])
+def _measured(c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Shape and rate of the measurements of sizes c (*, 2), and the log density's constant (*)."""
     shape, rate = (c / NOISE).square(), c / NOISE**2
-    log_constant = (shape * rate.log() - torch.lgamma(shape)).sum(0)
-    log_prior = TumourTreatment().log_prior(x)
-    return _Grid(
-        log_constant=weight.log() + log_prior + log_constant,
-        factors=torch.cat([shape - 1, -rate]),
-        f=_success(log_c100),
-    )
+    return shape, rate, (shape * rate.log() - torch.lgamma(shape)).sum(-1)
 
 
 def _solvable(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -174,25 +174,21 @@ class NormalAbove:
 
     def __init__(self, mean: Tensor, scale: float, lower: Tensor | None = None) -> None:
         self.batch_shape = mean.shape[:-1]
-        self._mean, self._scale, self._lower = mean, scale, lower
-        self._log_mass = torch.zeros_like(mean)
-        if lower is not None:
-            self._log_mass = torch.as_tensor(log_ndtr(((mean - lower) / scale).numpy()))
+        self._mean, self._scale = mean, scale
+        self._lower = torch.full_like(mean, -math.inf) if lower is None else lower
+        self._log_mass = torch.as_tensor(log_ndtr(((mean - self._lower) / scale).numpy()))
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         uniform = 1 - torch.rand(*self.batch_shape, n, dtype=self._mean.dtype, generator=generator)
         log_survival = (uniform.log() + self._log_mass).numpy()
         x = self._mean - self._scale * torch.as_tensor(ndtri_exp(log_survival))
-        if self._lower is not None:
-            x = strictly_above(x, self._lower)
-        return x[..., None], self.log_prob(x[..., None])
+        x = strictly_above(x, self._lower)[..., None]
+        return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.squeeze(-1)
         log_normal = standard_normal_log_prob(((x - self._mean) / self._scale)[..., None])
         log_density = log_normal - math.log(self._scale) - self._log_mass
-        if self._lower is None:
-            return log_density
         return log_density.where(x > self._lower, -math.inf)
 
 
@@ -245,15 +241,14 @@ def log_orthant(
     correlation = covariance / np.outer(scale, scale)
     uniforms = _uniforms(dim - 1, points, seed)
     size = max(1, CHUNK // points)
-    results = [
-        _estimate(rows[i : i + size], correlation, uniforms) for i in range(0, len(rows), size)
-    ]
-    log_mean, error = np.concatenate(results, axis=-1)
-    return log_mean.reshape(bound.shape[:-1]), error.reshape(bound.shape[:-1])
+    starts = range(0, len(rows), size)
+    results = [_estimate(rows[i : i + size], correlation, uniforms) for i in starts]
+    log_mean, error = np.concatenate(results, axis=-1).reshape(2, *bound.shape[:-1])
+    return log_mean, error
 
 
 def _estimate(bound: Array, correlation: Array, uniforms: Array) -> Array:
-    # bound: (cases, D), standardised; result: log probabilities and relative errors, (2, cases).
+    """Log probabilities and relative errors (2, cases) at standardised bounds (cases, D)."""
     order = np.argsort(-bound, axis=-1)
     a = np.take_along_axis(bound, order, -1)
     L = np.linalg.cholesky(correlation[order[:, :, None], order[:, None, :]])
@@ -263,11 +258,16 @@ def _estimate(bound: Array, correlation: Array, uniforms: Array) -> Array:
         # a_i(z_1, ..., z_{i-1}), which for the first coordinate is one number a case.
         threshold = a[:, i, None] - sum(L[:, i, j, None] * z[j] for j in range(i))
         threshold = threshold / L[:, i, i, None]
-        uniform = uniforms[i] if i < len(uniforms) else None
-        log_survival, draw = _truncated_normal(threshold, uniform)
-        log_product += log_survival
-        if draw is not None:
-            z.append(draw)
+        # Pr(z > threshold) and, but for the last coordinate, the point z with
+        # Pr(z' > z) = u Pr(z' > threshold). In logarithms it takes six times as long.
+        if threshold.max() < FAR_TAIL:
+            survival = ndtr(-threshold)
+            log_product += np.log(survival)
+            z += [-ndtri(u * survival) for u in uniforms[i : i + 1]]
+        else:
+            log_survival = log_ndtr(-threshold)
+            log_product += log_survival
+            z += [-ndtri_exp(np.log(u) + log_survival) for u in uniforms[i : i + 1]]
     per_scrambling = log_product.reshape(len(bound), SCRAMBLINGS, -1)
     log_means = logsumexp(per_scrambling, axis=-1) - np.log(per_scrambling.shape[-1])
     log_mean = logsumexp(log_means, axis=-1) - np.log(SCRAMBLINGS)
@@ -278,22 +278,9 @@ def _estimate(bound: Array, correlation: Array, uniforms: Array) -> Array:
     )
 
 
-def _truncated_normal(threshold: Array, uniform: Array | None) -> tuple[Array, Array | None]:
-    # log Pr(z > threshold) and, unless it is the last coordinate, the point z with
-    # Pr(z' > z) = uniform * Pr(z' > threshold). The log space version is six times slower.
-    if threshold.max() < FAR_TAIL:
-        survival = ndtr(-threshold)
-        return np.log(survival), None if uniform is None else -ndtri(uniform * survival)
-    log_survival = log_ndtr(-threshold)
-    if uniform is None:
-        return log_survival, None
-    return log_survival, -ndtri_exp(np.log(uniform) + log_survival)
-
-
 @lru_cache(maxsize=8)
 def _uniforms(dim: int, points: int, seed: int) -> Array:
-    # Independently scrambled Sobol points in the open unit cube, one after the other:
-    # (dim, points), read-only, since callers share them.
+    """Independently scrambled Sobol points in the open unit cube, (dim, points), not to write."""
     seeds = np.random.SeedSequence(seed).generate_state(SCRAMBLINGS)
     engines = [SobolEngine(dim, scramble=True, seed=int(s)) for s in seeds]
     draws = [engine.draw(points // SCRAMBLINGS, dtype=torch.float64) for engine in engines]
