@@ -102,15 +102,16 @@ class Sampler:
         batch = self.y.shape[:-1]
 
         def row(parts: dict[int, Tensor]) -> Tensor:
-            """Values (*, sets * n_j, ...) of every component as (*, sets, n, ...)."""
-            return torch.cat(
-                [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()], axis + 1
-            )
+            """Values (*, sets * n_j, ...) of every component as (*, sets * n, ...)."""
+            if sets == 1:
+                return torch.cat([parts[j] for j in drawn], axis)
+            found = [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()]
+            return torch.cat(found, axis + 1).flatten(axis, axis + 1)
 
         def numbers(values: Tensor) -> Array:
             return values.reshape(*batch, *(() if runs is None else (sets,)), -1).numpy()
 
-        points = row(x).flatten(axis, axis + 1)
+        points = row(x)
         f_plus, f_minus = self.problem.f_parts(points, self.theta, self.shift)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
         if log_E2 is not None and runs is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = ["Autoregressive", "HalfLineSpline", "autoregressive_spline", "half_line_spline"]
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +20,8 @@ from torch import Tensor, nn
 
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
-from amci_core.flows.spline import Bins, OwnKnots, Spline, spline_width
-from amci_core.flows.supports import Bound, Kind, half_line, kind_of
+from amci_core.flows.spline import Knots, SharedKnots, spline_widths
+from amci_core.flows.supports import Kind, half_line, kind_of
 from amci_core.models.base import Problem
 
 # Points in a row that go through all layers at once: their intermediate values fit the cache.
@@ -34,22 +35,21 @@ class SplineProposal(Trainable):
         problem: The problem whose x it proposes.
         kinds: The kinds of its coordinates, first coordinate first.
         bins: Number of bins of each spline.
+        networks: The network of each coordinate.
     """
 
-    def __init__(self, problem: Problem, kinds: Sequence[Kind], bins: int) -> None:
+    def __init__(
+        self, problem: Problem, kinds: Sequence[Kind], bins: int, networks: Sequence[Conditioner]
+    ) -> None:
         super().__init__()
         self.problem, self.kinds, self.bins = problem, list(kinds), bins
-        self.bounded = any(kind.bounded for kind in kinds)
-        # Coordinates of equal kinds that follow each other.
+        self.networks = list(networks)
+        # Coordinates of equal kinds that follow each other, from the second on.
         self.rows: list[tuple[Kind, slice]] = []
-        for kind, members in groupby(self.kinds):
-            start = self.rows[-1][1].stop if self.rows else 0
+        for kind, members in groupby(self.kinds[1:]):
+            start = self.rows[-1][1].stop if self.rows else 1
             self.rows.append((kind, slice(start, start + len(list(members)))))
-
-    @property
-    def networks(self) -> list[Conditioner]:
-        """The network of each coordinate, first coordinate first."""
-        raise NotImplementedError
+        self._kept: tuple[Any, Stacked] | None = None
 
     def initialize(self, generator: torch.Generator) -> None:
         for network in self.networks:
@@ -60,6 +60,31 @@ class SplineProposal(Trainable):
     ) -> SplineDensity:
         return SplineDensity(self, y, theta)
 
+    def bound(self, theta: Tensor | None, like: Tensor) -> Tensor | None:
+        """What kinds on one side of a bound read of it, (2, D, cases, 1)."""
+        if not any(kind.bounded for kind in self.kinds):
+            return None
+        bound, sign = half_line(self.problem, theta)
+        bound = bound.to(like).expand(len(like), len(self.kinds)).T[..., None]
+        return torch.stack([bound, bound.nextafter(torch.full_like(bound, sign * torch.inf))])
+
+    def stacked(self) -> Stacked:
+        """The networks of all coordinates but the first; kept while no weight changes."""
+        weights = [p for network in self.networks[1:] for p in network.parameters()]
+        if torch.is_grad_enabled() or any(p.is_inference() for p in weights):
+            return self._stack(weights[0])
+        state = [(p.data_ptr(), p._version, p.dtype) for p in weights]
+        if self._kept is None or self._kept[0] != state:
+            with torch.inference_mode(False), torch.no_grad():
+                self._kept = state, self._stack(weights[0])
+        return self._kept[1]
+
+    def _stack(self, like: Tensor) -> Stacked:
+        read = like.new_tensor([(kind.centre, kind.scale) for kind in self.kinds[:-1]])
+        stacked = Stacked(self.networks[1:], *read.unbind(-1))
+        self.refuse_nan(*stacked.tensors)
+        return stacked
+
 
 class Autoregressive(SplineProposal):
     """Splines coordinate by coordinate, with the network of each."""
@@ -67,15 +92,10 @@ class Autoregressive(SplineProposal):
     def __init__(
         self, problem: Problem, kinds: Sequence[Kind], bins: int, networks: Sequence[Conditioner]
     ) -> None:
-        super().__init__(problem, kinds, bins)
+        super().__init__(problem, kinds, bins, networks)
         self.coordinates = nn.ModuleList(
             nn.ModuleDict({"conditioner": network}) for network in networks
         )
-        self._networks = list(networks)
-
-    @property
-    def networks(self) -> list[Conditioner]:
-        return self._networks
 
     def equals(self, other: Autoregressive) -> bool:
         """Whether both are the same density: equal kinds and equal, fixed weights."""
@@ -93,48 +113,31 @@ class HalfLineSpline(SplineProposal):
     """One spline on a half-line, with its network."""
 
     def __init__(self, problem: Problem, kind: Kind, bins: int, conditioner: Conditioner) -> None:
-        super().__init__(problem, [kind], bins)
+        super().__init__(problem, [kind], bins, [conditioner])
         self.conditioner = conditioner
-
-    @property
-    def networks(self) -> list[Conditioner]:
-        return [self.conditioner]
 
 
 class SplineDensity(TrainableDensity):
     """The factors at given y and theta; all that depends on these alone is computed, once.
 
-    Inside, the density of given points has coordinates first, (D, cases, n).
+    Inside, coordinates come first, (D, cases, n).
     """
 
     def __init__(self, proposal: SplineProposal, y: Tensor, theta: Tensor | None) -> None:
         y_rows, theta_rows = flat_cases(y, theta)
-        first, *others = proposal.networks
+        first = proposal.networks[0]
         inputs = first.inputs(y_rows, theta_rows)
         parameters = first.network(inputs)
+        proposal.refuse_nan(parameters)
         super().__init__(y.shape[:-1], dim=len(proposal.kinds), like=parameters)
-        self._kinds, self._rows = proposal.kinds, proposal.rows
-        kinds = proposal.kinds
-        self._bound: Bound | None = None
-        if proposal.bounded:
-            bound, sign = half_line(proposal.problem, theta_rows)
-            bound = bound.to(parameters).expand(self.cases, self.dim).T[..., None]
-            self._bound = Bound.of(bound, sign)
-        self._spline = Spline(proposal.bins, parameters)
-        of_spline, of_support = parameters.split([self._spline.width, kinds[0].width], -1)
-        self._knots = self._spline.knots(of_spline)
-        # Of the first coordinate, the same at all points: (cases, 1, width).
-        self._of_support = of_support[:, None]
-        self._prepared = kinds[0].prepare(self._of_support)
-        self._others = None
-        if others:
-            width, widest = self._spline.width, max(kind.width for kind in kinds[1:])
-            order = [*self._spline.padding, *range(width, width + widest)]
-            self._others = Stacked(others, inputs, order)
-            self._centre, self._scale = parameters.new_tensor(
-                [(kind.centre, kind.scale) for kind in kinds[:-1]]
-            ).unbind(-1)
-        proposal.refuse_nan(parameters, *(self._others.tensors if self._others else []))
+        self._kinds, self._rows, self._bins = proposal.kinds, proposal.rows, proposal.bins
+        self._bound = proposal.bound(theta_rows, parameters)
+        knots, of_support = self._split(parameters)
+        self._knots = SharedKnots(knots)
+        self._prepared = self._kinds[0].prepare(of_support[:, None])
+        if self.dim > 1:
+            self._others = proposal.stacked()
+            self._of_cases = self._others.of_cases(inputs)
 
     def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
         z = z.reshape(self.cases, -1, self.dim)
@@ -146,81 +149,66 @@ class SplineDensity(TrainableDensity):
         return self._joined([self._log_prob(part) for part in self._chunks(x)])
 
     def _chunks(self, points: Tensor) -> Sequence[Tensor]:
-        if self._others is None or torch.is_grad_enabled():
+        if self.dim == 1 or torch.is_grad_enabled():
             return [points]
-        return list(points.split(max(1, CHUNK // self.cases), 1))
+        return torch.split(points, max(1, CHUNK // self.cases), 1)
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
         values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
         return values.reshape(*self.batch_shape, *values.shape[1:])
 
     def _transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        log_q = z.new_zeros(())
         x: list[Tensor] = []
-        features: list[Tensor] = []
+        lines: list[Tensor] = []
+        log_dets: list[Tensor | None] = []
+        knots: Knots | SharedKnots = self._knots
+        prepared = self._prepared
         for i, (kind, u) in enumerate(zip(self._kinds, z.unbind(-1), strict=True)):
-            if i == 0 or self._others is None:
-                fields, prepared = self._knots.bins(u, inverse=False), self._prepared
-            else:
-                knots, of_support = self._split(self._others.one(i - 1, torch.stack(features, -1)))
-                fields = knots.bins(u, inverse=False)
+            if i > 0:
+                out = self._others.one(i - 1, self._of_cases, torch.stack(lines, -1))
+                knots, of_support = self._split(out)
                 prepared = kind.prepare(of_support[..., : kind.width])
-            bent, log_bent = Bins(*fields).forward(u)
-            line, log_line = kind.quantile(bent, prepared)
-            point, log_point = kind.point(line, self._bound_of(i))
-            log_q = log_q - (log_bent + log_line + log_point)
+            bent, log_bent = knots.forward(u)
+            point, line, log_det = kind.draw(bent, prepared, self._bound_of(i))
             x.append(point)
-            if i + 1 < self.dim:
-                features.append((line - kind.centre) / kind.scale)
-        return torch.stack(x, -1), log_q
+            lines.append(line)
+            log_dets += [log_bent, log_det]
+        return torch.stack(x, -1), -_total(log_dets)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         x = x.movedim(-1, 0)
-        lines, log_q = [], torch.zeros_like(x[0])
-        for kind, members in self._rows:
-            line, log_det = kind.chart(x[members], self._bound_of(members))
-            lines.append(line)
-            log_q = log_q + log_det.expand_as(line).sum(0)
-        line = _together(lines)
-        of_others = None
-        if self._others is not None:
-            features = (line[:-1].movedim(0, -1) - self._centre) / self._scale
-            knots, of_others = self._split(self._others(features))
-        us = []
-        for kind, members in self._rows:
-            prepared = self._prepared_of(kind, members, of_others)
-            u, log_det = kind.cumulative(line[members], prepared)
-            us.append(u)
-            log_q = log_q + log_det.expand_as(u).sum(0)
-        u = _together(us)
-        fields = self._knots.bins(u[0], inverse=True)[:, None]
-        if of_others is not None:
-            fields = torch.cat([fields, knots.bins(u[1:], inverse=True)], 1)
-        _, log_det = Bins(*fields).inverse(u)
-        return log_q + log_det.sum(0)
+        kind = self._kinds[0]
+        line, log_chart = kind.chart(x[0], self._bound_of(0))
+        u, log_det = kind.cumulative(line, self._prepared)
+        log_dets = [log_chart, log_det, self._knots.inverse(u)[1]]
+        if self._rows:
+            charts = [kind.chart(x[its], self._bound_of(its)) for kind, its in self._rows]
+            lines = [line[None], *(line for line, _ in charts)]
+            read = torch.cat(lines)[:-1].movedim(0, -1)
+            knots, of_support = self._split(self._others.all(self._of_cases, read))
+            us = []
+            for (kind, its), (line, log_chart) in zip(self._rows, charts, strict=True):
+                own = of_support[its.start - 1 : its.stop - 1, ..., : kind.width]
+                u, log_det = kind.cumulative(line, kind.prepare(own))
+                us.append(u)
+                log_dets += [log.sum(0) for log in (log_chart, log_det) if log is not None]
+            log_dets.append(knots.inverse(torch.cat(us))[1].sum(0))
+        return _total(log_dets)
 
-    def _split(self, outputs: Tensor) -> tuple[OwnKnots, Tensor]:
-        """The knots and the support's parameters out of outputs (*, P) of other networks."""
-        start = len(self._spline.padding)
-        edges = self._spline.edges(outputs[..., :start])
-        return OwnKnots(*edges), outputs[..., start:]
+    def _split(self, parameters: Tensor) -> tuple[Knots, Tensor]:
+        """The splines, and what the supports read, of parameters (*, P)."""
+        widths = spline_widths(self._bins)
+        *of_spline, of_support = parameters.split(
+            [*widths, parameters.shape[-1] - sum(widths)], -1
+        )
+        return Knots(*of_spline), of_support
 
-    def _prepared_of(self, kind: Kind, members: slice, of_others: Tensor | None) -> Any:
-        """What a kind needs of the parameters of a row of coordinates."""
-        if members.stop == 1 or of_others is None:
-            return self._prepared
-        own = of_others[max(members.start - 1, 0) : members.stop - 1, ..., : kind.width]
-        if members.start == 0:
-            first = self._of_support.expand(own.shape[1:])
-            own = torch.cat([first[None], own])
-        return kind.prepare(own)
-
-    def _bound_of(self, coordinates: Any) -> Bound | None:
-        return None if self._bound is None else self._bound(coordinates)
+    def _bound_of(self, coordinates: int | slice) -> Tensor | None:
+        return None if self._bound is None else self._bound[:, coordinates]
 
 
-def _together(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def _total(log_dets: Sequence[Tensor | None]) -> Tensor:
+    return reduce(torch.add, (log for log in log_dets if log is not None))
 
 
 def autoregressive_spline(
@@ -259,7 +247,7 @@ def autoregressive_spline(
             y=problem.y,
             theta=problem.theta if reads_theta else None,
             preceding=i,
-            out=spline_width(bins) + kind.width,
+            out=sum(spline_widths(bins)) + kind.width,
             hidden=hidden,
             activation=activation,
         )
@@ -292,7 +280,7 @@ def half_line_spline(
     conditioner = Conditioner(
         y=problem.y,
         theta=problem.theta,
-        out=spline_width(bins) + kind.width,
+        out=sum(spline_widths(bins)) + kind.width,
         hidden=hidden,
         activation=activation,
     )

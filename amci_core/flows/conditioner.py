@@ -121,71 +121,60 @@ class Stacked:
 
     Arguments:
         networks: The networks, of equal hidden layers; each reads one coordinate more.
-        inputs: What they read of y and theta, (cases, C).
-        order: Which of its outputs each of the outputs here is; -1 stands for -inf.
+        centre: About where the coordinates that they read lie, (D - 1,).
+        scale: About how far these spread, (D - 1,).
     """
 
-    def __init__(
-        self, networks: Sequence[Conditioner], inputs: Tensor, order: Sequence[int]
-    ) -> None:
-        self.activation = networks[0].activation()
-        reads, outs = len(networks), max(network.linear[-1].out_features for network in networks)
+    def __init__(self, networks: Sequence[Conditioner], centre: Tensor, scale: Tensor) -> None:
+        self._activation = networks[0].activation()
         layers = []
-        for position, maps in enumerate(
-            zip(*(network.linear for network in networks), strict=True)
-        ):
-            wide = inputs.shape[-1] + reads if position == 0 else maps[0].in_features
-            last = position == len(networks[0].linear) - 1
-            high = outs + 1 if last else maps[0].out_features
-            # The last row of the last layer makes the outputs that are -inf.
-            weights, biases = zip(*((m.weight, m.bias) for m in maps), strict=True)
-            if position == 0 or last:
-                weights = tuple(pad(w, (0, wide - w.shape[1], 0, high - len(w))) for w in weights)
-                biases = tuple(pad(b, (0, high - len(b))) for b in biases)
-            weight, bias = torch.stack(weights), torch.stack(biases)
-            if last:
-                rows = torch.tensor(order, device=weight.device)
-                weight, bias = weight[:, rows], bias[:, rows].masked_fill(rows < 0, -torch.inf)
-            layers.append((weight.mT.contiguous(), bias[:, None]))
+        for maps in zip(*(network.linear for network in networks), strict=True):
+            wide, high = max(m.in_features for m in maps), max(m.out_features for m in maps)
+            weights = [
+                pad(m.weight, (0, wide - m.in_features, 0, high - m.out_features)) for m in maps
+            ]
+            biases = [pad(m.bias, (0, high - m.out_features)) for m in maps]
+            layers.append((torch.stack(weights).mT.contiguous(), torch.stack(biases)[:, None]))
         (weight, bias), *self._rest = layers
-        of_case, self._of_points = weight.split([inputs.shape[-1], reads], 1)
-        # (D - 1, cases, 1, H)
-        self._case = torch.matmul(inputs, of_case)[:, :, None] + bias[:, :, None]
+        self._of_case, of_points = weight.split([weight.shape[1] - len(scale), len(scale)], 1)
+        # They read coordinates less their centres, in units of their scales.
+        self._of_points = of_points / scale[:, None]
+        self._bias = bias - (centre @ self._of_points)[:, None]
 
     @property
     def tensors(self) -> list[Tensor]:
         """What was computed, to be looked at for NaN."""
-        rest = [tensor for layer in self._rest for tensor in layer]
-        return [self._case, self._of_points, *rest]
+        return [self._bias, self._of_points, *(t for layer in self._rest for t in layer)]
 
-    def __call__(self, features: Tensor) -> Tensor:
-        """All networks at all points: features (cases, n, D - 1) to (D - 1, cases, n, P)."""
-        cases, n, reads = features.shape
-        values = torch.matmul(features.reshape(1, -1, reads), self._of_points)
-        values = (values.view(len(values), cases, n, -1) + self._case).flatten(1, 2)
+    def of_cases(self, inputs: Tensor) -> Tensor:
+        """What y and theta, (cases, C), add to the first layer: (D - 1, cases, H)."""
+        return torch.baddbmm(self._bias, inputs.expand(len(self._bias), -1, -1), self._of_case)
+
+    def all(self, of_cases: Tensor, lines: Tensor) -> Tensor:
+        """All networks at all points: lines (cases, n, D - 1) to (D - 1, cases, n, P)."""
+        shape = (len(of_cases), *lines.shape[:2], -1)
+        values = torch.matmul(lines.reshape(1, -1, lines.shape[-1]), self._of_points).view(shape)
+        values = values.add_(of_cases[:, :, None]).flatten(1, 2)
         for weight, bias in self._rest:
-            values = torch.baddbmm(bias, self.activation(values), weight)
-        return values.view(len(values), cases, n, -1)
+            values = torch.baddbmm(bias, self._activation(values), weight)
+        return values.view(shape)
 
-    def one(self, i: int, features: Tensor) -> Tensor:
-        """The i-th of the networks: features (cases, n, i + 1) to (cases, n, P)."""
-        weight, case, rest = self._single[i]
-        cases, n, reads = features.shape
-        values = torch.mm(features.reshape(-1, reads), weight).view(cases, n, -1) + case
-        values = values.flatten(0, 1)
+    def one(self, i: int, of_cases: Tensor, lines: Tensor) -> Tensor:
+        """The i-th of the networks: lines (cases, n, i + 1) to (cases, n, P)."""
+        of_points, rest = self._single[i]
+        of_points = of_points.expand(len(lines), -1, -1)
+        values = torch.baddbmm(of_cases[i][:, None], lines, of_points)
+        shape, values = (*values.shape[:2], -1), values.flatten(0, 1)
         for weight, bias in rest:
-            values = torch.addmm(bias, self.activation(values), weight)
-        return values.view(cases, n, -1)
+            values = torch.addmm(bias, self._activation(values), weight)
+        return values.view(shape)
 
     @cached_property
-    def _single(self) -> list[tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]]:
+    def _single(self) -> list[tuple[Tensor, list[tuple[Tensor, Tensor]]]]:
+        rest = [list(zip(*layer, strict=True)) for layer in self._rest]
         return [
-            (
-                self._of_points[i, : i + 1],
-                self._case[i],
-                [(weight[i], bias[i]) for weight, bias in self._rest],
-            )
-            for i in range(len(self._case))
+            (of_points[: i + 1], [layer[i] for layer in rest])
+            for i, of_points in enumerate(self._of_points)
         ]
 
 

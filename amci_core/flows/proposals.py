@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Proposals", "draw_all"]
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -130,13 +130,17 @@ def draw_all(
         missing = [j for j in x if (id(q), j) not in found]
         if not missing:
             continue
-        points = torch.cat([x[j] for j in missing], -2)
+        points = _side_by_side([x[j] for j in missing], -2)
         component = id(q.component) if isinstance(q, MixtureDensity) else None
         of_component = [found[component, j] for j in missing if (component, j) in found]
         if isinstance(q, MixtureDensity) and len(of_component) == len(missing):
-            log_q = q.log_prob_given(points, torch.cat(of_component, -1))
+            log_q = q.log_prob_given(points, _side_by_side(of_component, -1))
         else:
             log_q = q.log_prob(points)
         parts = torch.split(log_q, [x[j].shape[-2] for j in missing], -1)
         found.update(zip([(id(q), j) for j in missing], parts, strict=True))
     return x, {k: {j: found[id(q), j] for j in x} for k, q in densities.items()}
+
+
+def _side_by_side(parts: Sequence[Tensor], axis: int) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), axis)

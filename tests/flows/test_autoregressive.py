@@ -5,8 +5,7 @@ import torch
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
-from amci_core.flows.spline import Bins, Spline, spline_width
-from amci_core.flows.supports import Bound, half_line
+from amci_core.flows.spline import Knots, spline_widths
 
 NETWORK = {"hidden": (16, 16), "activation": "silu"}
 COORDINATES = {
@@ -24,17 +23,16 @@ def one_by_one(q, x, y, theta):
     cases, n, dim = x.shape
     y, theta = (None if v is None else v.repeat_interleave(n, 0) for v in (y, theta))
     points, log_q = x.reshape(cases * n, dim), 0.0
-    bounds = half_line(q.problem, theta)[0].expand(-1, dim) if q.bounded else None
+    bound = q.bound(theta, points)
     features = []
     for i, (kind, network) in enumerate(zip(q.kinds, q.networks, strict=True)):
         inputs = torch.cat([network.inputs(y, theta), *features], -1)
-        parameters, own = network.network(inputs).split([spline_width(q.bins), kind.width], -1)
-        bound = None if bounds is None else Bound.of(bounds[:, i : i + 1], 1)
-        line, of_chart = kind.chart(points[:, i : i + 1], bound)
+        *of_spline, own = network.network(inputs).split([*spline_widths(q.bins), kind.width], -1)
+        end = None if bound is None else bound[:, i]
+        line, of_chart = kind.chart(points[:, i : i + 1], end)
         u, of_kind = kind.cumulative(line, kind.prepare(own[:, None]))
-        bins = Spline(q.bins, parameters).knots(parameters).bins(u, inverse=True)
-        _, of_spline = Bins(*bins).inverse(u)
-        log_q = log_q + of_chart + of_kind + of_spline
+        _, of_spline = Knots(*of_spline).inverse(u[:, 0])
+        log_q = log_q + of_spline[:, None] + sum(v for v in (of_chart, of_kind) if v is not None)
         features.append((line - kind.centre) / kind.scale)
     return log_q.reshape(cases, n)
 
