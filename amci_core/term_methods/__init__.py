@@ -23,8 +23,9 @@ __all__ = [
     "reference",
 ]
 
+from amci_core.flows.density import Density
 from amci_core.term_methods.annealed import Annealed
-from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
+from amci_core.term_methods.base import Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.mu import METHODS, TermsEstimate, estimate_terms, method
 from amci_core.term_methods.nested import Nested
 from amci_core.term_methods.reference import ReferenceValue, reference

@@ -24,11 +24,12 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from amci_core.checks import check_count
+from amci_core.flows.density import Density
 from amci_core.term_methods.base import (
     Coordinates,
-    Density,
     Integrand,
     TermEstimate,
+    cholesky,
     log_mean,
     where_finite,
 )
@@ -38,7 +39,6 @@ MOST_CHAINS = 1_000_000
 MOST_LEVELS = 500
 # Random walks on Gaussians are fastest at this share of accepted moves in a few dimensions.
 ACCEPTED = 0.3
-LEAST_VARIANCE = 1e-12
 LEAST_LOG_STEP = -700.0
 
 
@@ -92,8 +92,9 @@ class Annealed:
             if step == 1 - b:
                 break
             b += step
-            chains = chains.rows(_resampled(step * chains.log_ratio, generator))
-            factor = _cholesky(chains.z)
+            index = _resampled(step * chains.log_ratio, generator)
+            chains = _Chains(*(part[index] for part in chains))
+            factor = cholesky(chains.z.T.cov().reshape(chains.z.shape[-1], -1))
             for _ in range(self.moves):
                 chains, accepted = path.move(chains, _Level(b, scale * factor), generator)
                 scale *= math.exp(accepted - ACCEPTED)
@@ -140,13 +141,6 @@ class _Chains(NamedTuple):
     def log_ratio(self) -> Tensor:
         return self.log_value - self.log_q
 
-    def rows(self, index: Tensor) -> _Chains:
-        return _Chains(*(part[index] for part in self))
-
-    def replaced(self, accepted: Tensor, other: _Chains) -> _Chains:
-        where = (accepted[:, None], *[accepted] * 4)
-        return _Chains(*map(torch.where, where, other, self))
-
 
 class _Path:
     """The densities q^(1 - b) integrand^b, in coordinates, and moves that leave them invariant."""
@@ -163,8 +157,8 @@ class _Path:
                 f"got {log_q[~log_q.isfinite()][0].item():g}"
             )
         log_value = self._integrand(x)
-        z = self._coordinates.inverse(x)
-        free = (log_value > -torch.inf) & z.isfinite().all(-1)
+        z, inside = self._coordinates.inverse(x)
+        free = inside & (log_value > -torch.inf)
         z = z.where(free[:, None], 0.0)
         return _Chains(z, self._coordinates.points(z)[1], log_q, log_value, free)
 
@@ -177,6 +171,7 @@ class _Path:
         z = chains.z + noise @ level.factor.T
         x, log_det = self._coordinates.points(z)
         log_q, log_value = where_finite(self._start.log_prob, x), self._integrand(x)
+        proposed = _Chains(z, log_det, log_q, log_value, chains.free)
         change = (
             (1 - b) * (log_q - chains.log_q)
             + b * (log_value - chains.log_value)
@@ -184,7 +179,8 @@ class _Path:
         )
         uniform = torch.rand(change.shape, dtype=change.dtype, generator=generator)
         accepted = chains.free & (uniform.log() < change)
-        moved = chains.replaced(accepted, _Chains(z, log_det, log_q, log_value, chains.free))
+        where = (accepted[:, None], *[accepted] * 4)
+        moved = _Chains(*map(torch.where, where, proposed, chains))
         return moved, float(accepted.double().mean())
 
 
@@ -212,11 +208,3 @@ def _resampled(log_w: Tensor, generator: torch.Generator) -> Tensor:
     heights = log_w.softmax(0).cumsum(0)
     offset = torch.rand(1, dtype=log_w.dtype, generator=generator)
     return torch.searchsorted(heights, (torch.arange(n) + offset) / n).clamp(max=n - 1)
-
-
-def _cholesky(z: Tensor) -> Tensor:
-    centred = z - z.mean(0)
-    covariance = centred.T @ centred / (len(z) - 1)
-    # A population on one point would have none.
-    found: Tensor = torch.linalg.cholesky(covariance + LEAST_VARIANCE * torch.eye(z.shape[-1]))
-    return found

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 __all__ = [
     "Coordinates",
-    "DefensiveMixture",
-    "Density",
     "Importance",
     "Integrand",
     "StudentDensity",
     "TermEstimate",
     "TermMethod",
+    "cholesky",
     "log_mean",
     "where_finite",
 ]
@@ -21,16 +20,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
-from scipy.special import gammaln, stdtr, stdtrit
+from scipy.special import stdtrit
 from torch import Tensor
-from torch.distributions import biject_to
+from torch.distributions import StudentT, biject_to
 from torch.distributions.constraints import Constraint
 
 from amci_core.checks import check_count
+from amci_core.flows.density import Density
 
 MOST_DRAWS = 20_000_000
 LEAST_VARIANCE = 1e-12
-DEFENCE = 0.2
 # The cube is open: its faces lie at infinity.
 LEAST_SHARE = 1e-300
 
@@ -61,26 +60,15 @@ class TermEstimate(NamedTuple):
             ValueError: the logarithm is NaN or +inf, the error is negative or infinite, or the
                 draws are no whole number.
         """
-        log_value, error = float(self.log_value), float(self.standard_error)
-        if math.isnan(log_value) or log_value == math.inf or error < 0 or math.isinf(error):
+        log_value, error, draws = float(self.log_value), float(self.standard_error), self.draws
+        if not log_value < math.inf or error < 0 or math.isinf(error):
             raise ValueError(
                 f"{name}: expected a log value below infinity and a standard error >= 0 (or NaN), "
                 f"got {log_value:g} and {error:g}"
             )
-        draws = int(self.draws)
-        if draws < 0 or draws != self.draws:
-            raise ValueError(f"{name}: expected a whole number of draws, got {self.draws!r}")
-        return TermEstimate(log_value, error, draws)
-
-
-class Density(Protocol):
-    """What a method starts from: a proposal, or a reference density, normalised."""
-
-    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """n points x (n, D) and their log density (n), in nats."""
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        """The log density in nats at points x (n, D), (n); -inf outside the support."""
+        if not 0 <= draws == int(draws):
+            raise ValueError(f"{name}: expected a whole number of draws, got {draws!r}")
+        return TermEstimate(log_value, error, int(draws))
 
 
 class TermMethod(Protocol):
@@ -131,8 +119,6 @@ class Integrand:
 class Coordinates:
     """Maps coordinates z in R^D to points x of a support, by PyTorch's own bijection.
 
-    A half-line x > c is c + exp(z), an interval a scaled sigmoid, the real line itself.
-
     Arguments:
         support: The set of x.
 
@@ -154,10 +140,11 @@ class Coordinates:
         log_det = self._transform.log_abs_det_jacobian(z, x)
         return x, log_det.sum(-1) if log_det.ndim == z.ndim else log_det
 
-    def inverse(self, x: Tensor) -> Tensor:
-        """z (n, D) for x (n, D); not finite outside the support."""
-        found: Tensor = self._transform.inv(x)
-        return found
+    def inverse(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """z (n, D) for x (n, D), zero outside the support, and whether x lies within, (n)."""
+        z = self._transform.inv(x)
+        inside = z.isfinite().all(-1)
+        return z.where(inside[:, None], 0.0), inside
 
 
 @dataclass(frozen=True)
@@ -189,8 +176,7 @@ class StudentDensity:
             ValueError: fewer than 2 D + 2 points lie within the support.
         """
         coordinates = Coordinates(support)
-        z = coordinates.inverse(x)
-        inside = z.isfinite().all(-1)
+        z, inside = coordinates.inverse(x)
         z, dim = z[inside], x.shape[-1]
         if len(z) < 2 * dim + 2:
             raise ValueError(
@@ -201,68 +187,36 @@ class StudentDensity:
         w = w.softmax(0)[:, None]
         centre = (w * z).sum(0)
         covariance = (w * (z - centre)).T @ (z - centre)
-        least = LEAST_VARIANCE * torch.eye(dim, dtype=z.dtype)
-        factor = torch.linalg.cholesky(covariance + least)
-        return StudentDensity(coordinates, centre, factor, degrees)
+        return StudentDensity(coordinates, centre, cholesky(covariance), degrees)
 
     def points(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """x (n, D) for u (n, D) in the unit cube, and the log density there, (n), in nats."""
         t = torch.from_numpy(stdtrit(self.degrees, u.clamp(min=LEAST_SHARE).numpy()))
-        return self._points(self.centre + t @ self.factor.T, t)
+        x, log_det = self.coordinates.points(self.centre + t @ self.factor.T)
+        return x, self._log_density(t) - log_det
 
-    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """n points x (n, D) and their log density (n), in nats."""
         shape = (n, len(self.centre))
         return self.points(torch.rand(shape, dtype=torch.float64, generator=generator))
 
-    def cube(self, x: Tensor) -> Tensor:
-        """u (n, D) for points x (n, D) within the support: the inverse of `points`."""
-        return torch.from_numpy(
-            stdtr(self.degrees, self._standard(self.coordinates.inverse(x)).numpy())
-        )
-
     def log_prob(self, x: Tensor) -> Tensor:
         """The log density in nats at points x (n, D), (n); -inf outside the support."""
-        z = self.coordinates.inverse(x)
-        inside = z.isfinite().all(-1)
-        z = z.where(inside[:, None], 0.0)
-        return self._points(z, self._standard(z))[1].where(inside, -torch.inf)
+        z, inside = self.coordinates.inverse(x)
+        t = torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
+        log_q: Tensor = self._log_density(t) - self.coordinates.points(z)[1]
+        return log_q.where(inside, -torch.inf)
 
-    def _standard(self, z: Tensor) -> Tensor:
-        found: Tensor = torch.linalg.solve_triangular(
-            self.factor, (z - self.centre).T, upper=False
-        ).T
-        return found
-
-    def _points(self, z: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_det = self.coordinates.points(z)
-        n = self.degrees
-        log_constant = gammaln((n + 1) / 2) - gammaln(n / 2) - 0.5 * math.log(n * math.pi)
-        log_t = (float(log_constant) - (n + 1) / 2 * torch.log1p(t.square() / n)).sum(-1)
-        return x, log_t - self.factor.diagonal().log().sum() - log_det
+    def _log_density(self, t: Tensor) -> Tensor:
+        log_t: Tensor = StudentT(torch.tensor(self.degrees, dtype=t.dtype)).log_prob(t).sum(-1)
+        return log_t - self.factor.diagonal().log().sum()
 
 
-class DefensiveMixture(NamedTuple):
-    """The density to start from, with a fifth of the draws, and an adapted one."""
-
-    start: Density
-    adapted: StudentDensity
-
-    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        defence = max(int(DEFENCE * n), 1)
-        x = torch.cat(
-            [
-                self.start.draw(defence, generator)[0],
-                self.adapted.draw(n - defence, generator)[0],
-            ]
-        )
-        return x, self.log_prob(x)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return torch.logaddexp(
-            self.start.log_prob(x) + math.log(DEFENCE),
-            self.adapted.log_prob(x) + math.log1p(-DEFENCE),
-        )
+def cholesky(covariance: Tensor) -> Tensor:
+    """The Cholesky factor (D, D), also of a covariance on one point."""
+    least = LEAST_VARIANCE * torch.eye(len(covariance), dtype=covariance.dtype)
+    factor: Tensor = torch.linalg.cholesky(covariance + least)
+    return factor
 
 
 @dataclass(frozen=True)
@@ -294,20 +248,16 @@ class Importance:
 def log_mean(log_w: Tensor) -> tuple[float, float]:
     """The log of the mean of independent weights, in nats, and its standard error.
 
-    The error is NaN for fewer than two weights, and where all of them are zero.
-
-    Arguments:
-        log_w: Logarithms of the weights, (n); -inf where one is zero.
+    The weights are (n), -inf where one is zero. The error is NaN for a single one, and where all
+    are zero.
     """
     largest = log_w.max()
-    if len(log_w) == 0 or largest == -torch.inf:
+    if largest == -torch.inf:
         return -math.inf, math.nan
     relative = (log_w - largest).exp()
     mean = relative.mean()
-    if len(log_w) < 2:
-        return float(largest), math.nan
-    error = relative.std() / mean / math.sqrt(len(log_w))
-    return float(largest + mean.log()), float(error)
+    error = relative.std(correction=min(len(log_w) - 1, 1)) / mean / math.sqrt(len(log_w))
+    return float(largest + mean.log()), float(error) if len(log_w) > 1 else math.nan
 
 
 def where_finite(log_density: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -2,7 +2,7 @@ r"""mu from terms that are estimated each by a method of its own choice."""
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "TermsEstimate", "estimate_terms", "method", "term"]
+__all__ = ["METHODS", "TermsEstimate", "estimate_terms", "method"]
 
 import math
 from collections.abc import Mapping
@@ -17,15 +17,12 @@ from torch import Tensor
 from amci_core.checks import seed_sequence
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
-from amci_core.estimators.uncertainty import (
-    central_interval,
-    normal_quantile,
-    ratio_covariance,
-)
+from amci_core.estimators.uncertainty import central_interval, normal_quantile, ratio_covariance
 from amci_core.flows import Proposal, Proposals
+from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference
 from amci_core.term_methods.annealed import Annealed
-from amci_core.term_methods.base import Density, Importance, Integrand, TermEstimate, TermMethod
+from amci_core.term_methods.base import Importance, Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.nested import Nested
 
 # log p(x, y) in nats below which a point adds nothing to any term.
@@ -135,9 +132,9 @@ def estimate_terms(
             term that f - shift does not have; the proposals are for another problem; or an
             integrand or an estimate is not a number.
     """
-    y_checked, theta_checked = problem.check(y, theta)
-    if y_checked.ndim > 1:
-        raise ValueError(f"y: expected a single one, got batch {tuple(y_checked.shape[:-1])}")
+    y, theta = problem.check(y, theta)
+    if y.ndim > 1:
+        raise ValueError(f"y: expected a single one, got batch {tuple(y.shape[:-1])}")
     if proposals is not None and proposals.problem != problem.name:
         raise ValueError(
             f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
@@ -145,50 +142,39 @@ def estimate_terms(
     if not isinstance(shift, Real) or not math.isfinite(shift):
         raise ValueError(f"shift: expected a finite number, got {shift!r}")
     constant = float(shift)
-    chosen = _chosen(problem, methods, constant)
-    log_E2 = problem.log_normalizer(y_checked, theta_checked)
-    if log_E2 is not None and not (isinstance(methods, Mapping) and "E2" in methods):
-        del chosen["E2"]
-    seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
+    positive = problem.nonnegative and constant <= 0
+    present = [name for name in TERMS if not (name == "E1_minus" and positive)]
+    named = methods if isinstance(methods, Mapping) else dict.fromkeys(present, methods)
+    unknown = [name for name in named if name not in present]
+    if unknown:
+        raise ValueError(
+            f"methods: expected terms among {', '.join(present)} for {problem.name}, "
+            f"got {unknown[0]!r}"
+        )
+    chosen = {name: method(named.get(name, "annealed")) for name in present}
     found: dict[str, TermEstimate] = {}
-    for name, how in chosen.items():
-        t = TERMS.index(name)
-        proposal = None if proposals is None else proposals.as_tuple[t]
-        integrand, start = term(problem, name, y_checked, theta_checked, proposal, shift=constant)
-        result = how(integrand, start, seed=int(seeds[t] >> np.uint64(1)))
-        found[name] = TermEstimate(*result).check(name)
-    if log_E2 is not None and "E2" not in found:
+    log_E2 = problem.log_normalizer(y, theta)
+    if log_E2 is not None and not (isinstance(methods, Mapping) and "E2" in methods):
         found["E2"] = TermEstimate(float(log_E2), 0.0, 0)
+    seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
+    for t, name in enumerate(TERMS):
+        if name in chosen and name not in found:
+            proposal = None if proposals is None else proposals.as_tuple[t]
+            integrand, start = _term(problem, name, y, theta, proposal, constant)
+            result = chosen[name](integrand, start, seed=int(seeds[t] >> np.uint64(1)))
+            found[name] = TermEstimate(*result).check(name)
     return _combined(found, positive=problem.nonnegative and not constant, shift=constant)
 
 
-def term(
+def _term(
     problem: Problem,
     name: str,
     y: Tensor,
     theta: Tensor | None,
-    proposal: Proposal | None = None,
-    *,
-    shift: float = 0.0,
+    proposal: Proposal | None,
+    shift: float,
 ) -> tuple[Integrand, Density]:
-    """What a term integrates at a single y, theta, and the density that its estimate starts from.
-
-    Arguments:
-        problem: What is integrated.
-        name: E1_plus, E1_minus or E2.
-        y: As `Problem.check` returns it, (D_y,).
-        theta: Likewise, (D_theta,).
-        proposal: What to start from; None for the problem's own densities.
-        shift: The constant c that is taken from f.
-
-    Raises:
-        ValueError: the problem has no such term.
-    """
-    present = _present(problem, shift)
-    if name not in present:
-        raise ValueError(
-            f"term: expected one of {', '.join(present)} for {problem.name}, got {name!r}"
-        )
+    """What a term integrates at y (D_y,), theta (D_theta,), and what its estimate starts from."""
     support, asked, reached = problem.support, theta, "E2"
 
     def log_value(x: Tensor) -> Tensor:
@@ -206,7 +192,7 @@ def term(
         sided = problem if name == "E1_plus" else problem.negated()
         asked = problem.shifted(theta, shift) if shift else theta
         support, reached = sided.support_plus(asked), name
-    elif name != "E2" and (name == "E1_plus" or not problem.nonnegative):
+    elif name == "E1_plus" or (name == "E1_minus" and not problem.nonnegative):
         proposal = None
     start: Density = Reference(problem, y, asked, (reached,))
     if proposal is not None:
@@ -225,39 +211,14 @@ def _is_reached(problem: Problem, name: str, shift: float) -> bool:
     return shift >= 0 if name == "E1_plus" else shift <= 0
 
 
-def _present(problem: Problem, shift: float) -> tuple[str, ...]:
-    above = problem.nonnegative and shift <= 0
-    return tuple(t for t in TERMS if not (t == "E1_minus" and above))
-
-
-def _chosen(
-    problem: Problem, methods: str | TermMethod | Mapping[str, str | TermMethod], shift: float
-) -> dict[str, TermMethod]:
-    present = _present(problem, shift)
-    named: Mapping[str, str | TermMethod] = {}
-    default: str | TermMethod = "annealed"
-    if isinstance(methods, Mapping):
-        named = methods
-    else:
-        default = methods
-    unknown = [name for name in named if name not in present]
-    if unknown:
-        raise ValueError(
-            f"methods: expected terms among {', '.join(present)} for {problem.name}, "
-            f"got {unknown[0]!r}"
-        )
-    return {name: method(named.get(name, default)) for name in present}
-
-
 def _combined(terms: dict[str, TermEstimate], *, positive: bool, shift: float) -> TermsEstimate:
-    E2 = terms["E2"]
     ratio, covariance = math.nan, np.full((2, 2), np.nan)
-    if E2.log_value > -math.inf:
+    if terms["E2"].log_value > -math.inf:
         parts, errors = np.zeros(3), np.zeros(3)
-        for t, name in enumerate(TERMS):
-            if name in terms:
-                parts[t] = math.exp(terms[name].log_value - E2.log_value)
-                errors[t] = parts[t] * terms[name].standard_error
+        for name, term in terms.items():
+            t = TERMS.index(name)
+            parts[t] = math.exp(term.log_value - terms["E2"].log_value)
+            errors[t] = parts[t] * term.standard_error
         ratio = float(parts[0] - parts[1])
         covariance = ratio_covariance(np.diag(np.square(errors)), np.ones(()))
     variance = covariance[0, 0] + ratio**2 * covariance[1, 1]

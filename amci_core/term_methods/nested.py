@@ -28,7 +28,8 @@ import torch
 
 from amci_core.checks import check_count
 from amci_core.estimators.draws import Array
-from amci_core.term_methods.base import Density, Integrand, StudentDensity, TermEstimate
+from amci_core.flows.density import Density
+from amci_core.term_methods.base import Integrand, StudentDensity, TermEstimate
 
 MOST_POINTS = 100_000
 # Share of accepted points, in per cent, below which dynesty goes from the cube to ellipsoids: its
@@ -85,7 +86,7 @@ class Nested:
         with BatchingPool(log_ratio, self.batch) as pool:
             sampler = NestedSampler(
                 pool.value,
-                _same,
+                lambda u: u,
                 integrand.dim,
                 nlive=self.live,
                 rstate=np.random.default_rng(seed),
@@ -101,16 +102,12 @@ class Nested:
         return TermEstimate(log_value, error, integrand.evaluations - before)
 
 
-def _same(u: Array) -> Array:
-    return u
-
-
 class BatchingPool:
     """A pool of threads for dynesty that batches the evaluations of all its tasks.
 
-    Each task of `map` may call `value` as often as it likes. Whenever all running tasks wait for a
-    value, the function is called once with all their points: a thousand integrands at once may
-    cost little more than one. The values depend on the tasks alone, not on timing.
+    Whenever all running tasks of `map` wait for a `value`, the function is called once with all
+    their points: a thousand integrands at once may cost little more than one. The values depend on
+    the tasks alone, not on timing.
 
     Arguments:
         function: From points (n, D) to values (n).

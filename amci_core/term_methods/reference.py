@@ -3,15 +3,11 @@ r"""Reference values of mu that no proposal had a part in: by quadrature, or by 
 Errors of proposals are counted from a value that is not theirs: where a proposal misses a mode,
 every estimate made with it agrees on the same wrong value. So each term starts from the problem's
 own broad densities, the one for the term and the prior.
-
-References:
-    Hesterberg, Weighted average importance sampling and defensive mixture distributions,
-    Technometrics 37, 1995.
 """
 
 from __future__ import annotations
 
-__all__ = ["Defensive", "ReferenceValue", "reference"]
+__all__ = ["ReferenceValue", "reference"]
 
 import math
 import time
@@ -20,40 +16,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.checks import check_count, seed_sequence
-from amci_core.diagnostics import pareto_k
 from amci_core.estimators.draws import TERMS, Array
+from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference
-from amci_core.term_methods.annealed import Annealed, largest_step
-from amci_core.term_methods.base import (
-    DefensiveMixture,
-    Density,
-    Integrand,
-    StudentDensity,
-    TermEstimate,
-    TermMethod,
-    log_mean,
-)
+from amci_core.term_methods.adapted import Defensive, Quadrature
+from amci_core.term_methods.annealed import Annealed
+from amci_core.term_methods.base import Integrand, TermEstimate, TermMethod
 from amci_core.term_methods.mu import estimate_terms
 from amci_core.term_methods.nested import Nested
-from amci_core.term_methods.quadrature import Quadrature
 
 MOST_DRAWS = 100_000_000
-PILOT = 4096
-CHUNK = 65_536
-# Adaptations of the defensive mixture, and the effective share of weights that it is fitted to.
-ADAPTATIONS = 3
-FITTED = 0.02
-# A long run is trusted with a smaller k-hat, more effective draws and no weight above this share.
-LARGEST_K = 0.7
-LEAST_EFFECTIVE = 100.0
-LARGEST_SHARE = 0.05
 # Another method is tried where the error of log E_t is larger, in nats.
-ENOUGH = 0.05
+ENOUGH = 0.01
 CHAIN_COST = 200
 # Nested sampling of an awkward term takes minutes: it is there by name.
 AUTOMATIC = ("quadrature", "defensive", "annealed")
@@ -124,20 +102,15 @@ def reference(
     hows = _methods(problem.x.dim, method, relative_error, draws)
     batch = tuple(y.shape[:-1])
     cases = math.prod(batch)
-    rows = y.reshape(cases, -1)
-    parameters = None if theta is None else theta.reshape(cases, -1)
-    seeds = seed_sequence(seed, "truth").generate_state(cases, np.uint64)
+    seeds = seed_sequence(seed, "truth").generate_state(cases, np.uint64) >> np.uint64(1)
     began, found = time.monotonic(), []
-    for i in range(cases):
-        at = rows[i], None if parameters is None else parameters[i]
-        found.append(_single(problem, *at, hows, seed=int(seeds[i] >> np.uint64(1))))
+    for i, at in enumerate(np.ndindex(batch)):
+        case = y[at], None if theta is None else theta[at]
+        found.append(_single(problem, *case, hows, seed=int(seeds[i])))
         if progress is not None:
             left = (time.monotonic() - began) / (i + 1) * (cases - i - 1)
             progress(i + 1, cases, left)
-    values, errors, names, counts = (np.array(part) for part in zip(*found, strict=True))
-    return ReferenceValue(
-        values.reshape(batch), errors.reshape(batch), names.reshape(batch), counts.reshape(batch)
-    )
+    return ReferenceValue(*(np.array(part).reshape(batch) for part in zip(*found, strict=True)))
 
 
 def _methods(dim: int, name: str, relative_error: float, draws: int) -> dict[str, TermMethod]:
@@ -176,82 +149,21 @@ def _single(
         broad = Reference(problem, y, theta, (term,) if term == "E2" else (term, "E2"))
 
         def estimate(integrand: Integrand, start: Density, *, seed: int) -> TermEstimate:
-            best, spent = TermEstimate(-math.inf, math.nan, 0), 0
+            best = TermEstimate(-math.inf, math.nan, 0)
             for name, how in hows.items():
                 found = how(integrand, broad, seed=seed)
-                spent += found.draws
-                used.setdefault(term, name)
                 unknown = math.isnan(best.standard_error)
                 if unknown or found.standard_error < best.standard_error:
                     best, used[term] = found, name
                 if best.standard_error <= ENOUGH:
                     break
-            return best._replace(draws=spent)
+            return best._replace(draws=integrand.evaluations)
 
         return estimate
 
     known = problem.log_normalizer(y, theta) is not None
-    terms = [
-        term
-        for term in TERMS
-        if not (term == "E1_minus" and problem.nonnegative) and not (term == "E2" and known)
-    ]
-    methods = {term: of(term) for term in terms}
+    skipped = {"E1_minus": problem.nonnegative, "E2": known}
+    methods = {term: of(term) for term in TERMS if not skipped.get(term)}
     found = estimate_terms(problem, y, theta, methods=methods, seed=seed)
     names = ", ".join(dict.fromkeys(used.values()))
     return found.value, found.standard_error, names, found.draws
-
-
-@dataclass(frozen=True)
-class Defensive:
-    """Estimates a term by a long run of importance sampling from a defensive mixture.
-
-    A pilot fits a heavy-tailed density to where the integrand has mass, a few times; a fifth of
-    the draws come from the density to start from, which bounds the weights by those of the latter.
-    The standard error is NaN where k-hat, the effective number of draws or the largest weight say
-    that it is not to be trusted.
-
-    Arguments:
-        relative_error: Where it stops.
-        evaluations: Where it stops at the latest, about.
-    """
-
-    relative_error: float = 1e-3
-    evaluations: int = 1_000_000
-
-    @torch.inference_mode()
-    def __call__(self, integrand: Integrand, start: Density, *, seed: int) -> TermEstimate:
-        generator = torch.Generator().manual_seed(seed)
-        before = integrand.evaluations
-        density, pilot = start, min(PILOT, self.evaluations // 10)
-        for _ in range(ADAPTATIONS):
-            x, log_q = density.draw(pilot, generator)
-            log_w = integrand.log_weight(x, log_q)
-            if not (log_w > -torch.inf).any():
-                break
-            step = largest_step(log_w, 1.0, FITTED)
-            density = DefensiveMixture(
-                start, StudentDensity.fitted(integrand.support, x, step * log_w)
-            )
-        log_w = torch.empty(0, dtype=torch.float64)
-        error = math.inf
-        while (
-            error > self.relative_error
-            and (left := self.evaluations - (integrand.evaluations - before)) > 1
-        ):
-            x, log_q = density.draw(min(left, max(CHUNK, len(log_w))), generator)
-            log_w = torch.cat([log_w, integrand.log_weight(x, log_q)])
-            log_value, error = log_mean(log_w)
-        if not _trusted(log_w):
-            error = math.nan
-        return TermEstimate(log_value, error, integrand.evaluations - before)
-
-
-def _trusted(log_w: Tensor) -> bool:
-    """Whether no tail of the weights (n) speaks against their mean and its error."""
-    w = log_w.softmax(0)
-    if not w.isfinite().all():
-        return False
-    effective = 1 / float(w.square().sum())
-    k = float(pareto_k(w.numpy()))
-    return k < LARGEST_K and effective >= LEAST_EFFECTIVE and float(w.max()) <= LARGEST_SHARE
