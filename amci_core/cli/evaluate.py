@@ -47,7 +47,7 @@ def evaluate(
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, None if folder else variant, folder)
     if write and names is None:
-        from amci_core.training.quality import card_estimators
+        from amci_core.training import card_estimators
 
         names = list(card_estimators(chosen, proposals))
 

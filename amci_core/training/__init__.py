@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "Progress",
     "TrainingDiverged",
+    "card_estimators",
     "learn",
     "parse_budget",
     "recipe",
@@ -17,6 +18,6 @@ __all__ = [
 
 from amci_core.training.fit import Progress, TrainingDiverged
 from amci_core.training.learn import learn, stream_learning, usual_terms
-from amci_core.training.quality import write_card
+from amci_core.training.quality import card_estimators, write_card
 from amci_core.training.recipes import parse_budget, recipe, variants
 from amci_core.training.train import train

@@ -50,11 +50,9 @@ def markov_chain(
     All weights r are the same, the unknown normaliser of g; log r is given as zero, since a
     constant factor of the loss moves neither its minimum nor a step of Adam. Walkers start from
     importance draws that are resampled by their weights, and make stretch moves. The first states
-    are left out, and of the others one in ten is kept. The autocorrelation time is about 25 steps
-    for tail-1d and 50 for tail-5d; to thin as far as that would cost more evaluations of f than
-    it would give independent draws. The chain is seeded from the generator, and begins anew for
-    every set of draws. Where f is costly, as for cancer, the chain takes longer than the steps of
-    training.
+    are left out, and of the others one in ten is kept: the autocorrelation time is about 25 steps
+    for tail-1d and 50 for tail-5d, but thinning that far costs more than it gives. The chain is
+    seeded from the generator, and begins anew for every set of draws.
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, section "Efficient
@@ -78,16 +76,25 @@ def markov_chain(
     start = x if theta is None else torch.cat([theta, x], -1)
     seed = int(torch.randint(2**32, (), generator=generator, device=generator.device))
 
-    def log_density(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _log_density(problem, _single(points, generator.device)).cpu().double().numpy()
+    def parts(points: NDArray[np.float64]) -> tuple[Tensor, Tensor | None]:
+        # The chain sees its states rounded as training will, so that none is rounded out of f.
+        single = torch.as_tensor(points, dtype=torch.float32, device=generator.device)
+        theta, x = single.split([dims, problem.x.dim], dim=-1)
+        return x, None if problem.theta is None else theta
 
+    def log_density(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        x, theta = parts(points)
+        f_plus, _ = problem.f_parts(x[:, None], theta)
+        value = problem.log_prior(x) + f_plus[:, 0].log()
+        if problem.theta is not None and theta is not None:
+            inside = (theta >= problem.theta.low) & (theta <= problem.theta.high)
+            value = value.where(inside.all(-1), -torch.inf)
+        return value.cpu().double().numpy()
+
+    # emcee 3.1's snooker move was seen to miss the mean of x for tail-1d by 4 %.
+    moves = emcee.moves.StretchMove()
     sampler = emcee.EnsembleSampler(
-        walkers,
-        start.shape[-1],
-        log_density,
-        vectorize=True,
-        # emcee 3.1's snooker move was seen to miss the mean of x for tail-1d by 4 %.
-        moves=emcee.moves.StretchMove(),
+        walkers, start.shape[-1], log_density, vectorize=True, moves=moves
     )
     state = emcee.State(
         start[chosen].cpu().double().numpy(),
@@ -96,25 +103,8 @@ def markov_chain(
     # Walkers may start from the same draw; moves drive them apart.
     state = sampler.run_mcmc(state, BURN_IN, store=False, skip_initial_state_check=True)
     sampler.run_mcmc(state, -(-n // walkers), thin_by=THINNING, skip_initial_state_check=True)
-    draws = _single(sampler.get_chain(flat=True)[:n], generator.device)
-    theta, x = draws.split([dims, problem.x.dim], dim=-1)
-    return x, None if problem.theta is None else theta, torch.zeros_like(x[:, 0])
-
-
-def _single(points: NDArray[np.float64], device: torch.device) -> Tensor:
-    # The chain sees its states rounded as training will, so that none is rounded out of f.
-    return torch.as_tensor(points, dtype=torch.float32, device=device)
-
-
-def _log_density(problem: Problem, points: Tensor) -> Tensor:
-    dims = 0 if problem.theta is None else problem.theta.dim
-    theta, x = points.split([dims, problem.x.dim], dim=-1)
-    inside = torch.ones_like(x[:, 0], dtype=torch.bool)
-    if problem.theta is not None:
-        inside = ((theta >= problem.theta.low) & (theta <= problem.theta.high)).all(-1)
-    f_plus, _ = problem.f_parts(x[:, None], None if problem.theta is None else theta)
-    value = problem.log_prior(x) + f_plus[:, 0].log()
-    return value.where(inside, -torch.inf)
+    x, theta = parts(sampler.get_chain(flat=True)[:n])
+    return x, theta, torch.zeros_like(x[:, 0])
 
 
 SOURCES: dict[str, Source] = {"importance": importance, "mcmc": markov_chain}

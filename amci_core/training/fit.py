@@ -2,12 +2,12 @@ r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume 
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged", "pick_device", "stream_seeds"]
+__all__ = ["Fit", "Progress", "TrainingDiverged", "run_in_turn", "stream_seeds"]
 
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ WARM_UP = 200
 CLIP = 3.0
 CLIP_MEMORY = 0.98
 REPORTS = 100
+# What a checkpoint holds beside tensors and the best quality.
+NUMBERS = ("step", "seconds", "loss_sum", "loss_steps", "usual_norm")
 
 
 class TrainingDiverged(RuntimeError):
@@ -114,12 +116,9 @@ class Fit:
         )
         self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
         self.held_out = HeldOut(target)
-        self.step = 0
-        self.seconds = 0.0
-        self.best = copy.deepcopy(self.proposal.state_dict())
-        self.best_quality = self.held_out.quality(self.proposal)
-        self._loss_sum, self._loss_steps = 0.0, 0
-        self._usual_norm = 0.0
+        self.step, self.seconds = 0, 0.0
+        self.loss_sum, self.loss_steps, self.usual_norm = 0.0, 0, 0.0
+        self._keep(self.held_out.quality(self.proposal))
         # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
         self._between_steps = True
 
@@ -128,18 +127,23 @@ class Fit:
         """Whether `state` is one to go on from: between two steps, every parameter finite."""
         return self._between_steps and self._finite()
 
+    def _finite(self) -> bool:
+        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
+
+    def _keep(self, quality: Quality) -> None:
+        self.best_quality = quality
+        self.best = copy.deepcopy(self.proposal.state_dict())
+
     def adopt(self, trained: Mapping[str, Fit]) -> None:
         """Before its first step: takes over what its family has of the fits that are done."""
-        if self.step > 0:
-            return
-        if self.proposal.adopt({name: fit.best_proposal() for name, fit in trained.items()}):
-            self.best = copy.deepcopy(self.proposal.state_dict())
-            self.best_quality = self.held_out.quality(self.proposal)
+        done = {name: fit.best_proposal() for name, fit in trained.items()}
+        if self.step == 0 and self.proposal.adopt(done):
+            self._keep(self.held_out.quality(self.proposal))
 
     def run(
         self,
         *,
-        stops: tuple[int, ...] = (),
+        stops: Collection[int] = (),
         before_step: Callable[[], None] = lambda: None,
     ) -> Iterator[Progress]:
         """Trains on, yielding at every report and at the steps in `stops`.
@@ -148,6 +152,7 @@ class Fit:
             TrainingDiverged: the loss, a gradient or, at a report, a parameter was not finite. The
                 best so far is kept.
         """
+        before_step()
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
@@ -166,7 +171,7 @@ class Fit:
         loss = self.objective.loss(self.proposal)
         self.optimizer.zero_grad()
         loss.backward()
-        limit = CLIP * self._usual_norm if self._usual_norm > 0 else math.inf
+        limit = CLIP * self.usual_norm or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.proposal.parameters(), limit).item()
         value = loss.item()
         if not (math.isfinite(value) and math.isfinite(norm)):
@@ -174,12 +179,12 @@ class Fit:
                 f"{self.name}: the loss was {value} and its gradient's norm {norm} "
                 f"at step {self.step + 1} of {self.steps}; the best so far is kept"
             )
-        memory = CLIP_MEMORY if self._usual_norm > 0 else 0.0
-        self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
+        memory = CLIP_MEMORY if self.usual_norm > 0 else 0.0
+        self.usual_norm = memory * self.usual_norm + (1 - memory) * min(norm, limit)
         self.optimizer.step()
         self.step += 1
-        self._loss_sum += value
-        self._loss_steps += 1
+        self.loss_sum += value
+        self.loss_steps += 1
 
     def _learning_rate(self) -> float:
         if not self.term.annealed:
@@ -187,9 +192,6 @@ class Fit:
         warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
         cosine = 1 + math.cos(math.pi * self.step / self.steps)
         return self.term.learning_rate * warm_up * cosine / 2
-
-    def _finite(self) -> bool:
-        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
 
     def _report(self) -> Progress:
         if not self._finite():
@@ -200,10 +202,9 @@ class Fit:
         quality = self.held_out.quality(self.proposal)
         field = self.objective.selects_by
         if getattr(quality, field) < getattr(self.best_quality, field):
-            self.best_quality = quality
-            self.best = copy.deepcopy(self.proposal.state_dict())
-        loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan
-        self._loss_sum, self._loss_steps = 0.0, 0
+            self._keep(quality)
+        loss = self.loss_sum / self.loss_steps if self.loss_steps else math.nan
+        self.loss_sum, self.loss_steps = 0.0, 0
         best = self.best_quality.relative_variance
         return Progress(self.name, self.step, self.steps, loss, quality, best, self.seconds)
 
@@ -225,15 +226,8 @@ class Fit:
         }
         tensors = {f"{part}.{k}": v for part, each in parts.items() for k, v in each.items()}
         tensors["generator"] = self.generator.get_state()
-        numbers = {
-            "step": self.step,
-            "seconds": self.seconds,
-            "best_quality": self.best_quality.as_json(),
-            "loss_sum": self._loss_sum,
-            "loss_steps": self._loss_steps,
-            "usual_norm": self._usual_norm,
-        }
-        return tensors, numbers
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return tensors, numbers | {"best_quality": self.best_quality.as_json()}
 
     def load_state(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Continues where `state` was taken."""
@@ -253,10 +247,24 @@ class Fit:
             moments.setdefault(int(index), {})[field] = value
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-        self.step, self.seconds = numbers["step"], numbers["seconds"]
+        for name in NUMBERS:
+            setattr(self, name, numbers[name])
         self.best_quality = Quality.from_json(numbers["best_quality"])
-        self._loss_sum, self._loss_steps = numbers["loss_sum"], numbers["loss_steps"]
-        self._usual_norm = numbers["usual_norm"]
+
+
+def run_in_turn(
+    fits: Mapping[str, Fit],
+    *,
+    stops: Mapping[str, Collection[int]] | None = None,
+    before_step: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Fit, Progress]]:
+    """Runs one fit after the other, each with what it adopts of those before; see `Fit.run`."""
+    done: dict[str, Fit] = {}
+    for name, fit in fits.items():
+        fit.adopt(done)
+        done[name] = fit
+        for progress in fit.run(stops=(stops or {}).get(name, ()), before_step=before_step):
+            yield fit, progress
 
 
 def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:
@@ -273,21 +281,3 @@ def stream_seeds(seed: int, name: str) -> tuple[int, int]:
     sequence = np.random.SeedSequence([seed, PROPOSALS.index(name)])
     first, second = sequence.generate_state(2, np.uint64) >> np.uint64(1)
     return int(first), int(second)
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of that name; `auto` takes an accelerator where there is one.
-
-    Raises:
-        ValueError: torch has no such device here.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"device: expected auto, cpu or a device of torch, got {name!r}"
-        ) from None
-    return device

@@ -18,7 +18,7 @@ from amci_core.flows import Proposals, Trainable
 from amci_core.flows.supports import half_line
 from amci_core.models import Problem, Variable
 from amci_core.streams import last_item
-from amci_core.training.fit import Fit, Progress
+from amci_core.training.fit import Fit, Progress, run_in_turn
 from amci_core.training.recipes import TermRecipe
 
 VARIANT = "learnt"
@@ -72,34 +72,36 @@ def stream_learning(
     chosen = usual_terms(problem) if terms is None else terms
     if "q1_plus" not in chosen:
         raise ValueError(f"terms: expected q1_plus among them, got {', '.join(chosen) or 'none'}")
-    device = torch.device("cpu")
+    cpu = torch.device("cpu")
     fits = {
-        name: Fit(problem, name, term, steps=steps, seed=seed, device=device)
+        name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu)
         for name, term in chosen.items()
     }
-
-    card = {
-        "configuration": {
-            "seed": seed,
-            "steps": {name: steps for name in chosen},
-            "recipe": {name: asdict(term) for name, term in chosen.items()},
-            "proposals": {
-                name: {"family": term.family, "arguments": dict(term.arguments)}
-                for name, term in chosen.items()
-            },
-        }
+    recipes = {name: asdict(term) for name, term in chosen.items()}
+    configuration = {
+        "seed": seed,
+        "steps": dict.fromkeys(chosen, steps),
+        "recipe": recipes,
+        "proposals": {
+            name: {key: term[key] for key in ("family", "arguments")}
+            for name, term in recipes.items()
+        },
     }
 
     def stream() -> Iterator[tuple[Progress, Proposals]]:
-        ready = {name: _usable(fit.proposal) for name, fit in fits.items()}
-        done: dict[str, Fit] = {}
-        for name, fit in fits.items():
-            fit.adopt(done)
-            done[name] = fit
-            for progress in fit.run():
-                last = progress.step == fit.steps
-                ready[name] = _usable(fit.best_proposal() if last else fit.proposal)
-                yield progress, _proposals(problem, ready, card)
+        flows = {name: _usable(fit.proposal) for name, fit in fits.items()}
+        for fit, progress in run_in_turn(fits):
+            last = progress.step == fit.steps
+            flows[fit.name] = _usable(fit.best_proposal() if last else fit.proposal)
+            ready = Proposals(
+                problem=problem.name,
+                variant=VARIANT,
+                q1_plus=flows["q1_plus"],
+                q1_minus=flows.get("q1_minus"),
+                q2=flows.get("q2"),
+                card={"configuration": configuration},
+            )
+            yield progress, ready
 
     return stream()
 
@@ -111,6 +113,10 @@ def _proposals_of(item: tuple[Progress, Proposals]) -> Proposals:
 learn = last_item(stream_learning, name="learn", take=_proposals_of)
 
 
+def _usable(flow: Trainable) -> Trainable:
+    return copy.deepcopy(flow).double().eval().requires_grad_(False)
+
+
 def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
     """Splines for every term, coordinate by coordinate, on the range that x declares.
 
@@ -120,19 +126,13 @@ def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
         ValueError: a coordinate of x has a range for which there is no spline.
     """
     x = problem.sample_prior(SCOUTS, torch.Generator().manual_seed(0)).double()
-    line = _term("autoregressive-spline", problem, bins=16, coordinates=_coordinates(problem.x, x))
+    spline = {"bins": 16, "coordinates": _coordinates(problem.x, x)}
+    line = _term("autoregressive-spline", problem, **spline)
     terms = {"q1_plus": _own(problem, line)}
     if not problem.nonnegative:
         terms["q1_minus"] = _own(problem.negated(), line)
-    y, theta = problem.check(*problem.cases(1, seed=0))
-    if problem.log_normalizer(y, theta) is None:
-        terms["q2"] = _term(
-            "autoregressive-spline",
-            problem,
-            bins=16,
-            coordinates=_coordinates(problem.x, x),
-            reads_theta=False,
-        )
+    if problem.log_normalizer(*problem.check(*problem.cases(1, seed=0))) is None:
+        terms["q2"] = _term("autoregressive-spline", problem, **spline, reads_theta=False)
     return terms
 
 
@@ -187,20 +187,3 @@ def _coordinates(variable: Variable, x: torch.Tensor) -> list[dict[str, Any]]:
         {"kind": kind, "centre": round(centre, 3), "scale": round(scale, 3)}
         for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
     ]
-
-
-def _usable(flow: Trainable) -> Trainable:
-    return copy.deepcopy(flow).double().eval().requires_grad_(False)
-
-
-def _proposals(
-    problem: Problem, flows: Mapping[str, Trainable], card: dict[str, Any]
-) -> Proposals:
-    return Proposals(
-        problem=problem.name,
-        variant=VARIANT,
-        q1_plus=flows["q1_plus"],
-        q1_minus=flows.get("q1_minus"),
-        q2=flows.get("q2"),
-        card=card,
-    )

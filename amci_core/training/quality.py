@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.special import log_softmax
 
 from amci_core.errors import Evaluation
 from amci_core.errors.runs import usual_estimators
+from amci_core.estimators.draws import REFERENCE, Draws
+from amci_core.estimators.mis import pooled
 from amci_core.files import plain, write_json
 from amci_core.flows import Proposals, Trainable
 from amci_core.models import Problem
@@ -43,9 +47,9 @@ class Quality:
     relative_variance_q95: float
     relative_variance_max: float
 
-    def as_json(self) -> dict[str, float | None]:
+    def as_json(self) -> dict[str, Any]:
         """Field to value, None for an infinite one."""
-        return {k: v if math.isfinite(v) else None for k, v in vars(self).items()}
+        return dict(plain(vars(self)))
 
     @classmethod
     def from_json(cls, content: dict[str, float | None]) -> Quality:
@@ -66,42 +70,43 @@ class HeldOut:
     def __init__(
         self, target: Target, *, cases: int = 256, draws: int = 256, seed: int = SELECTION_SEED
     ) -> None:
-        self.target, self.seed = target, seed
+        self.target, self.draws, self.seed = target, draws, seed
         generator = torch.Generator().manual_seed(seed)
         y, theta = target.cases(cases, uniform=0, generator=generator)
         self.y, self.theta = target.problem.check(y, theta)
-        self.draws = draws
 
     @torch.inference_mode()
     def quality(self, proposal: Trainable) -> Quality:
         """Evaluates a copy of the proposal, in float64 on the CPU.
 
-        A proposal's own draws cannot show what they miss. So half of the points come from the
-        target's broad reference h, and with m = (q + h) / 2 expectations under q are means of
-        r = q / m, those under g means of v = g / m, both self-normalised: exact where q is.
+        A proposal's own draws cannot show what they miss, so half of the points come from the
+        target's broad reference. With shares r of q and v of g at the points of both, each
+        normalised, w = g / q is v / r in units of its mean: exact where q is.
         """
-        density = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
-        generator = torch.Generator().manual_seed(self.seed)
-        own, _ = density.draw(self.draws, generator)
+        q = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
         reference = self.target.reference(self.y, self.theta)
-        x = torch.cat([own, reference.draw(self.draws, generator)[0]], dim=-2)
-        log_q = density.log_prob(x)
-        log_m = torch.logaddexp(log_q, reference.log_prob(x)) - math.log(2)
-        log_g = self.target.log_density(x, self.y, self.theta)
-        r, v = (torch.softmax(log_t - log_m, -1) for log_t in (log_q, log_g))
-        # Any unit of g will do; in this one its mass is about one.
-        log_mass = torch.logsumexp(log_g - log_m, -1, keepdim=True) - math.log(x.shape[-2])
-        log_w = log_g - log_mass - log_q
-        w = log_w.exp()
-        mean = (r * w).where(r > 0, 0.0).sum(-1, keepdim=True)
-        variance = (r * (w / mean - 1).square()).where(r > 0, 0.0).sum(-1)
-        missed = ((log_q == -math.inf) & (v > 0)).any(-1)
-        variance = variance.masked_fill(missed, math.inf).nan_to_num(math.inf, posinf=math.inf)
-        divergence = (v * log_w).where(v > 0, 0.0).sum(-1) - mean.squeeze(-1).log()
-        divergence = divergence.nan_to_num(math.inf, posinf=math.inf)
+        generator = torch.Generator().manual_seed(self.seed)
+        x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
+        log_g = self.target.log_density(x, self.y, self.theta).numpy()
+        log_q = {0: q.log_prob(x).numpy(), REFERENCE: reference.log_prob(x).numpy()}
+        counts = dict.fromkeys(log_q, self.draws)
+        seen = pooled(Draws(np.ones_like(log_g), log_g, log_q, counts, signed=False))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log_r, log_v = (
+                log_softmax(log_t - seen.log_mixture, axis=-1) for log_t in (log_q[0], log_g)
+            )
+            r, v, log_w = np.exp(log_r), np.exp(log_v), log_v - log_r
+            # Where q underflows beside the reference, w is too large to count.
+            mean = np.where(r > 0, v, 0.0).sum(-1, keepdims=True)
+            square = np.where(r > 0, r * np.square(np.exp(log_w) / mean - 1), 0.0).sum(-1)
+            square[((log_r == -np.inf) & (v > 0)).any(-1)] = np.inf
+            kl = np.where(v > 0, v * log_w, 0.0).sum(-1) - np.log(mean[..., 0])
+        divergence, variance = (
+            torch.from_numpy(part).nan_to_num(math.inf, posinf=math.inf) for part in (kl, square)
+        )
         levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
-        median, q95, largest = variance.quantile(levels, interpolation="nearest").tolist()
-        return Quality(divergence.median().item(), median, q95, largest)
+        quantiles = variance.quantile(levels, interpolation="nearest").tolist()
+        return Quality(divergence.median().item(), *quantiles)
 
 
 def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:

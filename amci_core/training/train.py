@@ -2,7 +2,7 @@ r"""A whole training: every proposal of a variant, with checkpoints, film, log a
 
 from __future__ import annotations
 
-__all__ = ["CHECKPOINT", "deferred_interrupt", "train"]
+__all__ = ["CHECKPOINT", "train"]
 
 import math
 import shutil
@@ -36,7 +36,7 @@ from amci_core.files import (
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
-from amci_core.training.fit import Fit, Progress, pick_device
+from amci_core.training.fit import Fit, Progress, run_in_turn
 from amci_core.training.quality import card_estimators, report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
 
@@ -121,10 +121,10 @@ def train(
         "minutes": read.budget_minutes if minutes is None else minutes,
         "recipe": {name: asdict(term) for name, term in read.terms.items()},
     }
-    session = _Session(chosen, read, plan, check_path("out", out), pick_device(device))
+    session = _Session(chosen, read, plan, check_path("out", out), _device(device))
     session.open(resume=resume)
     try:
-        with deferred_interrupt() as interrupted:
+        with _deferred_interrupt() as interrupted:
             session.run(on_progress, interrupted)
     except StoredFileError:  # nothing more can be written
         raise
@@ -140,8 +140,21 @@ def train(
     return session.out
 
 
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(
+            f"device: expected auto, cpu or a device of torch, got {name!r}"
+        ) from None
+    return device
+
+
 @contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Yields a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts at once.
 
     Only a program's main thread can catch it; elsewhere the function always says no.
@@ -175,6 +188,7 @@ class _Session:
             name: Fit(problem, name, term, steps=steps[name], seed=plan["seed"], device=device)
             for name, term in read.terms.items()
         }
+        self.stops = {FILMED: {round(fraction * steps[FILMED]) for fraction in read.film}}
         self.log: list[dict[str, Any]] = []
         self.film: list[dict[str, Any]] = []
         self._due = -math.inf  # when the next checkpoint is written, on the monotonic clock
@@ -201,21 +215,16 @@ class _Session:
             if time.monotonic() >= self._due:
                 self._save()
 
-        done: dict[str, Fit] = {}
-        for name, fit in self.fits.items():
-            fit.adopt(done)
-            done[name] = fit
-            stops = self._film_steps(fit) if name == FILMED else ()
-            before_step()
-            for progress in fit.run(stops=stops, before_step=before_step):
-                entry = progress.as_json()
-                # A fit resumed at step 0 reports it again.
-                if not self.log or self.log[-1]["step"] != entry["step"]:
-                    self.log.append(entry)
-                if progress.step in stops:
-                    self._film(fit, progress)
-                if on_progress is not None:
-                    on_progress(progress)
+        for fit, progress in run_in_turn(self.fits, stops=self.stops, before_step=before_step):
+            entry = progress.as_json()
+            # A fit resumed at step 0 reports it again.
+            if not self.log or self.log[-1]["step"] != entry["step"]:
+                self.log.append(entry)
+            filmed = [frame["step"] for frame in self.film]
+            if progress.step in self.stops.get(fit.name, ()) and progress.step not in filmed:
+                self._film(fit, progress)
+            if on_progress is not None:
+                on_progress(progress)
 
     def write(self, *, complete: bool) -> None:
         """Writes the best weights, the configuration and the log; a checkpoint if unfinished."""
@@ -240,12 +249,7 @@ class _Session:
         )
         write_json(self.out / "training.json", self.log)
 
-    def _film_steps(self, fit: Fit) -> tuple[int, ...]:
-        return tuple(sorted({round(fraction * fit.steps) for fraction in self.recipe.film}))
-
     def _film(self, fit: Fit, progress: Progress) -> None:
-        if any(frame["step"] == progress.step for frame in self.film):
-            return
         file = f"snapshots/{len(self.film):02d}.safetensors"
         last = progress.step == fit.steps
         weights = fit.best if last else fit.proposal.state_dict()
@@ -263,14 +267,14 @@ class _Session:
         if not all(fit.resumable for fit in self.fits.values()):
             return
         folder = self.out / CHECKPOINT
-        digests, numbers = {}, {}
+        files, numbers = {}, {}
         for name, fit in self.fits.items():
             tensors, numbers[name] = fit.state()
             file = f"{name}-{fit.step}.safetensors"
-            digests[name] = {"file": file, "sha256": write_tensors(folder / file, tensors)}
-        state = {"plan": self.plan, "files": digests, "fits": numbers}
+            files[name] = {"file": file, "sha256": write_tensors(folder / file, tensors)}
+        state = {"plan": self.plan, "files": files, "fits": numbers}
         write_json(folder / "state.json", state | {"log": self.log, "film": self.film})
-        current = {entry["file"] for entry in digests.values()}
+        current = {entry["file"] for entry in files.values()}
         for old in folder.glob("*.safetensors"):
             if old.name not in current:
                 old.unlink()
