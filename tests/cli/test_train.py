@@ -1,5 +1,6 @@
-"""`amci train`, as a user sees it: the real command in a process of its own."""
+"""`amci train`, as a user sees it; where a signal ends it, in a process of its own."""
 
+import importlib
 import json
 import signal
 import subprocess
@@ -7,32 +8,41 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from amci_core import load_proposals
-from amci_core.cli import main
+from amci_core.cli import app, main
 
 COMMAND = [sys.executable, "-m", "amci_core", "train", "tail-1d"]
+OPTIONS = ["train", "tail-1d", "--budget", "1s", "--seed", str(2**63 - 1), "--out"]
 
-
-# With checkpoints after every report, so that a training can be broken off early.
+# With checkpoints after every step, so that a training can be broken off early.
 SCRIPT = (
     "import sys, amci_core.cli, amci_core.training; "
     "session = sys.modules['amci_core.training.train']; "
     "session.CHECKPOINT_SECONDS = session.SECOND_CHECKPOINT_SECONDS = 0.0; "
     "amci_core.cli.main(sys.argv[1:])"
 )
-FREQUENT = [sys.executable, "-c", SCRIPT, "train", "tail-1d", "--budget", "4s"]
-FREQUENT += ["--seed", str(2**63 - 1), "--out"]
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("train")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_runs():
+    """The evaluations for the cards with fewer runs of each case."""
+    session = importlib.import_module("amci_core.training.train")
+    full = session.evaluate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "evaluate", lambda *a, **k: full(*a, **k, runs=2))
+        yield
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     """A training from start to end: its folder and what it said."""
     folder = tmp_path_factory.mktemp("unbroken") / "out"
-    done = subprocess.run([*FREQUENT, folder], capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, [*OPTIONS, str(folder)])
+    assert done.exit_code == 0, done.stderr
     return folder, done
 
 
@@ -65,7 +75,8 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
 def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, tmp_path):
     whole, _ = unbroken
     broken = tmp_path / "broken"
-    running = subprocess.Popen([*FREQUENT, str(broken)], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", SCRIPT, *OPTIONS, str(broken)]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     state = broken / "checkpoint" / "state.json"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -76,10 +87,8 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
     running.wait(timeout=60)
     assert not (broken / "config.json").exists()
 
-    resumed = subprocess.run(
-        [*FREQUENT, str(broken), "--resume"], capture_output=True, timeout=240
-    )
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = CliRunner().invoke(app, [*OPTIONS, str(broken), "--resume"])
+    assert resumed.exit_code == 0, resumed.stderr
     for name in ("q1_plus", "q2"):
         file = f"{name}.safetensors"
         assert (broken / file).read_bytes() == (whole / file).read_bytes()

@@ -99,14 +99,16 @@ def test_every_state_lies_where_the_target_does(name):
         assert ((theta >= chosen.theta.low) & (theta <= chosen.theta.high)).all()
 
 
-def test_the_chain_repeats_itself():
+def test_the_chain_repeats_itself(monkeypatch):
+    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
     tail = problem("tail-1d")
     first, again, other = (markov_chain(tail, 300, seeded(s))[0] for s in (4, 4, 5))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
-def test_the_negated_problem_has_a_chain_of_its_own():
+def test_the_negated_problem_has_a_chain_of_its_own(monkeypatch):
+    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
     plus, minus = problem("gain-loss"), problem("gain-loss").negated()
     for chosen, sign in ((plus, 1), (minus, -1)):
         x, theta, _ = markov_chain(chosen, 300, seeded())

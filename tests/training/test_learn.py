@@ -11,12 +11,20 @@ from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
 from amci_core.training import learn, stream_learning, usual_terms
 from amci_core.training.fit import Fit, stream_seeds
+from amci_core.training.quality import HeldOut
+
+
+@pytest.fixture(autouse=True)
+def few_cases(monkeypatch):
+    """Fewer cases and draws to judge weights by."""
+    for option, number in (("cases", 32), ("draws", 64)):
+        monkeypatch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
 
 
 def test_learning_lowers_the_held_out_variance_of_every_proposal():
     problem = amci.problem("tail-1d")
     reached = {}
-    for progress, _ in stream_learning(problem, steps=150, seed=1):
+    for progress, _ in stream_learning(problem, steps=100, seed=1):
         reached.setdefault(progress.proposal, []).append(progress.quality.relative_variance)
     assert list(reached) == ["q1_plus", "q2"]
     for course in reached.values():

@@ -174,7 +174,8 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
     ],
     ids=["paper", "paper, chain", "refine"],
 )
-def test_an_objective_goes_on_where_its_state_was_taken(make):
+def test_an_objective_goes_on_where_its_state_was_taken(make, monkeypatch):
+    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
     )

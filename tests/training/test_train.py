@@ -2,10 +2,12 @@
 
 import copy
 import errno
+import functools
 import hashlib
 import importlib
 import itertools
 import json
+import shutil
 import time
 
 import pytest
@@ -14,7 +16,7 @@ from hidden import hidden
 
 from amci_core import files, load_proposals, problem
 from amci_core.cli import main
-from amci_core.files import StoredFileError, read_json, read_tensors
+from amci_core.files import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
 from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, train
 from amci_core.training.fit import Fit
@@ -24,8 +26,8 @@ from amci_core.training.quality import HeldOut, Quality
 session = importlib.import_module("amci_core.training.train")  # `train` is the function, too
 
 
-@pytest.fixture(autouse=True)
-def quick(tmp_path_factory, monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def quick(tmp_path_factory):
     """The shipped recipes with fewer steps, smaller sets and few cases to judge weights by."""
     root = tmp_path_factory.mktemp("pretrained")
     for file in (recipes.pretrained_root() / "tail-1d").glob("*/recipe.json"):
@@ -34,17 +36,55 @@ def quick(tmp_path_factory, monkeypatch):
             term["steps_per_minute"] = 60
             term["settings"] = {key: min(value, 40) for key, value in term["settings"].items()}
         write_recipe(root / "tail-1d" / file.parent.name, content)
-    monkeypatch.setattr(recipes, "pretrained_root", lambda: root)
-    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
-    for option, number in (("cases", 16), ("draws", 32)):
-        monkeypatch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
     full = session.evaluate
-    monkeypatch.setattr(
-        session,
-        "evaluate",
-        lambda *a, **k: full(*a, **{**k, "pairs": 3, "runs": 3, "budgets": [4]}),
-    )
-    return root
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipes, "pretrained_root", lambda: root)
+        patch.setattr("amci_core.training.data.BURN_IN", 5)
+        for option, number in (("cases", 16), ("draws", 32)):
+            patch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
+        patch.setattr(
+            session,
+            "evaluate",
+            lambda *a, **k: full(*a, **{**k, "pairs": 3, "runs": 3, "budgets": [4]}),
+        )
+        yield root
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, quick):
+    """Makes trainings of half a minute's budget, each once: the folder and what was reported."""
+
+    @functools.cache
+    def made(variant="spline", source=None, seed=0):
+        reports = []
+        arguments = {"variant": variant, "source": source, "seed": seed, "minutes": 0.5}
+        out = tmp_path_factory.mktemp("whole") / "out"
+        return train("tail-1d", **arguments, out=out, on_progress=reports.append), reports
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory, quick):
+    """Makes trainings of half a minute's budget that were interrupted, each time a fresh copy."""
+
+    @functools.cache
+    def made(variant, source, stopped):
+        def interrupt(progress):
+            if (progress.proposal, progress.step) == stopped:
+                raise KeyboardInterrupt
+
+        out = tmp_path_factory.mktemp("broken") / "out"
+        arguments = {"variant": variant, "source": source, "minutes": 0.5}
+        with pytest.raises(KeyboardInterrupt):
+            train("tail-1d", **arguments, out=out, on_progress=interrupt)
+        return out
+
+    def copied(variant="spline", source=None, stopped=("q1_plus", 7)):
+        out = tmp_path_factory.mktemp("copy") / "out"
+        return shutil.copytree(made(variant, source, stopped), out)
+
+    return copied
 
 
 def write_recipe(folder, content):
@@ -73,19 +113,15 @@ def same(first, second):
     )
 
 
-@pytest.mark.parametrize("variant", ["spline", "paper"])
-def test_training_writes_proposals_that_load_with_log_film_and_evaluation(tmp_path, variant):
-    reports = []
-    folder = train(
-        "tail-1d", variant=variant, minutes=0.5, out=tmp_path / "out", on_progress=reports.append
-    )
+@pytest.mark.parametrize(("variant", "source"), [("spline", None), ("paper", "importance")])
+def test_training_writes_proposals_that_load_with_log_film_and_evaluation(whole, variant, source):
+    folder, reports = whole(variant, source)
     proposals = load_proposals("tail-1d", folder=folder)
     assert proposals.present == (0, 2)
     config = json.loads((folder / "config.json").read_text())
     assert config["complete"]
-    assert [term["settings"].get("source") for term in config["recipe"].values()] == [
-        "importance" if variant == "paper" else None
-    ] * 2
+    settings = [term["settings"] for term in config["recipe"].values()]
+    assert [each.get("source") for each in settings] == [source] * 2
     assert config["steps"] == {
         name: recipe("tail-1d", variant).steps(name, 0.5) for name in ("q1_plus", "q2")
     }
@@ -96,14 +132,10 @@ def test_training_writes_proposals_that_load_with_log_film_and_evaluation(tmp_pa
     assert not (folder / "checkpoint").exists()
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
-    folders = [
-        train("tail-1d", minutes=0.3, seed=seed, out=tmp_path / str(i))
-        for i, seed in enumerate((5, 5, 6))
-    ]
-    first, again, other = map(weights, folders)
-    assert same(first, again)
-    assert not same(first, other)
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(whole, tmp_path):
+    again = weights(train("tail-1d", minutes=0.5, out=tmp_path / "again"))
+    assert same(weights(whole()[0]), again)
+    assert not same(weights(whole(seed=6)[0]), again)
 
 
 @pytest.mark.parametrize("variant", ["spline", "paper"])
@@ -121,11 +153,8 @@ def test_the_weights_kept_are_those_that_the_objective_selects_by(monkeypatch, v
     assert all(torch.equal(kept[key], expected[key]) for key in kept)
 
 
-def test_a_markov_chain_gives_other_draws_and_is_recorded(tmp_path):
-    folders = [
-        train("tail-1d", variant="paper", source=source, minutes=0.3, out=tmp_path / source)
-        for source in ("importance", "mcmc")
-    ]
+def test_a_markov_chain_gives_other_draws_and_is_recorded(whole):
+    folders = [whole("paper", source)[0] for source in ("importance", "mcmc")]
     importance, mcmc = map(weights, folders)
     assert not same({"q1_plus": importance["q1_plus"]}, mcmc)
     assert same({"q2": importance["q2"]}, mcmc)  # p(x, y) is drawn from directly
@@ -138,37 +167,29 @@ def test_a_markov_chain_gives_other_draws_and_is_recorded(tmp_path):
 )
 @pytest.mark.parametrize("stopped", [("q1_plus", 7), ("q2", 2)])
 def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
-    tmp_path, variant, source, stopped
+    whole, broken, variant, source, stopped
 ):
-    arguments = {"variant": variant, "source": source, "minutes": 0.5}
-    whole = train("tail-1d", **arguments, out=tmp_path / "whole")
-
-    def interrupt(progress):
-        if (progress.proposal, progress.step) == stopped:
-            raise KeyboardInterrupt
-
-    arguments["out"] = tmp_path / "broken"
-    with pytest.raises(KeyboardInterrupt):
-        train("tail-1d", **arguments, on_progress=interrupt)
-    config = json.loads((tmp_path / "broken" / "config.json").read_text())
+    out = broken(variant, source, stopped)
+    config = json.loads((out / "config.json").read_text())
     assert not config["complete"]
-    assert load_proposals("tail-1d", folder=tmp_path / "broken").variant == variant
+    assert load_proposals("tail-1d", folder=out).variant == variant
 
-    resumed = train("tail-1d", **arguments, resume=True)
-    assert same(weights(whole), weights(resumed))
+    arguments = {"variant": variant, "source": source, "minutes": 0.5}
+    resumed = train("tail-1d", **arguments, out=out, resume=True)
+    unbroken, _ = whole(variant, source)
+    assert same(weights(unbroken), weights(resumed))
     assert json.loads((resumed / "config.json").read_text())["complete"]
     films = [
         [(frame["step"], frame["sha256"]) for frame in json.loads(text)["snapshots"]]
-        for text in ((f / "config.json").read_text() for f in (whole, resumed))
+        for text in ((f / "config.json").read_text() for f in (unbroken, resumed))
     ]
     assert films[0] == films[1]
 
 
 @pytest.mark.parametrize("where", ["loss", "optimizer"])
 def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
-    tmp_path, monkeypatch, where
+    whole, tmp_path, monkeypatch, where
 ):
-    whole = train("tail-1d", minutes=0.5, out=tmp_path / "whole")
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
     owner, name = {
         "loss": (RefineObjective, "loss"),
@@ -188,7 +209,7 @@ def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
         with pytest.raises(OSError, match="power"):
             train("tail-1d", minutes=0.5, out=tmp_path / "broken")
     resumed = train("tail-1d", minutes=0.5, out=tmp_path / "broken", resume=True)
-    assert same(weights(whole), weights(resumed))
+    assert same(weights(whole()[0]), weights(resumed))
 
 
 def test_a_loss_that_is_not_finite_is_reported_with_its_step_and_keeps_the_best(
@@ -216,37 +237,25 @@ def test_the_largest_seed_trains_from_the_command_line(tmp_path):
     assert read_json(tmp_path / "out" / "config.json")["seed"] == 2**63 - 1
 
 
-def test_a_folder_with_a_training_is_not_written_over(tmp_path):
-    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+def test_a_folder_with_a_training_is_not_written_over(whole):
+    folder, _ = whole()
     before = weights(folder)
     with pytest.raises(ValueError, match="already holds a training"):
-        train("tail-1d", minutes=0.1, seed=1, out=folder)
+        train("tail-1d", minutes=0.5, seed=1, out=folder)
     with pytest.raises(ValueError, match="no checkpoint"):
-        train("tail-1d", minutes=0.1, out=folder, resume=True)
+        train("tail-1d", minutes=0.5, out=folder, resume=True)
     assert same(before, weights(folder))
 
 
-def test_resuming_with_another_plan_is_refused(tmp_path):
-    def interrupt(progress):
-        if progress.step:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train("tail-1d", minutes=0.3, out=tmp_path / "out", on_progress=interrupt)
+def test_resuming_with_another_plan_is_refused(broken):
     with pytest.raises(ValueError, match="resume: the training in"):
-        train("tail-1d", minutes=0.3, seed=1, out=tmp_path / "out", resume=True)
+        train("tail-1d", minutes=0.5, seed=1, out=broken(), resume=True)
 
 
-def test_resuming_with_another_source_is_refused(tmp_path):
-    def interrupt(progress):
-        if progress.step:
-            raise KeyboardInterrupt
-
-    arguments = {"variant": "paper", "minutes": 0.3, "out": tmp_path / "out"}
-    with pytest.raises(KeyboardInterrupt):
-        train("tail-1d", **arguments, on_progress=interrupt)
+def test_resuming_with_another_source_is_refused(broken):
+    out = broken("paper", "importance")
     with pytest.raises(ValueError, match="resume: the training in"):
-        train("tail-1d", **arguments, source="mcmc", resume=True)
+        train("tail-1d", variant="paper", minutes=0.5, source="mcmc", out=out, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -288,16 +297,16 @@ def test_bad_budgets_are_refused(text):
 
 
 def test_a_short_training_of_the_real_recipe_learns_the_tail(tmp_path, monkeypatch):
-    monkeypatch.undo()
     monkeypatch.setattr(session, "problem_named", hidden)  # without truth no evaluation
-    folder = train("tail-1d", minutes=0.05, out=tmp_path / "out")
+    real = pretrained_root() / "tail-1d" / "spline"
+    folder = train("tail-1d", recipe_file=real, minutes=0.03, out=tmp_path / "out")
     quality = json.loads((folder / "config.json").read_text())["quality"]
     # An untrained spline has a relative variance of 1.9; Theorem 1's limit is 0.
     assert quality["q1_plus"]["relative_variance"] < 0.02
 
 
 def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr("amci_core.proposals.pretrained_root", lambda: quick)
+    monkeypatch.setattr(files, "pretrained_root", lambda: quick)
     folder = quick / "tail-1d" / "tiny"
     content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
     content["terms"]["q1_plus"]["arguments"]["bins"] = 4
@@ -406,8 +415,9 @@ def test_checkpoints_come_by_time_whatever_the_rhythm_of_reports(tmp_path, monke
     assert all(step == min(at, 86) for at, step in saved)
 
 
-def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(tmp_path, monkeypatch, capsys):
-    whole = train("tail-1d", minutes=0.5, out=tmp_path / "whole")
+def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
+    whole, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(session, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(session, "SECOND_CHECKPOINT_SECONDS", 0.0)
     healthy, writes = files.tempfile.mkstemp, []
@@ -431,7 +441,7 @@ def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(tmp_path, monkeyp
         read_json(tmp_path / "full" / "checkpoint" / "state.json")["fits"]["q1_plus"]["step"] > 2
     )
     resumed = train("tail-1d", minutes=0.5, out=tmp_path / "full", resume=True)
-    assert same(weights(whole), weights(resumed))
+    assert same(weights(whole()[0]), weights(resumed))
 
 
 def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(tmp_path, monkeypatch):
@@ -462,24 +472,58 @@ def test_a_path_that_holds_a_nul_is_named(tmp_path, argument):
         train("tail-1d", **arguments)
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path):
-    def interrupt(progress):
-        if progress.step:
-            raise KeyboardInterrupt
+def without(*keys):
+    """Takes a nested entry out of a JSON file."""
 
-    with pytest.raises(KeyboardInterrupt):
-        train("tail-1d", minutes=0.3, out=tmp_path / "out", on_progress=interrupt)
-    state = tmp_path / "out" / "checkpoint" / "state.json"
-    for change in (lambda c: c.pop("film"), lambda c: c["fits"]["q2"].pop("step")):
-        content = read_json(state)
-        change(content)
-        state.write_text(json.dumps(content))
-        with pytest.raises(StoredFileError, match=r"state\.json: "):
-            train("tail-1d", minutes=0.3, out=tmp_path / "out", resume=True)
+    def damage(checkpoint):
+        state = read_json(checkpoint / "state.json")
+        entry = functools.reduce(lambda part, key: part[key], keys[:-1], state)
+        del entry[keys[-1]]
+        (checkpoint / "state.json").write_text(json.dumps(state))
+
+    return damage
 
 
-def test_the_quality_in_the_card_is_measured_on_other_cases_than_the_selection(tmp_path):
-    folder = train("tail-1d", minutes=0.3, out=tmp_path / "out")
+def truncate(pattern):
+    """Leaves the first half of a file."""
+
+    def damage(checkpoint):
+        (file,) = checkpoint.glob(pattern)
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "file", "message"),
+    [
+        (without("film"), "state.json", "film is missing"),
+        (without("fits", "q2", "step"), "state.json", "q2 does not fit this training"),
+        (truncate("state.json"), "state.json", "not valid JSON"),
+        (truncate("q1_plus-*"), "q1_plus-7.safetensors", "its SHA-256 is not the recorded"),
+        (
+            lambda checkpoint: (checkpoint / "q2-0.safetensors").unlink(),
+            "q2-0.safetensors",
+            "no such file",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_one_line_and_exit_code_two(broken, capsys, damage, file, message):
+    out = broken()
+    damage(out / "checkpoint")
+    arguments = ["--budget", "30s", "--out", str(out), "--resume"]
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", *arguments])
+    captured = capsys.readouterr()
+    assert ended.value.code == 2
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith(f"amci: {out / 'checkpoint' / file}: {message}")
+
+
+def test_the_quality_in_the_card_is_measured_on_other_cases_than_the_selection(whole):
+    folder, _ = whole()
     reported = read_json(folder / "config.json")["quality"]["q1_plus"]
     log = [
         entry for entry in read_json(folder / "training.json") if entry["proposal"] == "q1_plus"
@@ -489,16 +533,16 @@ def test_the_quality_in_the_card_is_measured_on_other_cases_than_the_selection(t
     assert reported["relative_variance"] == pytest.approx(selected["relative_variance"], rel=0.5)
 
 
-def test_the_evaluation_names_the_weights_that_it_judges(tmp_path):
-    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+def test_the_evaluation_names_the_weights_that_it_judges(whole):
+    folder, _ = whole()
     judged = read_json(folder / "evaluation.json")["weights"]
     for name in ("q1_plus", "q2"):
         content = (folder / f"{name}.safetensors").read_bytes()
         assert judged[name] == hashlib.sha256(content).hexdigest()
 
 
-def test_a_card_is_renewed_without_training(tmp_path, capsys):
-    folder = train("tail-1d", minutes=0.1, out=tmp_path / "out")
+def test_a_card_is_renewed_without_training(whole, tmp_path, capsys):
+    folder = shutil.copytree(whole()[0], tmp_path / "out")
     before = weights(folder)
     (folder / "evaluation.json").unlink()
     config = read_json(folder / "config.json")
