@@ -2,7 +2,7 @@ r"""How a tumour grows and shrinks under treatment: the equations, solved for ma
 
 from __future__ import annotations
 
-__all__ = ["LARGEST", "TABLE_ENDS", "sizes", "solve", "trajectory"]
+__all__ = ["LARGEST", "TABLE_ENDS", "sizes", "trajectory"]
 
 import math
 from functools import cache
@@ -20,8 +20,8 @@ PHI = 5.85
 PSI = 0.00873
 K0 = 700.0
 
-FIRST_DAY = 5.0
-LAST_DAY = 100.0
+# When the tumour is measured again, and when it should be small.
+DAYS = np.array([5.0, 100.0])
 
 # Initial sizes up to this one are solved; tolerances of a step for sizes and for trajectories.
 LARGEST = 1e6
@@ -47,8 +47,8 @@ def sizes(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns the tumour's log size after 5 and after 100 days of treatment, from a table.
 
     The table holds the Chebyshev coefficients, in both variables, of log c5, and of log c100 less
-    the log size at rest. `solve` makes it when it is first needed, in less than a second, and
-    serves initial sizes outside of `TABLE_ENDS`. Results carry no gradient.
+    the log size at rest, and is made when it is first needed, in less than a second. For initial
+    sizes outside of `TABLE_ENDS` the equations are solved. Results carry no gradient.
 
     References:
         Trefethen, Approximation Theory and Approximation Practice, 2013 (chapters 3 and 4).
@@ -75,7 +75,8 @@ def sizes(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     found = torch.cat([_look_up(table, part) for part in where.split(LOOKED_UP, 1)], 1)
     found[1] += LOG_REST - REST_RATE * response
     if beyond.any():
-        found[:, beyond] = torch.stack(solve(size[beyond], response[beyond]))
+        far, rate = (part[beyond].cpu().double().numpy() for part in (size, response))
+        found[:, beyond] = torch.from_numpy(_log_sizes(far, rate, DAYS)).to(found).T
     log_c5, log_c100 = found.view(2, *c0.shape)
     return log_c5, log_c100
 
@@ -103,9 +104,7 @@ def _coefficients() -> Tensor:
     nodes = chebpts1(DEGREE)
     log_c0 = CENTRE + WIDTH * np.tan((LOW + HIGH + (HIGH - LOW) * nodes) / 2)
     response = (nodes[:, None] + 1) / 2
-    log_c5, log_c100 = np.moveaxis(
-        _log_sizes(np.exp(log_c0), response, np.array([FIRST_DAY, LAST_DAY])), -1, 0
-    )
+    log_c5, log_c100 = np.moveaxis(_log_sizes(np.exp(log_c0), response, DAYS), -1, 0)
     # The discrete orthogonality of the polynomials at these nodes.
     transform = chebvander(nodes, DEGREE - 1).T * (2 / DEGREE)
     transform[0] /= 2
@@ -130,18 +129,6 @@ def _check(name: str, value: Tensor, allowed: Tensor, expected: str) -> None:
         raise ValueError(f"{name}: expected {expected}, got {value[~allowed][0].item():g}")
 
 
-def solve(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns what `sizes` does, by solving the equations for all points at once.
-
-    Arguments, result and errors are those of `sizes`; the error is below 1e-9 in float64.
-    """
-    c0, epsilon = _checked(c0, epsilon)
-    days = np.array([FIRST_DAY, LAST_DAY])
-    found = _log_sizes(c0.cpu().double().numpy(), epsilon.cpu().double().numpy(), days)
-    log_c5, log_c100 = torch.from_numpy(found).to(c0).unbind(-1)
-    return log_c5, log_c100
-
-
 def _log_sizes(
     c0: NDArray[np.float64],
     epsilon: NDArray[np.float64],
@@ -158,8 +145,6 @@ def _log_sizes(
         Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, 1993 (DOP853).
     """
     c0, epsilon = np.broadcast_arrays(c0, epsilon)
-    if c0.size == 0:
-        return np.zeros((*c0.shape, len(days)))
 
     def slope(_: float, state: NDArray[np.float64]) -> NDArray[np.float64]:
         u, v = state.reshape(2, -1)
