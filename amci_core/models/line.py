@@ -109,11 +109,8 @@ class LineProblem(Problem):
         """Where the support of f_plus begins, (*, 1), and on which side it lies."""
         low, high = self._ends(theta)
         end = high if low is None else low
-        if (
-            type(self).support_plus is Problem.support_plus
-            or end is None
-            or None not in (low, high)
-        ):
+        default = type(self).support_plus is Problem.support_plus
+        if end is None or default or (low is None) == (high is None):
             return None, 1
         return end.to(y.dtype).expand(*y.shape[:-1], 1), 1 if high is None else -1
 

@@ -91,13 +91,12 @@ class Integrals:
         self.rows = torch.arange(len(y))
         self.low = torch.full((len(terms), len(y), 1), problem.x.low, dtype=torch.float64)
         self.high = torch.full_like(self.low, problem.x.high)
-        self.kinks: list[Tensor] = []
-        if set(terms) == {E2}:
-            return
-        first, last = problem._ends(theta)
+        first, last = (None, None) if set(terms) == {E2} else problem._ends(theta)
         ends = [e.expand_as(constant) for e in (first, last) if e is not None]
         self.kinks = [e.clamp(self.low[0], self.high[0]) for e in ends]
-        self.kinks += self._crossings(self._nodes(self.low[0], self.high[0]))
+        self.nodes = self._nodes(self.low[0], self.high[0])
+        if set(terms) != {E2}:
+            self.kinks += self._crossings(self.nodes)
         if E1_PLUS in terms:
             i = terms.index(E1_PLUS)
             self.low[i] = self.low[i] if first is None else self.low[i].maximum(first)
@@ -122,10 +121,10 @@ class Integrals:
         return self.problem.f(x[..., None], theta)
 
     def _nodes(self, low: Tensor, high: Tensor) -> Tensor:
-        """Increasing points within the domain, dense at its ends and kinks, (..., C, n)."""
+        """Increasing points within the range of x, dense at its ends and kinks, (C, n)."""
         centre, spread = self.problem._centre_and_scale
-        nodes = [(centre + spread * FAR).expand(*low.shape[:-1], -1)]
-        ends = [end.expand_as(low) for end in (low, high, *self.kinks) if end.isfinite().all()]
+        nodes = [(centre + spread * FAR).expand(len(low), -1)]
+        ends = [end for end in (low, high, *self.kinks) if end.isfinite().all()]
         nodes += [end + side * spread * NEAR for end in ends for side in (-1, 1)]
         return torch.cat(nodes, -1).clamp(low, high).sort(-1).values
 
@@ -175,7 +174,7 @@ class Integrals:
 
     def _mode(self) -> tuple[Tensor, Tensor, Tensor]:
         """Where the envelope is largest, how far it extends, and its logarithm, (T, C, 1) each."""
-        x = self._nodes(self.low, self.high)
+        x = self.nodes.clamp(self.low, self.high)
         for zoom in range(ZOOMS + 1):
             best, at = self._envelope(x).max(-1, keepdim=True)
             mode = x.gather(-1, at)
