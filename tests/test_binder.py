@@ -92,8 +92,8 @@ def test_the_dashboard_alone_is_served_beside_jupyter(monkeypatch):
 def test_the_badge_leads_to_the_dashboard(server, browser):
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, f"{server}{DASHBOARD}?runs=50")
-    visit.wait_for_end(50)
+    visit = Visit(context, f"{server}{DASHBOARD}?runs=4&draws=8")
+    visit.wait_for_end(4)
     visit.close()
     assert visit.complaints == []
     assert visit.strangers == []
@@ -132,12 +132,12 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
 
     monkeypatch.setenv(cell.HUB_PREFIX, BASE)
     cell._served.cache_clear()
-    frame = explorer(height=700, y=1, theta=3, runs=50)
+    frame = explorer(height=700, y=1, theta=3, runs=4, draws=8)
     assert frame.src.startswith(f"{BASE}proxy/absolute/")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
     visit = Visit(context, server.removesuffix(BASE) + frame.src)
-    visit.wait_for_end(50)
+    visit.wait_for_end(4)
     visit.close()
     assert visit.complaints == []
 
@@ -149,11 +149,11 @@ def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monke
 
     monkeypatch.delenv(cell.HUB_PREFIX, raising=False)
     cell._served.cache_clear()
-    frame = explorer(runs=50)
+    frame = explorer(runs=4, draws=8)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
     visit = Visit(context, frame.src)
-    visit.wait_for_end(50)
+    visit.wait_for_end(4)
     visit.close()
     assert visit.complaints == []
     assert visit.strangers == []

@@ -47,8 +47,10 @@ def test_every_problem_is_in_the_table():
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.split()[0])
 def test_every_command_runs(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # The same commands with less to do: what is tested is that they are spelt right.
-    short = command.replace("--budget 10m", "--budget 1s").replace("--pairs 100", "--pairs 3")
+    # The same commands with less to do: what is tested is that they are spelt right. Training
+    # has tests of its own.
+    short = command.replace("--pairs 100", "--pairs 3")
+    monkeypatch.setattr("amci_core.training.train", lambda *_, **__: tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(shlex.split(short))
     assert ended.value.code == 0
