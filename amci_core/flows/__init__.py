@@ -9,7 +9,7 @@ from collections.abc import Callable
 from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
 from amci_core.flows.defensive import defended_spline
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
-from amci_core.flows.gamma_beta import gamma_beta
+from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.gaussian import gaussian
 from amci_core.flows.masked import masked_autoregressive
 from amci_core.flows.proposals import Proposals
@@ -18,7 +18,7 @@ from amci_core.flows.radial import radial
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,
     "defended-spline": defended_spline,
-    "gamma-beta": gamma_beta,
+    "gamma-beta": GammaBeta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,
     "masked-autoregressive": masked_autoregressive,

@@ -8,7 +8,7 @@ for all coordinates at once.
 
 from __future__ import annotations
 
-__all__ = ["Autoregressive", "HalfLineSpline", "autoregressive_spline", "half_line_spline"]
+__all__ = ["SplineDensity", "SplineProposal", "autoregressive_spline", "half_line_spline"]
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -35,7 +35,8 @@ class SplineProposal(Trainable):
         problem: The problem whose x it proposes.
         kinds: The kinds of its coordinates, first coordinate first.
         bins: Number of bins of each spline.
-        networks: The network of each coordinate.
+        networks: The network of each coordinate; whoever makes the proposal registers them, under
+            the names of stored weights.
     """
 
     def __init__(
@@ -59,6 +60,17 @@ class SplineProposal(Trainable):
         self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
     ) -> SplineDensity:
         return SplineDensity(self, y, theta)
+
+    def equals(self, other: SplineProposal) -> bool:
+        """Whether both are the same density: equal kinds and equal, fixed weights."""
+        mine, its = self.state_dict(), other.state_dict()
+        return (
+            self.kinds == other.kinds
+            and self.bins == other.bins
+            and not any(p.requires_grad for q in (self, other) for p in q.parameters())
+            and mine.keys() == its.keys()
+            and all(v.dtype == its[k].dtype and torch.equal(v, its[k]) for k, v in mine.items())
+        )
 
     def bound(self, theta: Tensor | None, like: Tensor) -> Tensor | None:
         """What kinds on one side of a bound read of it, (2, D, cases, 1)."""
@@ -84,37 +96,6 @@ class SplineProposal(Trainable):
         stacked = Stacked(self.networks[1:], *read.unbind(-1))
         self.refuse_nan(*stacked.tensors)
         return stacked
-
-
-class Autoregressive(SplineProposal):
-    """Splines coordinate by coordinate, with the network of each."""
-
-    def __init__(
-        self, problem: Problem, kinds: Sequence[Kind], bins: int, networks: Sequence[Conditioner]
-    ) -> None:
-        super().__init__(problem, kinds, bins, networks)
-        self.coordinates = nn.ModuleList(
-            nn.ModuleDict({"conditioner": network}) for network in networks
-        )
-
-    def equals(self, other: Autoregressive) -> bool:
-        """Whether both are the same density: equal kinds and equal, fixed weights."""
-        mine, its = self.state_dict(), other.state_dict()
-        return (
-            self.kinds == other.kinds
-            and self.bins == other.bins
-            and not any(p.requires_grad for q in (self, other) for p in q.parameters())
-            and mine.keys() == its.keys()
-            and all(v.dtype == its[k].dtype and torch.equal(v, its[k]) for k, v in mine.items())
-        )
-
-
-class HalfLineSpline(SplineProposal):
-    """One spline on a half-line, with its network."""
-
-    def __init__(self, problem: Problem, kind: Kind, bins: int, conditioner: Conditioner) -> None:
-        super().__init__(problem, [kind], bins, [conditioner])
-        self.conditioner = conditioner
 
 
 class SplineDensity(TrainableDensity):
@@ -219,7 +200,7 @@ def autoregressive_spline(
     hidden: tuple[int, ...],
     activation: str,
     reads_theta: bool = True,
-) -> Autoregressive:
+) -> SplineProposal:
     """Splines coordinate by coordinate, each carried onto the support of its coordinate.
 
     Arguments:
@@ -244,16 +225,20 @@ def autoregressive_spline(
     kinds = [kind_of(problem, **given) for given in coordinates]
     networks = [
         Conditioner(
-            y=problem.y,
-            theta=problem.theta if reads_theta else None,
-            preceding=i,
+            problem,
             out=sum(spline_widths(bins)) + kind.width,
             hidden=hidden,
             activation=activation,
+            reads_theta=reads_theta,
+            preceding=i,
         )
         for i, kind in enumerate(kinds)
     ]
-    return Autoregressive(problem, kinds, bins, networks)
+    proposal = SplineProposal(problem, kinds, bins, networks)
+    proposal.coordinates = nn.ModuleList(
+        nn.ModuleDict({"conditioner": network}) for network in networks
+    )
+    return proposal
 
 
 def half_line_spline(
@@ -263,7 +248,7 @@ def half_line_spline(
     hidden: tuple[int, ...],
     activation: str,
     vanishing: bool = False,
-) -> HalfLineSpline:
+) -> SplineProposal:
     """The default family for q1 on a half-line: a spline carried onto x > theta or x < theta.
 
     Arguments:
@@ -277,11 +262,8 @@ def half_line_spline(
         ValueError: f_plus vanishes elsewhere.
     """
     kind = kind_of(problem, "soft-half-line" if vanishing else "half-line")
-    conditioner = Conditioner(
-        y=problem.y,
-        theta=problem.theta,
-        out=sum(spline_widths(bins)) + kind.width,
-        hidden=hidden,
-        activation=activation,
-    )
-    return HalfLineSpline(problem, kind, bins, conditioner)
+    out = sum(spline_widths(bins)) + kind.width
+    conditioner = Conditioner(problem, out=out, hidden=hidden, activation=activation)
+    proposal = SplineProposal(problem, [kind], bins, [conditioner])
+    proposal.conditioner = conditioner
+    return proposal

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 from torch.nn.utils import skip_init
 
-from amci_core.models.base import Variable
+from amci_core.models.base import Problem
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -27,12 +27,12 @@ class Conditioner(nn.Module):
     the same at every construction, and no global generator is touched; see `initialize`.
 
     Arguments:
-        y: The observation that it reads; None where it reads none.
-        theta: The parameter of f that it reads; None where it reads none.
-        preceding: Number of coordinates of x that it reads beside, in an autoregressive family.
+        problem: The problem whose y and theta it reads.
         out: Number of parameters to predict.
         hidden: Widths of the hidden layers; none makes the map affine.
         activation: Name of the activation, `relu` or `silu`.
+        reads_theta: Whether it reads theta beside y.
+        preceding: Number of coordinates of x that it reads beside, in an autoregressive family.
 
     Raises:
         ValueError: the activation is not known.
@@ -43,24 +43,25 @@ class Conditioner(nn.Module):
 
     def __init__(
         self,
+        problem: Problem,
         *,
-        y: Variable | None,
-        theta: Variable | None,
-        preceding: int = 0,
         out: int,
         hidden: tuple[int, ...],
         activation: str,
+        reads_theta: bool = True,
+        preceding: int = 0,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ValueError(
                 f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        read = [v for v in (y, theta) if v is not None]
+        self.reads_y = problem.y is not None
+        self.reads_theta = reads_theta and problem.theta is not None
+        read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
         shown = [v.shown or (v.low, v.high) for v in read for _ in range(v.dim)]
         self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
         self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
-        self.reads_y, self.reads_theta = y is not None, theta is not None
         widths = (len(shown) + preceding, *hidden)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):

@@ -15,13 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from amci_core.flows.autoregressive import Autoregressive, autoregressive_spline
+from amci_core.flows.autoregressive import SplineProposal, autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
-from amci_core.flows.density import (
-    MixtureDensity,
-    Trainable,
-    TrainableDensity,
-)
+from amci_core.flows.density import MixtureDensity, Trainable, TrainableDensity
 from amci_core.models.base import Problem
 
 # Training starts from about LOG_ODDS_AT_START, a share of two in a hundred.
@@ -40,7 +36,7 @@ class Defended(Trainable):
         share: The network that predicts the log-odds of s.
     """
 
-    def __init__(self, own: Autoregressive, defence: Autoregressive, share: Conditioner) -> None:
+    def __init__(self, own: SplineProposal, defence: SplineProposal, share: Conditioner) -> None:
         super().__init__()
         self.own, self.share = own, share
         self.defence = defence.requires_grad_(False)
@@ -65,7 +61,7 @@ class Defended(Trainable):
         return self.defence
 
     def tie(self, other: Trainable) -> None:
-        if isinstance(other, Autoregressive) and other.equals(self.defence):
+        if isinstance(other, SplineProposal) and other.equals(self.defence):
             self.defence = other
 
     def at(
@@ -161,9 +157,7 @@ def defended_spline(
         ValueError: as for `autoregressive_spline`.
     """
     network: dict[str, Any] = {"hidden": hidden, "activation": activation}
-    share = Conditioner(
-        y=problem.y, theta=problem.theta if reads_theta else None, out=1, **network
-    )
+    share = Conditioner(problem, out=1, reads_theta=reads_theta, **network)
     own = autoregressive_spline(
         problem, coordinates=coordinates, bins=bins, reads_theta=reads_theta, **network
     )

@@ -2,7 +2,9 @@ r"""The paper's proposals for the tumour: a gamma distribution, then a beta give
 
 from __future__ import annotations
 
-__all__ = ["GammaBeta", "gamma_beta"]
+__all__ = ["GammaBeta"]
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,17 +51,9 @@ class GammaBeta(Trainable):
         super().__init__()
         self.problem = problem
         self.size, self.spread = size, spread
-        self.gamma = Conditioner(
-            y=problem.y, theta=problem.theta, out=2, hidden=hidden, activation=activation
-        )
-        self.beta = Conditioner(
-            y=problem.y,
-            theta=problem.theta,
-            preceding=1,
-            out=2,
-            hidden=hidden,
-            activation=activation,
-        )
+        network: dict[str, Any] = {"out": 2, "hidden": hidden, "activation": activation}
+        self.gamma = Conditioner(problem, **network)
+        self.beta = Conditioner(problem, preceding=1, **network)
 
     def initialize(self, generator: torch.Generator) -> None:
         self.gamma.initialize(generator)
@@ -120,10 +114,3 @@ class GammaBetaDensity(ConditionalDensity):
         log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
         found: Tensor = log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
         return found
-
-
-def gamma_beta(
-    problem: Problem, *, size: float, spread: float, hidden: tuple[int, ...], activation: str
-) -> GammaBeta:
-    """The paper's family for the tumour; see `GammaBeta`."""
-    return GammaBeta(problem, size=size, spread=spread, hidden=hidden, activation=activation)

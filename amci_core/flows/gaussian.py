@@ -2,10 +2,10 @@ r"""Flows of layers over N(0, I), and the Gaussian family: one such layer."""
 
 from __future__ import annotations
 
-__all__ = ["Affine", "Flow", "FlowDensity", "FlowProposal", "Layer", "Triangular", "gaussian"]
+__all__ = ["Affine", "FlowDensity", "FlowProposal", "Layer", "Triangular", "gaussian"]
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import normflows as nf
 import torch
@@ -38,44 +38,39 @@ class Layer(nn.Module):
         raise NotImplementedError
 
 
-class StandardGaussian(nf.distributions.DiagGaussian):
-    """normflows' Gaussian base, fixed at N(0, I), of which its `log_prob` makes use."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, trainable=False)
-
-    def log_prob(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return standard_normal_log_prob(z)
-
-
-class Flow(nn.Module):
-    """Layers over N(0, I), first after the base first; the names of normflows' parameters.
-
-    Arguments:
-        dim: Number of dimensions D.
-        layers: The layers.
-    """
-
-    def __init__(self, dim: int, layers: Sequence[Layer]) -> None:
-        super().__init__()
-        self.q0 = StandardGaussian(dim)
-        self.flows = nn.ModuleList(layers)
-        self.layers = list(layers)
-        self.width = sum(layer.width for layer in layers)
-
-
 class FlowProposal(Trainable):
-    """A flow with its conditioner network.
+    """A flow with its conditioner network, a map from y (and theta) to the layers' parameters.
 
     Arguments:
         problem: The problem whose x it proposes.
-        flow: The flow.
-        conditioner: The network that maps y (and theta) to the flow's parameters.
+        layers: The layers, first after the base first.
+        reads_theta: Whether it depends on theta beside y.
+        hidden: Widths of the conditioner's hidden layers; none makes it affine.
+        activation: The conditioner's activation.
     """
 
-    def __init__(self, problem: Problem, *, flow: Flow, conditioner: Conditioner) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        layers: Sequence[Layer],
+        *,
+        reads_theta: bool,
+        hidden: tuple[int, ...],
+        activation: str,
+    ) -> None:
         super().__init__()
-        self.problem, self.flow, self.conditioner = problem, flow, conditioner
+        self.problem, self.layers = problem, list(layers)
+        # Stored weights have normflows' names.
+        self.flow = nn.Module()
+        self.flow.q0 = nf.distributions.DiagGaussian(problem.x.dim, trainable=False)
+        self.flow.flows = nn.ModuleList(layers)
+        self.conditioner = Conditioner(
+            problem,
+            out=sum(layer.width for layer in layers),
+            hidden=hidden,
+            activation=activation,
+            reads_theta=reads_theta,
+        )
 
     def initialize(self, generator: torch.Generator) -> None:
         self.conditioner.initialize(generator)
@@ -91,12 +86,11 @@ class FlowDensity(TrainableDensity):
 
     def __init__(self, proposal: FlowProposal, y: Tensor, theta: Tensor | None) -> None:
         context = proposal.conditioner(*flat_cases(y, theta))
-        proposal.refuse_nan(context)
+        proposal.refuse_nan(context, *proposal.flow.parameters())
         super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=context)
-        layers = proposal.flow.layers
-        columns = context.split([layer.width for layer in layers], -1)
+        columns = context.split([layer.width for layer in proposal.layers], -1)
         self._layers = [
-            (layer, layer.prepare(c)) for layer, c in zip(layers, columns, strict=True)
+            (layer, layer.prepare(c)) for layer, c in zip(proposal.layers, columns, strict=True)
         ]
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -119,25 +113,11 @@ class FlowDensity(TrainableDensity):
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
         z = x.reshape(self.cases, -1, self.dim)
-        total: Tensor | float = 0.0
+        log_dets = []
         for layer, prepared in reversed(self._layers):
             z, log_det = layer.inverse(z, prepared)
-            total = total + log_det
-        return (total + standard_normal_log_prob(z)).reshape(x.shape[:-1])
-
-
-class Scaled(NamedTuple):
-    """Shift of every case, and its scale, a factor or a triangular matrix, with log|det|.
-
-    Arguments:
-        shift: (cases, 1, D).
-        scale: (cases, 1, D), or (cases, D, D).
-        log_det: (cases, 1).
-    """
-
-    shift: Tensor
-    scale: Tensor
-    log_det: Tensor
+            log_dets.append(log_det)
+        return sum(log_dets, standard_normal_log_prob(z)).reshape(x.shape[:-1])
 
 
 class Affine(Layer):
@@ -153,18 +133,21 @@ class Affine(Layer):
         self.dim = dim
         self.width = 2 * dim if scaled else dim
 
-    def prepare(self, parameters: Tensor) -> Scaled:
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shift and scale (cases, 1, D), and the log determinant (cases, 1)."""
         shift = parameters[:, None, : self.dim]
         log_scale = parameters[:, None, self.dim :]
         if not log_scale.shape[-1]:
             log_scale = torch.zeros_like(shift)
-        return Scaled(shift, log_scale.exp(), log_scale.sum(-1))
+        return shift, log_scale.exp(), log_scale.sum(-1)
 
-    def forward(self, z: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
-        return torch.addcmul(prepared.shift, prepared.scale, z), prepared.log_det
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, scale, log_det = prepared
+        return torch.addcmul(shift, scale, z), log_det
 
-    def inverse(self, x: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
-        return (x - prepared.shift) / prepared.scale, -prepared.log_det
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, scale, log_det = prepared
+        return (x - shift) / scale, -log_det
 
 
 class Triangular(Layer):
@@ -181,22 +164,24 @@ class Triangular(Layer):
         self.dim = dim
         self.width = 2 * dim + dim * (dim - 1) // 2
 
-    def prepare(self, parameters: Tensor) -> Scaled:
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The shift (cases, 1, D), L (cases, D, D), and its log determinant (cases, 1)."""
         shift, log_diagonal, below = parameters.split(
             [self.dim, self.dim, self.width - 2 * self.dim], dim=-1
         )
         lower = torch.diag_embed(log_diagonal.exp())
         rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1, device=shift.device)
         lower[:, rows, columns] = below
-        return Scaled(shift[:, None], lower, log_diagonal.sum(-1, keepdim=True))
+        return shift[:, None], lower, log_diagonal.sum(-1, keepdim=True)
 
-    def forward(self, z: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
-        return prepared.shift + z @ prepared.scale.mT, prepared.log_det
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = prepared
+        return shift + z @ lower.mT, log_det
 
-    def inverse(self, x: Tensor, prepared: Scaled) -> tuple[Tensor, Tensor]:
-        centred = (x - prepared.shift).mT
-        z = torch.linalg.solve_triangular(prepared.scale, centred, upper=False).mT
-        return z, -prepared.log_det
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = prepared
+        z = torch.linalg.solve_triangular(lower, (x - shift).mT, upper=False).mT
+        return z, -log_det
 
 
 def gaussian(
@@ -205,21 +190,10 @@ def gaussian(
     """A Gaussian, its mean and the factor of its covariance from the conditioner.
 
     Without hidden layers the mean is affine in y: the exact family of a Gaussian model's
-    posterior.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        reads_theta: Whether it depends on theta beside y.
-        hidden: Widths of the conditioner's hidden layers; none makes it affine.
-        activation: The conditioner's activation.
+    posterior. Arguments are those of `FlowProposal`.
     """
     dim = problem.x.dim
-    flow = Flow(dim, [Affine(1, scaled=True) if dim == 1 else Triangular(dim)])
-    conditioner = Conditioner(
-        y=problem.y,
-        theta=problem.theta if reads_theta else None,
-        out=flow.width,
-        hidden=hidden,
-        activation=activation,
+    layer = Affine(1, scaled=True) if dim == 1 else Triangular(dim)
+    return FlowProposal(
+        problem, [layer], reads_theta=reads_theta, hidden=hidden, activation=activation
     )
-    return FlowProposal(problem, flow=flow, conditioner=conditioner)

@@ -19,9 +19,8 @@ from normflows.nets.made import MADE
 from torch import Tensor, nn
 
 from amci_core.checks import check_count
-from amci_core.flows.conditioner import ACTIVATIONS, Conditioner
-from amci_core.flows.density import TrainableDensity
-from amci_core.flows.gaussian import Flow, FlowDensity, FlowProposal, Layer
+from amci_core.flows.conditioner import ACTIVATIONS
+from amci_core.flows.gaussian import FlowProposal, Layer
 from amci_core.models.base import Problem
 
 # The logarithm of a scale is limited to +- this in every layer, softly.
@@ -73,9 +72,7 @@ class MaskedAffine(Layer):
 
     def _split(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         hidden = self.activation(self.network.initial_layer(x) + parameters[:, None])
-        for block in self.network.blocks:
-            hidden = block(hidden)
-        return self._limited(self.network.final_layer(hidden))
+        return self._limited(self.network.final_layer(self.network.blocks[0](hidden)))
 
     @staticmethod
     def _limited(out: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,11 +85,8 @@ class MaskedAffine(Layer):
 
     def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         z = self._ordered(z)
-        first, (block,), last = (
-            self.network.initial_layer,
-            self.network.blocks,
-            self.network.final_layer,
-        )
+        first, last = self.network.initial_layer, self.network.final_layer
+        (block,) = self.network.blocks
         # With the hidden units in the order of the coordinates that they wait for, each is
         # computed once, as soon as these are known.
         order = first.degrees.argsort(stable=True)
@@ -123,36 +117,18 @@ class MaskedAffine(Layer):
 
 
 class MaskedProposal(FlowProposal):
-    """A flow whose layers have weights of their own, beside those of the conditioner.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        layers: The layers, first after the base first.
-        conditioner: The map from y (and theta) to the columns that the layers read.
-    """
-
-    def __init__(
-        self, problem: Problem, *, layers: list[MaskedAffine], conditioner: Conditioner
-    ) -> None:
-        super().__init__(problem, flow=Flow(problem.x.dim, layers), conditioner=conditioner)
-        self.initialize(torch.Generator().manual_seed(0))
+    """A flow whose layers have weights of their own, beside those of the conditioner."""
 
     def initialize(self, generator: torch.Generator) -> None:
         # The conditioner belongs to hidden layers, so that it does not start small.
-        for linear in (m for m in self.conditioner.modules() if isinstance(m, nn.Linear)):
+        for linear in self.conditioner.linear:
             bound = 1 / math.sqrt(linear.in_features)
             with torch.no_grad():
                 linear.weight.uniform_(-bound, bound, generator=generator)
                 linear.bias.zero_()
-        for layer in self.flow.layers:
+        for layer in self.layers:
             if isinstance(layer, MaskedAffine):
                 layer.initialize(generator)
-
-    def at(
-        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
-    ) -> FlowDensity:
-        self.refuse_nan(*self.flow.parameters())
-        return super().at(y, theta, component)
 
 
 def masked_autoregressive(
@@ -178,15 +154,12 @@ def masked_autoregressive(
     check_count("layers", layers, low=1, high=64)
     # A hidden layer reads the first 1, 2, .. D - 1 coordinates in turn.
     check_count("hidden", hidden, low=max(1, problem.x.dim - 1), high=4096)
-    conditioner = Conditioner(
-        y=problem.y,
-        theta=problem.theta if reads_theta else None,
-        out=layers * hidden,
-        hidden=(),
-        activation=activation,
-    )
     stack = [
         MaskedAffine(problem.x.dim, hidden=hidden, activation=activation, backwards=i % 2 == 1)
         for i in range(layers)
     ]
-    return MaskedProposal(problem, layers=stack, conditioner=conditioner)
+    proposal = MaskedProposal(
+        problem, stack, reads_theta=reads_theta, hidden=(), activation=activation
+    )
+    proposal.initialize(torch.Generator().manual_seed(0))
+    return proposal

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 __all__ = ["Radial", "radial"]
 
+from typing import Any
+
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.gaussian import Affine, Flow, FlowProposal, Layer
+from amci_core.flows.gaussian import Affine, FlowProposal, Layer
 from amci_core.models.base import Problem
 
 SMALLEST = 1e-3
@@ -91,12 +92,5 @@ def radial(
     stack: list[Layer] = [Radial(problem.x.dim) for _ in range(layers)]
     if shift:
         stack.append(Affine(problem.x.dim, scaled=False))
-    flow = Flow(problem.x.dim, stack)
-    conditioner = Conditioner(
-        y=problem.y,
-        theta=problem.theta if reads_theta else None,
-        out=flow.width,
-        hidden=hidden,
-        activation=activation,
-    )
-    return FlowProposal(problem, flow=flow, conditioner=conditioner)
+    network: dict[str, Any] = {"hidden": hidden, "activation": activation}
+    return FlowProposal(problem, stack, reads_theta=reads_theta, **network)

@@ -31,7 +31,7 @@ def made(*, layers=4, reads_theta=True, problem=PROBLEM):
 
 def test_a_layer_reads_only_the_coordinates_before():
     def dependence(backwards):
-        layer = made(layers=2).flow.layers[int(backwards)]
+        layer = made(layers=2).layers[int(backwards)]
         context = torch.randn(1, 16, dtype=torch.float64, generator=seeded())
         z = torch.randn(5, dtype=torch.float64, generator=seeded(3))
         return torch.autograd.functional.jacobian(
@@ -55,7 +55,7 @@ def test_two_layers_let_every_coordinate_reach_every_other():
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_scales_are_bounded_however_large_the_network_s_output(sign):
-    layer = made(layers=1).flow.layers[0]
+    layer = made(layers=1).layers[0]
     with torch.no_grad():
         layer.network.final_layer.bias.fill_(sign * 1e6)
     context = torch.zeros(1, 16, dtype=torch.float64)
