@@ -2,7 +2,7 @@ r"""Networks that turn y and theta into parameters, one by one or several as one
 
 from __future__ import annotations
 
-__all__ = ["Conditioner", "Stacked", "flat_cases"]
+__all__ = ["Conditioner", "Stacked", "activation_of", "flat_cases"]
 
 import math
 from collections.abc import Sequence
@@ -17,6 +17,17 @@ from torch.nn.utils import skip_init
 from amci_core.models.base import Problem
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
+
+
+def activation_of(name: str) -> nn.Module:
+    """An activation by its name.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {name!r}")
+    return ACTIVATIONS[name]()
 
 
 class Conditioner(nn.Module):
@@ -52,10 +63,7 @@ class Conditioner(nn.Module):
         preceding: int = 0,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}"
-            )
+        self.activation = activation_of(activation)
         self.reads_y = problem.y is not None
         self.reads_theta = reads_theta and problem.theta is not None
         read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
@@ -65,7 +73,7 @@ class Conditioner(nn.Module):
         widths = (len(shown) + preceding, *hidden)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
-            layers += [skip_init(nn.Linear, before, after), ACTIVATIONS[activation]()]
+            layers += [skip_init(nn.Linear, before, after), self.activation]
         last = skip_init(nn.Linear, widths[-1], out)
         nn.init.zeros_(last.bias)
         self.network = nn.Sequential(*layers, last)
@@ -75,11 +83,6 @@ class Conditioner(nn.Module):
     def linear(self) -> list[nn.Linear]:
         """The linear maps of the network, first one first."""
         return [m for m in self.network if isinstance(m, nn.Linear)]
-
-    @property
-    def activation(self) -> type[nn.Module]:
-        """The class of its activation; the identity where there are no hidden layers."""
-        return type(self.network[1]) if len(self.network) > 1 else nn.Identity
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draws all weights but the last layer's biases afresh from the generator."""
@@ -127,7 +130,7 @@ class Stacked:
     """
 
     def __init__(self, networks: Sequence[Conditioner], centre: Tensor, scale: Tensor) -> None:
-        self._activation = networks[0].activation()
+        self._activation = networks[0].activation
         layers = []
         for maps in zip(*(network.linear for network in networks), strict=True):
             wide, high = max(m.in_features for m in maps), max(m.out_features for m in maps)

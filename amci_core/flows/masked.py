@@ -19,7 +19,7 @@ from normflows.nets.made import MADE
 from torch import Tensor, nn
 
 from amci_core.checks import check_count
-from amci_core.flows.conditioner import ACTIVATIONS
+from amci_core.flows.conditioner import activation_of
 from amci_core.flows.gaussian import FlowProposal, Layer
 from amci_core.models.base import Problem
 
@@ -54,9 +54,9 @@ class MaskedAffine(Layer):
                 num_blocks=1,
                 output_multiplier=2,
                 use_residual_blocks=False,
-                activation=ACTIVATIONS[activation](),
+                activation=activation_of(activation),
             )
-        self.activation = ACTIVATIONS[activation]()
+        self.activation = activation_of(activation)
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the network's weights; its last layer starts small, near the identity."""
