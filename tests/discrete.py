@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from amci_core.estimators import Draws
+from amci_core.estimators.combine import Prepared
 from amci_core.estimators.mis import pooled
-from amci_core.estimators.tabled import Prepared
 from amci_core.estimators.uncertainty import Uncertainty, uncertainty
 
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics.pareto import ParetoFit, pareto_fit
-from amci_core.estimators.draws import TERMS, Array, Draws
+from amci_core.estimators.combine import Prepared
+from amci_core.estimators.draws import TERMS, Array
 from amci_core.estimators.mis import Pooled
-from amci_core.estimators.tabled import Prepared
-from amci_core.estimators.uncertainty import Uncertainty
 
 # A draw that brings more than this share of a term outweighs the others.
 OUTWEIGHS = 0.1
@@ -36,20 +35,16 @@ class TermDiagnostics:
         pooled_draws: The effective sample size by the term's variance as the draws of all
             components see it, in draws, (*): less optimistic where weights are heavy-tailed. NaN
             where they cannot tell.
-        largest_share: Share of the largest h in their sum, (*).
-        nonzero_share: Share of draws at which the integrand t is not zero, (*).
         missed_share: Share of the term's mass where one of these draws would bring a tenth of the
             term or more, so that they hardly ever go there, (*), as seen by the draws of all
             components. NaN where there are no others.
         draws: Number of draws.
-        weights: h, scaled, (*, n).
+        weights: h over its sum, (*, n); zero where all are.
     """
 
     proposal: str
     effective_draws: Array
     pooled_draws: Array
-    largest_share: Array
-    nonzero_share: Array
     missed_share: Array
     draws: int
     weights: Array = field(repr=False, compare=False)
@@ -57,7 +52,17 @@ class TermDiagnostics:
     @cached_property
     def nonzero_draws(self) -> Array:
         """Number of draws that bring something: h > 0, (*)."""
-        return np.asarray((self.weights > 0).sum(axis=-1).astype(np.float64))
+        return np.asarray((self.weights > 0).sum(axis=-1, dtype=np.float64))
+
+    @property
+    def nonzero_share(self) -> Array:
+        """Share of draws at which the integrand t is not zero, (*)."""
+        return np.asarray(self.nonzero_draws / self.draws)
+
+    @cached_property
+    def largest_share(self) -> Array:
+        """Share of the largest h in their sum, (*); NaN where all are zero."""
+        return np.where(self.nonzero_draws > 0, self.weights.max(axis=-1), np.nan)
 
     @cached_property
     def seen_share(self) -> Array:
@@ -65,10 +70,8 @@ class TermDiagnostics:
 
         Where this is far below `missed_share`, these draws have not been there.
         """
-        total = self.weights.sum(axis=-1)
-        heavy = self.weights > OUTWEIGHS * total[..., None]
-        seen = np.where(heavy, self.weights, 0.0).sum(axis=-1)
-        return np.asarray(seen / np.where(total > 0, total, 1.0))
+        heavy = self.weights > OUTWEIGHS
+        return np.asarray(np.vecdot(self.weights, heavy))
 
     @cached_property
     def pareto_fit(self) -> ParetoFit:
@@ -77,13 +80,7 @@ class TermDiagnostics:
 
     def pareto_fit_of(self, cases: NDArray[np.bool_]) -> ParetoFit:
         """The same for some cases, NaN for the others: many fits take long."""
-        if cases.all():
-            return self.pareto_fit
-        found = pareto_fit(self.weights[cases])
-        whole = [np.full(cases.shape, np.nan) for _ in found]
-        for values, known in zip(whole, found, strict=True):
-            values[cases] = known
-        return ParetoFit(*whole)
+        return self.pareto_fit if cases.all() else pareto_fit(self.weights, cases)
 
     @property
     def pareto_k(self) -> Array:
@@ -102,7 +99,7 @@ class TermDiagnostics:
 
 
 def diagnose(
-    prepared: Prepared, seen: Pooled, error: Uncertainty | None = None
+    prepared: Prepared, seen: Pooled, term_errors: Array | None = None
 ) -> dict[str, TermDiagnostics]:
     """Diagnostics of every term on the draws that the table takes it from, in its shares.
 
@@ -113,74 +110,61 @@ def diagnose(
     Arguments:
         prepared: The table and its draws.
         seen: These draws, pooled with those of all components.
-        error: The error of the estimate; without it there are no pooled draws.
+        term_errors: Of the estimate, (*, 3), see `Uncertainty`; without them there are no pooled
+            draws.
     """
-    table = np.broadcast_to(prepared.last_table, (*prepared.draws.batch, 3, 3))
+    table = np.abs(np.broadcast_to(prepared.last_table, (*prepared.draws.batch, 3, 3)))
+    errors = np.full(table.shape[:-1], np.nan) if term_errors is None else term_errors
     found = {}
     for t, name in enumerate(TERMS):
-        share = np.abs(table[..., t])
-        used = [j for j in range(3) if (share[..., j] > LEAST_SHARE).any()]
-        if used and not (t == 1 and not prepared.draws.signed):
-            spread = None if error is None else error.term_errors[..., t]
-            found[name] = _diagnose_term(prepared, seen, share[..., used], used, t, spread)
+        used = [j for j in range(3) if (table[..., j, t] > LEAST_SHARE).any()]
+        if used and (t != 1 or prepared.draws.signed):
+            shares = {j: table[..., j, t] for j in used}
+            found[name] = _diagnosed(prepared, seen, shares, t, errors[..., t])
     return found
 
 
-def _diagnose_term(
-    prepared: Prepared, seen: Pooled, share: Array, used: list[int], t: int, spread: Array | None
+def _diagnosed(
+    prepared: Prepared, seen: Pooled, shares: dict[int, Array], t: int, error: Array
 ) -> TermDiagnostics:
     draws = prepared.draws
-    h, count = _brought(draws, share, used, t)
-    total = sum(np.abs(part).sum(axis=-1) for part in h)
-    found = total > 0
-    weights = np.concatenate(h, -1) / np.where(found, total, 1.0)[..., None]
-    # Their spread within each proposal's draws makes the error, not that between proposals.
-    within = sum(np.square(part - part.mean(axis=-1, keepdims=True)).sum(axis=-1) for part in h)
-    relative = within / np.square(np.where(found, total, 1.0))
-    pooled = np.full(total.shape, np.nan)
-    if spread is not None:
-        with np.errstate(invalid="ignore"):
-            pooled = count / (1 + count * np.square(spread))
-    return TermDiagnostics(
-        proposal=" and ".join(prepared.names[j] for j in used),
-        effective_draws=np.where(found, count / (1 + count * relative), 0.0),
-        pooled_draws=pooled,
-        largest_share=np.where(found, weights.max(axis=-1), np.nan),
-        nonzero_share=np.concatenate([part != 0 for part in h], -1).mean(axis=-1),
-        missed_share=_missed_share(seen, share, used, t),
-        draws=sum(draws.count(j) for j in used),
-        weights=weights,
-    )
-
-
-def _brought(draws: Draws, share: Array, used: list[int], t: int) -> tuple[list[Array], Array]:
-    """h of the draws of each proposal in use, scaled, (*, n_j); and their number, (*)."""
-    log_w = [draws.log_weight(j) for j in used]
-    largest = np.max([each.max(axis=-1) for each in log_w], axis=0)
+    log_w = {j: draws.log_weight(j) for j in shares}
+    largest = np.max([each.max(axis=-1) for each in log_w.values()], axis=0)
     largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
-    h = [
-        share[..., k, None]
-        / draws.count(j)
-        * draws.factor(t, draws.stretch(j))
-        * np.exp(log - largest)
-        for k, (j, log) in enumerate(zip(used, log_w, strict=True))
-    ]
-    count = sum((share[..., k] > LEAST_SHARE) * draws.count(j) for k, j in enumerate(used))
-    return h, np.asarray(count)
+    count, h = np.zeros(()), []
+    for j, share in shares.items():
+        count = count + (share > LEAST_SHARE) * draws.count(j)
+        factor = (share / draws.count(j))[..., None] * draws.factor(t, draws.stretch(j))
+        h.append(factor * np.exp(log_w[j] - largest))
+    total = np.sum([part.sum(axis=-1) for part in h], axis=0)
+    found = total > 0
+    scale = np.where(found, total, 1.0)
+    # Their spread within each proposal's draws makes the error, not that between proposals.
+    within = sum(part.var(axis=-1) * part.shape[-1] for part in h) / np.square(scale)
+    with np.errstate(invalid="ignore"):
+        return TermDiagnostics(
+            proposal=" and ".join(prepared.names[j] for j in shares),
+            effective_draws=np.where(found, count / (1 + count * within), 0.0),
+            pooled_draws=np.asarray(count / (1 + count * np.square(error))),
+            missed_share=_missed_share(seen, shares, t),
+            draws=sum(draws.count(j) for j in shares),
+            weights=(h[0] if len(h) == 1 else np.concatenate(h, -1)) / scale[..., None],
+        )
 
 
-def _missed_share(seen: Pooled, share: Array, used: list[int], t: int) -> Array:
+def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
     """Where t w_j outweighs the mean of n_j draws, as all draws see it; in the table's shares."""
     draws = seen.draws
-    if set(draws.counts) <= set(used) and len(used) == 1:
+    if len(draws.counts) == 1:
         return np.full(draws.batch, np.nan)
     mass = draws.factor(t) * seen.density_ratio
     total = mass.sum(axis=-1)
-    missed = np.zeros(draws.batch)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_t = np.log(draws.factor(t)) + draws.log_joint - seen.log_scale[..., None]
-        for k, j in enumerate(used):
+        log_t = np.log(draws.factor(t)) + seen.log_relative
+        missed = np.zeros(draws.batch)
+        for j, share in shares.items():
             limit = np.log(OUTWEIGHS * draws.count(j) * total / draws.n)[..., None]
             outweighs = log_t - draws.log_q[j] > limit
-            missed += share[..., k] * (mass * outweighs).sum(axis=-1) / total
-        return np.where(total > 0, missed / share.sum(axis=-1), np.nan)
+            missed += share * np.vecdot(mass, outweighs)
+        whole = np.sum(list(shares.values()), axis=0)
+        return np.where(total > 0, missed / total / whole, np.nan)

@@ -2,11 +2,11 @@ r"""Whether an estimate can be believed: a level, and reasons in words."""
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "Finding", "Verdict", "judge"]
+__all__ = ["LEVELS", "Verdict", "judge"]
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,27 +37,20 @@ MISSED_SHARE = 0.05
 LARGEST_RELATIVE_ERROR = 0.5
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """A reason against an estimate, for a batch (*).
 
     Arguments:
-        about: The term, E1, E1+, E1- or E2, or mu.
         level: The level that it leads to, an index of `LEVELS`.
         holds: Whether it holds, (*).
         words: A sentence, with the names of numbers in braces.
         numbers: These numbers, each (*).
     """
 
-    about: str
     level: int
     holds: NDArray[np.bool_]
     words: str
     numbers: Mapping[str, Array]
-
-    def __str__(self) -> str:
-        numbers = {name: float(value) for name, value in self.numbers.items()}
-        return f"{self.about}: {self.words.format(**numbers)}"
 
 
 @dataclass(frozen=True)
@@ -66,13 +59,13 @@ class Verdict:
 
     Arguments:
         codes: Indices of `LEVELS`, (*).
-        findings: Reasons against them, most serious first.
+        why: Reasons against each, most serious first: a tuple of sentences, (*).
         effective_draws: The smallest effective sample size of a term, in draws, (*).
         effective_share: Its smallest share of the draws, (*).
     """
 
     codes: NDArray[np.int64]
-    findings: tuple[Finding, ...]
+    why: NDArray[np.object_]
     effective_draws: Array
     effective_share: Array
 
@@ -92,7 +85,7 @@ class Verdict:
             raise ValueError(
                 f"verdict: index it for a single case, it has batch {self.codes.shape}"
             )
-        return tuple(str(finding) for finding in self.findings if finding.holds)
+        return tuple(self.why[()])
 
     @property
     def text(self) -> str:
@@ -112,20 +105,8 @@ class Verdict:
         )
 
     def __getitem__(self, index: Any) -> Verdict:
-        findings = tuple(
-            replace(
-                finding,
-                holds=finding.holds[index],
-                numbers={name: value[index] for name, value in finding.numbers.items()},
-            )
-            for finding in self.findings
-        )
-        return Verdict(
-            np.asarray(self.codes[index]),
-            findings,
-            self.effective_draws[index],
-            self.effective_share[index],
-        )
+        place = (*index, ...) if isinstance(index, tuple) else (index, ...)
+        return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
 
 
 def judge(
@@ -149,13 +130,19 @@ def judge(
     ]
     if relative_error is not None:
         findings += _of_error(np.asarray(relative_error, dtype=np.float64))
-    findings.sort(key=lambda finding: -finding.level)
-    effective = [(_effective(term), term.draws) for term in diagnostics.values()]
+    codes = np.asarray(np.max([finding.level * finding.holds for finding in findings], axis=0))
+    why = np.empty(codes.shape, dtype=object)
+    why.fill(())
+    for _, holds, words, numbers in sorted(findings, key=lambda finding: -finding.level):
+        for place in map(tuple, np.argwhere(holds)):
+            said = {name: float(values[place]) for name, values in numbers.items()}
+            why[place] += (words.format(**said),)
+    terms = diagnostics.values()
     return Verdict(
-        np.asarray(np.max([finding.level * finding.holds for finding in findings], axis=0)),
-        tuple(findings),
-        np.asarray(np.min([found for found, _ in effective], axis=0)),
-        np.asarray(np.min([found / draws for found, draws in effective], axis=0)),
+        codes,
+        why,
+        np.asarray(np.min([_effective(term) for term in terms], axis=0)),
+        np.asarray(np.min([_effective(term) / term.draws for term in terms], axis=0)),
     )
 
 
@@ -211,7 +198,7 @@ def _of_term(term: TermDiagnostics, about: str, q: str) -> list[Finding]:
     ]
     numbers = {"missed": missed, "effective": effective, "nonzero": term.nonzero_draws}
     numbers |= fit._asdict()
-    return [Finding(about, *rule, numbers) for rule in rules]
+    return [Finding(level, holds, f"{about}: {words}", numbers) for level, holds, words in rules]
 
 
 def _of_error(error: Array) -> list[Finding]:
@@ -222,7 +209,9 @@ def _of_error(error: Array) -> list[Finding]:
         (MORE_DRAWS, np.isnan(error), "its standard error is not known"),
         (MORE_DRAWS, large, "its standard error is {error:.2g} times its size"),
     ]
-    return [Finding("mu", *rule, {"error": error}) for rule in rules]
+    return [
+        Finding(level, holds, f"mu: {words}", {"error": error}) for level, holds, words in rules
+    ]
 
 
 def _short(name: str, signed: bool) -> str:

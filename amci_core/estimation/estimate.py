@@ -2,7 +2,7 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "Term", "estimate", "pilot_moments"]
+__all__ = ["estimate", "pilot_moments", "reference_draws", "report"]
 
 import math
 import warnings
@@ -13,24 +13,12 @@ from typing import Any
 import numpy as np
 
 from amci_core.checks import check_count
-from amci_core.diagnostics import diagnose
 from amci_core.estimation.result import Estimate, Term
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import (
-    PROPOSALS,
-    TERMS,
-    Draws,
-    Estimator,
-    Moments,
-    moments,
-    resolve,
-)
+from amci_core.estimators import PROPOSALS, TERMS, Draws, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import SCHEMES, split_budget
-from amci_core.estimators.combine import Counts
+from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import pooled
-from amci_core.estimators.tabled import Prepared
-from amci_core.estimators.uncertainty import uncertainty
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -125,7 +113,7 @@ def reference_draws(counts: Counts | Sequence[int]) -> int:
 
 
 def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0) -> Estimate:
-    """What an estimator makes of all of its draws, with everything that goes with it.
+    """What an estimator makes of all of its draws; what goes with it is computed when asked for.
 
     Arguments:
         prepared: The table and its draws, best with some of the reference.
@@ -134,25 +122,18 @@ def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
         shift: The constant that was taken from f.
     """
     combined = prepared.combine()
-    value = combined.value[..., -1]
     log_terms, sign = combined.log_terms[..., -1, :], combined.sign[..., -1, :]
-    seen = pooled(prepared.draws)
-    error = uncertainty(
-        prepared, seen, value, sign[..., 2] * np.exp(log_terms[..., 2] - seen.log_scale)
-    )
     return Estimate(
-        value=value + shift,
-        uncertainty=error,
+        value=combined.value[..., -1] + shift,
         terms={
             name: Term(log_terms[..., t], sign[..., t])
             for t, name in enumerate(TERMS)
-            if not (name == "E1_minus" and not prepared.draws.signed)
+            if prepared.draws.signed or t != 1
         },
-        diagnostics=diagnose(prepared, seen, error),
+        prepared=prepared,
         draws=draws,
         positive=positive,
         shift=shift,
-        sharing=prepared.sharing,
     )
 
 

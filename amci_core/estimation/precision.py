@@ -5,28 +5,44 @@ from __future__ import annotations
 __all__ = ["Precise", "estimate_to"]
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from string import Formatter
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from amci_core.checks import check_count
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import Finding
+from amci_core.diagnostics.verdict import NEARLY_ALL, RELIABLE
+from amci_core.estimation.estimate import reference_draws, report
 from amci_core.estimation.result import Estimate
-from amci_core.estimation.sampling import MAX_POINTS, generators
-from amci_core.estimation.search import FIRST_DRAWS, Rows, Search
-from amci_core.estimators.budget import SCHEMES
-from amci_core.estimators.draws import Array
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimators import Draws, moments, resolve
+from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimators.combine import Counts
+from amci_core.estimators.draws import REFERENCE, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
+Rows = NDArray[np.int64]
+
 # The rounding of an estimate itself.
 LEAST_ERROR = 1e-15
+LEVEL = 0.95
+# From fewer draws of a proposal than this, a standard error is not to be believed.
+FIRST_DRAWS = 128
+# Of a batch, pairs whose weights hardly vary need no more than these.
+QUICK_DRAWS, QUICK_REFERENCE = 32, 16
+# A step goes a little past what the error so far needs, and never far past it.
+MARGIN, LEAST_GROWTH, LARGEST_GROWTH = 1.1, 1.2, 4.0
+# Of a batch, pairs go on together whose draws to come differ by less than this factor.
+GRID = 1.25
+# Points drawn at once, and pairs that get quick looks before the rest of them goes on: memory.
+POINTS, BLOCK = 20_000, 4096
 
 
 @dataclass(frozen=True)
@@ -121,60 +137,196 @@ def estimate_to(
             f"relative_error: expected a number from {LEAST_ERROR:g} to 1, got {relative_error!r}"
         )
     y, theta = problem.check(y, theta)
-    present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
-    check_count("max_draws", max_draws, low=FIRST_DRAWS * len(present), high=MAX_POINTS)
-    search = Search(problem, proposals, y, theta, float(relative_error), max_draws, estimator)
+    least = FIRST_DRAWS * len(proposals.present)
+    check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
+    search = _Search(problem, proposals, y, theta, float(relative_error), max_draws, estimator)
     for step in search.run(generators(seed)[0], generators(seed, "reference")[0]):
         if progress is not None:
             progress(*step)
-    return _precise(search)
+    return search.found()
 
 
-def _precise(search: Search) -> Precise:
-    """What has been found of all pairs."""
-    values = [np.asarray(row.reshape(search.batch)) for row in search.values]
-    value, error, lower, upper, width = values
-    return Precise(
-        value=value,
-        standard_error=error,
-        interval=(lower, upper),
-        relative_half_width=width,
-        reached=search.reached.reshape(search.batch),
-        draws=search.draws.reshape(*search.batch, 3),
-        verdict=_gathered(search.verdicts, search.batch),
-        steps=tuple(search.steps),
-        single=search.single,
-    )
+@dataclass(frozen=True)
+class _Group:
+    """Pairs that have had, and get next, the same numbers of draws.
+
+    Arguments:
+        rows: Their numbers, (R,).
+        more: Draws of each proposal to come, (3,).
+        reference: Draws of the reference to come; at least one, so that its density is known.
+        draws: What they have, of batch shape (R); None before the first draws.
+        looks: How often their estimates have been looked at, but for quick looks.
+    """
+
+    rows: Rows
+    more: Counts
+    reference: int
+    draws: Draws | None = None
+    looks: int = 0
+
+    def of(self, places: Rows) -> _Group:
+        """The same for some of the pairs, by their places in the group."""
+        if len(places) == len(self.rows):
+            return self
+        draws = None if self.draws is None else self.draws.of(places)
+        return replace(self, rows=self.rows[places], draws=draws)
+
+    def parts(self) -> list[_Group]:
+        """The same in groups with few enough points."""
+        had = 0 if self.draws is None else self.draws.n
+        size = max(1, POINTS // (had + int(self.more.sum()) + self.reference))
+        places = np.arange(len(self.rows))
+        return [self.of(places[i : i + size]) for i in range(0, len(places), size)]
 
 
-def _gathered(parts: Sequence[tuple[Rows, Verdict]], batch: tuple[int, ...]) -> Verdict:
-    """The verdict on a batch (*) out of those on parts of it."""
-    n = math.prod(batch)
-    whole: dict[str, Any] = {}
-    for name in (each.name for each in fields(Verdict)):
-        values = [(rows, getattr(part, name)) for rows, part in parts]
-        if isinstance(values[0][1], tuple):
-            whole[name] = _findings(values, n)
-        else:
-            whole[name] = np.zeros(n, dtype=values[0][1].dtype)
-            for rows, known in values:
-                whole[name][rows] = known
-    return Verdict(**whole)[np.arange(n).reshape(batch)]
+class _Search:
+    """What is known of each of N pairs so far."""
 
+    def __init__(
+        self,
+        problem: Problem,
+        proposals: Proposals,
+        y: Tensor,
+        theta: Tensor | None,
+        relative_error: float,
+        max_draws: int,
+        scheme: str,
+    ) -> None:
+        self.problem, self.proposals = problem, proposals
+        self.batch = tuple(y.shape[:-1])
+        n = math.prod(self.batch)
+        self.y = y.reshape(n, -1)
+        self.theta = None if theta is None else theta.reshape(n, -1)
+        self.relative_error, self.max_draws, self.scheme = relative_error, max_draws, scheme
+        # The value, its standard error, the ends of its interval and the half-width.
+        self.values = np.full((5, n), np.nan)
+        self.reached = np.zeros(n, dtype=bool)
+        self.draws = np.zeros((n, 3), dtype=np.int64)
+        self.verdicts: list[tuple[Rows, Verdict]] = []
+        self.steps: list[tuple[int, float]] = []
+        self.last: Draws | None = None
 
-def _findings(parts: Sequence[tuple[Rows, tuple[Finding, ...]]], n: int) -> tuple[Finding, ...]:
-    """Those that hold for one of n pairs or more, most serious first."""
-    found: dict[tuple[str, int, str], Finding] = {}
-    for rows, findings in parts:
-        for one in findings:
-            if not one.holds.any():
+    def run(
+        self, generator: torch.Generator, for_reference: torch.Generator
+    ) -> Iterator[tuple[int, float]]:
+        """Goes on until all pairs are done; what `Precise.steps` holds, one by one."""
+        self.generators = generator, for_reference
+        first = np.isin(range(3), self.proposals.present) * FIRST_DRAWS
+        reference = reference_draws(first)
+        quick = np.minimum(first, QUICK_DRAWS)
+        for start in range(0, len(self.draws), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(self.draws)))
+            if not self.batch:
+                yield from self._follow([_Group(rows, first, reference)])
                 continue
-            key = (one.about, one.level, one.words)
-            if key not in found:
-                said = {name for _, name, _, _ in Formatter().parse(one.words) if name}
-                numbers = {name: np.full(n, np.nan) for name in said}
-                found[key] = replace(one, holds=np.zeros(n, dtype=bool), numbers=numbers)
-            found[key].holds[rows] = one.holds
-            for name, values in found[key].numbers.items():
-                values[rows] = one.numbers[name]
-    return tuple(sorted(found.values(), key=lambda finding: -finding.level))
+            left = []
+            for part in _Group(rows, quick, QUICK_REFERENCE).parts():
+                group, _, pending = self._look(part)
+                yield self.steps[-1]
+                if len(pending):
+                    left.append(group.of(pending))
+            if left:
+                rows = np.concatenate([group.rows for group in left])
+                draws = Draws.stacked([group.draws for group in left if group.draws is not None])
+                group = _Group(rows, first - quick, reference - QUICK_REFERENCE, draws)
+                yield from self._follow(group.parts())
+
+    def _follow(self, groups: list[_Group]) -> Iterator[tuple[int, float]]:
+        """Draws for these groups until their pairs are done; the last group always goes first."""
+        groups = groups[::-1]
+        while groups:
+            group, widths, pending = self._look(groups.pop())
+            yield self.steps[-1]
+            if len(pending):
+                groups += self._next(group.of(pending), widths[pending])
+
+    def _estimate(self, draws: Draws) -> Estimate:
+        prepared = resolve(self.scheme).prepare_all(draws)
+        total = sum(draws.count(j) for j in range(3))
+        return report(prepared, draws=total, positive=self.problem.nonnegative)
+
+    def _look(self, group: _Group) -> tuple[_Group, Array, Rows]:
+        """The group with its draws made, half-widths (R,), and the places of who goes on."""
+        theta = None if self.theta is None else self.theta[group.rows]
+        sampler = Sampler(self.problem, self.proposals, self.y[group.rows], theta)
+        generator, for_reference = self.generators
+        draws = sampler.draw(
+            group.more, generator, reference=group.reference, reference_generator=for_reference
+        )
+        if group.draws is not None:
+            draws = group.draws.joined(draws)
+        counts = np.array([draws.count(j) for j in range(3)])
+        found = self._estimate(draws)
+        lower, upper = found.interval(LEVEL)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            widths = (upper - lower) / 2 / abs(found.value)
+        widths = np.where(np.isfinite(widths), widths, np.inf)
+        reached, verdict = widths <= self.relative_error, found.verdict
+        done = reached & (verdict.codes == RELIABLE)
+        if counts.max() < FIRST_DRAWS:
+            done &= verdict.effective_share >= NEARLY_ALL
+        else:
+            done |= (reached & (group.looks > 0)) | (found.draws >= self.max_draws)
+            group = replace(group, looks=group.looks + 1)
+        places, rows = np.flatnonzero(done), group.rows[done]
+        said = np.stack([found.value, found.standard_error, lower, upper, widths])
+        self.values[:, rows] = said[:, places]
+        self.reached[rows], self.draws[rows] = reached[places], counts
+        self.verdicts.append((rows, verdict[places]))
+        self.last = draws
+        before = self.steps[-1][0] if self.steps else 0
+        new = len(group.rows) * int(group.more.sum())
+        self.steps.append((before + new, float(widths.max())))
+        return replace(group, draws=draws), widths, np.flatnonzero(~done)
+
+    def _next(self, group: _Group, widths: Array) -> list[_Group]:
+        """What these pairs draw next, those that draw about as much in one group."""
+        draws = group.draws
+        assert draws is not None
+        counts = np.array([draws.count(j) for j in range(3)])
+        had, seen = int(counts.sum()), moments(draws)
+        plans: dict[tuple[int, ...], list[int]] = {}
+        for place, width in enumerate(widths.tolist()):
+            # The error falls with the root of the draws; its square would overflow.
+            ratio = min(width / self.relative_error, LARGEST_GROWTH)
+            growth = min(max(MARGIN * ratio**2, LEAST_GROWTH), LARGEST_GROWTH)
+            wanted = min(self.max_draws, math.ceil(had * growth))
+            more = np.maximum(split_budget(seen[place], wanted, estimator=self.scheme) - counts, 0)
+            if more.sum() > wanted - had:
+                more = np.floor(more * (wanted - had) / more.sum()).astype(np.int64)
+            if more.sum() == 0:
+                more[draws.present[-1]] = max(wanted - had, 1)
+            if self.batch:
+                # On a grid, so that many pairs draw at once.
+                with np.errstate(divide="ignore"):
+                    steps = np.ceil(np.log(more) / math.log(GRID) - 1e-9)
+                grid = np.where(more > 0, np.ceil(GRID**steps), 0).astype(np.int64)
+                more = grid if grid.sum() <= self.max_draws - had else more
+            plans.setdefault(tuple(more.tolist()), []).append(place)
+        groups: list[_Group] = []
+        for plan, places in plans.items():
+            one = replace(group.of(np.array(places)), more=np.array(plan))
+            wanted = reference_draws(counts + one.more) - draws.count(REFERENCE)
+            groups += replace(one, reference=max(wanted, 1)).parts()
+        return groups
+
+    def found(self) -> Precise:
+        """What has been found of all pairs."""
+        order = np.argsort(np.concatenate([rows for rows, _ in self.verdicts]))
+        parts = [
+            np.concatenate([getattr(part, each.name) for _, part in self.verdicts])[order]
+            for each in fields(Verdict)
+        ]
+        value, error, lower, upper, width = self.values.reshape(5, *self.batch)
+        single = self.last is not None and not self.batch
+        return Precise(
+            value=value,
+            standard_error=error,
+            interval=(lower, upper),
+            relative_half_width=width,
+            reached=self.reached.reshape(self.batch),
+            draws=self.draws.reshape(*self.batch, 3),
+            verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
+            steps=tuple(self.steps),
+            single=self._estimate(self.last.of(0)) if single and self.last is not None else None,
+        )

@@ -1,18 +1,19 @@
-r"""What an estimate of mu(y, theta) says of itself."""
+r"""What an estimate of mu(y, theta) says of itself; all but its value when it is asked for."""
 
 from __future__ import annotations
 
 __all__ = ["Estimate", "Term"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from amci_core.diagnostics import TermDiagnostics, Verdict, judge
+from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
+from amci_core.estimators.combine import Prepared, Sharing
 from amci_core.estimators.draws import Array
-from amci_core.estimators.tabled import Sharing
-from amci_core.estimators.uncertainty import Uncertainty
+from amci_core.estimators.mis import Pooled, pooled
+from amci_core.estimators.uncertainty import Uncertainty, uncertainty
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,12 @@ class Estimate:
 
     Arguments:
         value: The estimate, (*), in units of f.
-        uncertainty: The error of value - shift.
         terms: E1_plus, E1_minus (where f takes both signs) and E2.
-        diagnostics: Per term: effective sample size, largest weight share, share of draws with f
-            != 0, Pareto k-hat, and the mass that is missed.
+        prepared: The table that it was made with, and its draws with those of the reference.
         draws: Draws used of each pair, all proposals together, a pilot's with them; without those
             of the reference, which only judge.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
-        sharing: What `auto` decided; None for other estimators.
 
     Warning:
         No error can be seen of mass that no draw has come near. The proposals' draws and those of
@@ -55,13 +53,33 @@ class Estimate:
     """
 
     value: Array
-    uncertainty: Uncertainty
     terms: dict[str, Term]
-    diagnostics: dict[str, TermDiagnostics]
+    prepared: Prepared = field(repr=False)
     draws: int
     positive: bool
     shift: float = 0.0
-    sharing: Sharing | None = None
+
+    @cached_property
+    def _pooled(self) -> Pooled:
+        return pooled(self.prepared.draws)
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """The error of value - shift."""
+        E2 = self.terms["E2"]
+        with np.errstate(over="ignore"):
+            size = np.exp(E2.log_value - self._pooled.log_scale)
+        return uncertainty(self.prepared, self._pooled, self.value - self.shift, E2.sign * size)
+
+    @cached_property
+    def diagnostics(self) -> dict[str, TermDiagnostics]:
+        """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
+        return diagnose(self.prepared, self._pooled, self.uncertainty.term_errors)
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """What `auto` decided; None for other estimators."""
+        return self.prepared.sharing
 
     @property
     def standard_error(self) -> Array:
@@ -82,10 +100,9 @@ class Estimate:
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single pairs."""
         # Gains and losses that cancel leave a small mu, but not a bad estimate of it.
-        parts = [self.terms[name] for name in ("E1_plus", "E1_minus") if name in self.terms]
-        E2 = self.terms["E2"].log_value
+        *parts, E2 = self.terms.values()
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            size = np.sum([np.exp(part.log_value - E2) for part in parts], axis=0)
+            size = sum(np.exp(part.log_value - E2.log_value) for part in parts)
             return judge(self.diagnostics, self.standard_error / np.maximum(size, abs(self.value)))
 
     @property

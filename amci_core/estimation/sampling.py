@@ -95,33 +95,30 @@ class Sampler:
             drawn[REFERENCE], sources[REFERENCE] = reference, reference_generator
             densities[REFERENCE] = Reference(self.problem, self.y, self.theta)
         wanted = {j: n * sets for j, n in drawn.items()}
-        x, log_q = draw_all(densities, wanted, sources, uniform=shared)
-
-        self.points = x
-        axis = self.y.ndim - 1
-        batch = self.y.shape[:-1]
+        self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
+        axis, batch = self.y.ndim - 1, self.y.shape[:-1]
 
         def row(parts: dict[int, Tensor]) -> Tensor:
             """Values (*, sets * n_j, ...) of every component as (*, sets * n, ...)."""
             if sets == 1:
                 return torch.cat([parts[j] for j in drawn], axis)
-            found = [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()]
-            return torch.cat(found, axis + 1).flatten(axis, axis + 1)
+            apart = [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()]
+            return torch.cat(apart, axis + 1).flatten(axis, axis + 1)
 
         def numbers(values: Tensor) -> Array:
             return values.reshape(*batch, *(() if runs is None else (sets,)), -1).numpy()
 
-        points = row(x)
-        f_plus, f_minus = self.problem.f_parts(points, self.theta, self.shift)
+        points = row(self.points)
+        f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
         if log_E2 is not None and runs is not None:
             log_E2 = np.asarray(log_E2)[..., None]
         return Draws(
-            f=numbers(f_plus if f_minus is None else f_plus - f_minus),
+            f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(self.problem.log_joint(points, self.y)),
             log_q={k: numbers(row(log_q[k])) for k in log_q},
             counts=drawn,
-            signed=f_minus is not None,
+            signed=not self.problem.nonnegative or self.shift > 0,
             log_E2=log_E2,
         )
 

@@ -22,10 +22,8 @@ __all__ = [
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.bound import snis_bound
-from amci_core.estimators.budget import split_budget, variance
+from amci_core.estimators.budget import snis_bound, split_budget, variance
 from amci_core.estimators.combine import Combined, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
-from amci_core.estimators.estimators import ESTIMATORS, resolve
+from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve
 from amci_core.estimators.mis import Moments, moments
-from amci_core.estimators.tabled import Estimator, Tabled

@@ -1,16 +1,17 @@
-r"""How many draws each proposal should get out of a budget."""
+r"""What a budget of draws buys: how it is best split, and the error that is then expected."""
 
 from __future__ import annotations
 
-__all__ = ["predicted_variance", "split_budget", "variance"]
+__all__ = ["predicted_variance", "snis_bound", "split_budget", "variance"]
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from amci_core.estimators import tables
 from amci_core.estimators.draws import Array
@@ -66,10 +67,11 @@ def split_budget(
     shares = _closed_form(moments, price, present)
     if estimator == "reuse-optimal" and len(present) > 1:
         shares = _least_variance(moments, price, present, shares)
-    spendable = shares * total / price[present]
     counts = np.zeros(3, dtype=np.int64)
-    counts[present] = np.maximum(np.floor(spendable + 1e-9), 1)
-    _trim(counts, price, total)
+    counts[present] = np.maximum(np.floor(shares * total / price[present] + 1e-9), 1)
+    # Where one draw is more than a share buys, the largest count gives way.
+    while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
+        counts[int(counts.argmax())] -= 1
     return counts
 
 
@@ -102,8 +104,7 @@ def variance(table: tables.Table, moments: Moments, value: Array) -> Array:
         moments: Pooled moments, with the counts to predict for.
         value: mu, (*).
     """
-    signs = np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
-    u = table * signs[..., None, :]
+    u = table * tables.gradient(value)[..., None, :]
     pairs = u[..., :, None] * u[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
@@ -118,25 +119,41 @@ def absent(moments: Moments) -> list[int]:
     return [int(j) for j in np.flatnonzero(unknown)]
 
 
+def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
+    """The least mean squared error of SNIS with T draws, as T grows: (E|f - mu|)^2 / T.
+
+    It is asymptotic: at small T a valid proposal can beat it.
+
+    Arguments:
+        expected_deviation: E|f - mu| under the posterior, (*).
+        budgets: Total draws T, (B,).
+
+    Returns:
+        Mean squared errors, (*, B), in units of f squared.
+
+    References:
+        Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the
+        paper.
+    """
+    deviation = np.asarray(expected_deviation, dtype=np.float64)
+    return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
+
+
 def _closed_form(moments: Moments, price: Array, present: NDArray[np.int64]) -> Array:
     """Shares of the budget, in cost, for AMCI: s_j sqrt(c_j), as s_j / sqrt(c_j) draws."""
     factor = np.array([1.0, 1.0, np.nan_to_num(abs(moments.mu))])
+    variances = np.einsum("jjj->j", moments.covariance)
     with np.errstate(invalid="ignore"):
-        deviation = np.array(
-            [factor[j] * math.sqrt(moments.covariance[j, j, j]) for j in range(3)]
-        )
-    spent = np.nan_to_num(deviation * np.sqrt(price), posinf=0.0)[present]
-    shares = spent / spent.sum() if spent.sum() > 0 else np.full(len(present), 1 / len(present))
-    return _bounded(shares)
+        spent = np.nan_to_num(factor * np.sqrt(variances * price), posinf=0.0)[present]
+    return _bounded(spent if spent.sum() > 0 else np.ones(len(present)))
 
 
 def _least_variance(
     moments: Moments, price: Array, present: NDArray[np.int64], start: Array
 ) -> Array:
     def log_variance(logits: Array) -> float:
-        shares = _bounded(_softmax(logits))
         counts = np.zeros(3)
-        counts[present] = shares / price[present]
+        counts[present] = _bounded(softmax(logits)) / price[present]
         found = float(predicted_variance(moments, counts, table=tables.optimum))
         return math.log(found) if found > 0 else -1e3
 
@@ -145,21 +162,11 @@ def _least_variance(
         logits = np.append(np.log(first[:-1] / first[-1]), 0.0)
         found = minimize(log_variance, logits, method="Nelder-Mead", options={"fatol": 1e-6})
         if found.fun < log_variance(np.log(best)):
-            best = _bounded(_softmax(found.x))
+            best = _bounded(softmax(found.x))
     return best
 
 
-def _softmax(logits: Array) -> Array:
-    raised = np.exp(logits - logits.max())
-    return np.asarray(raised / raised.sum())
-
-
 def _bounded(shares: Array) -> Array:
-    kept = np.maximum(shares, LEAST_SHARE)
+    """Shares that sum to one, none below the least."""
+    kept = np.maximum(shares / shares.sum(), LEAST_SHARE)
     return np.asarray(kept / kept.sum())
-
-
-def _trim(counts: NDArray[np.int64], price: Array, total: float) -> None:
-    """Takes draws off the largest count until the total is kept."""
-    while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
-        counts[int(counts.argmax())] -= 1

@@ -6,14 +6,15 @@ numbers of draws are formed with their own largest weight, and accumulated by lo
 
 from __future__ import annotations
 
-__all__ = ["Combined", "Counts", "apply", "combine", "control", "running_log_means"]
+__all__ = ["Combined", "Counts", "Prepared", "Sharing", "combine", "running_log_means"]
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]
@@ -34,6 +35,65 @@ class Combined:
     value: Array
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """What `auto` decided, for a batch (*) of pairs.
+
+    Arguments:
+        shared: Whether samples were shared by the optimal table; else it is AMCI, (*).
+        why: The reason in words, for each pair in a row.
+    """
+
+    shared: NDArray[np.bool_]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Draws and the table that makes estimates of them.
+
+    Arguments:
+        table: Coefficients v[j, t], (3, 3), or a table for every pair and budget, (*, B, 3, 3).
+        draws: The draws that it applies to.
+        counts: How many of them for each budget, (B, 3).
+        strata: Where the draws are stratified, log q_k at every point for each of K components,
+            (K, *, n): each of them gave as many points.
+        pivot: Where the control-variate form is used, its rough mu for every budget, (*, B).
+        paired: Whether the i-th points of all proposals come from the same random numbers.
+        sharing: What `auto` decided.
+        names: What the components in the proposals' places are called.
+    """
+
+    table: Table
+    draws: Draws
+    counts: Counts
+    strata: Array | None = None
+    pivot: Array | None = None
+    paired: bool = False
+    sharing: Sharing | None = None
+    names: tuple[str, ...] = PROPOSALS
+
+    @property
+    def last_table(self) -> Table:
+        """The table for all of the draws, (3, 3) or (*, 3, 3)."""
+        return self.table if self.table.ndim == 2 else self.table[..., -1, :, :]
+
+    def combine(self) -> Combined:
+        """The estimates, one for each budget.
+
+        Raises:
+            ValueError: the table uses a proposal without draws.
+        """
+        found = combine(self.table, self.draws, self.counts)
+        if self.pivot is None:
+            return found
+        if self.draws.log_E2 is not None:
+            log_E2 = np.broadcast_to(self.draws.log_E2[..., None], found.value.shape)
+        else:
+            log_E2 = running_log_means(self.draws, 2, self.counts[:, 2])[..., 2]
+        return _controlled(found, log_E2, self.pivot)
+
+
 def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     """Applies a table to the first draws of every proposal.
 
@@ -48,34 +108,26 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     """
     rows = needed(table)
     logs = np.stack([running_log_means(draws, j, counts[:, j]) for j in rows], -2)
-    shares = table[..., list(rows), :]
+    shares = table[..., rows, :]
     if draws.log_E2 is not None and not shares[..., 2].any():
-        shares, logs = _with_known(shares, logs, draws.log_E2)
-    return apply(shares, logs)
-
-
-def apply(table: Array, log_means: Array) -> Combined:
-    """Combines the means E_t(j) of some proposals into terms, and these into mu.
-
-    Arguments:
-        table: Coefficients v[j, t], (*, J, 3).
-        log_means: log E_t(j) in nats, (*, J, 3); the two broadcast, so that many tables can be
-            tried on the same draws.
-    """
-    log_means = np.where(table != 0, log_means, -np.inf)
-    largest = log_means.max(axis=-2)
+        # One more row, whose only mean is the known E2.
+        row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
+        row[..., 0, 2] = draws.log_E2[..., None]
+        whole = np.broadcast_to([0.0, 0.0, 1.0], (*shares.shape[:-2], 1, 3))
+        shares, logs = np.concatenate([shares, whole], -2), np.concatenate([logs, row], -2)
+    logs = np.where(shares != 0, logs, -np.inf)
+    largest = logs.max(axis=-2)
     largest = np.where(np.isfinite(largest), largest, 0.0)
-    relative = (table * np.exp(log_means - largest[..., None, :])).sum(axis=-2)
-    with np.errstate(divide="ignore"):
-        log_terms = np.log(np.abs(relative)) + largest
+    relative = (shares * np.exp(logs - largest[..., None, :])).sum(axis=-2)
     sign = np.sign(relative)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_terms = np.log(np.abs(relative)) + largest
         ratios = sign[..., :2] * np.exp(log_terms[..., :2] - log_terms[..., 2:])
         value = (ratios[..., 0] - ratios[..., 1]) * sign[..., 2]
     return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, value))
 
 
-def control(combined: Combined, log_E2: Array, mu: Array) -> Combined:
+def _controlled(combined: Combined, log_E2: Array, mu: Array) -> Combined:
     """The control-variate form of the same estimate: equal to first order, over an E2 above zero.
 
     A table that takes a negative share of E2 from some draws can make E2 come out near zero. Its
@@ -83,27 +135,15 @@ def control(combined: Combined, log_E2: Array, mu: Array) -> Combined:
 
         mu = (E1_plus - E1_minus - mu' (E2 - E2(q2))) / E2(q2),
 
-    with any rough mu', has the same variance to first order.
-
-    Arguments:
-        combined: What the table gives, (*, B).
-        log_E2: log E2(q2) in nats, (*, B).
-        mu: The rough mu', (*, B), in units of f.
+    with any rough mu', (*, B), has the same variance to first order.
     """
+    found = log_E2 > -np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         ratios = combined.sign * np.exp(combined.log_terms - log_E2[..., None])
         value = ratios[..., 0] - ratios[..., 1] - np.nan_to_num(mu) * (ratios[..., 2] - 1)
     log_terms, sign = combined.log_terms.copy(), combined.sign.copy()
-    log_terms[..., 2], sign[..., 2] = log_E2, np.where(log_E2 > -np.inf, 1.0, 0.0)
-    return Combined(sign, log_terms, np.where(log_E2 > -np.inf, value, np.nan))
-
-
-def _with_known(shares: Array, logs: Array, log_E2: Array) -> tuple[Array, Array]:
-    """Appends a row whose only mean is the known E2."""
-    row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
-    row[..., 0, 2] = log_E2[..., None]
-    known = np.broadcast_to([0.0, 0.0, 1.0], (*shares.shape[:-2], 1, 3))
-    return np.concatenate([shares, known], axis=-2), np.concatenate([logs, row], axis=-2)
+    log_terms[..., 2], sign[..., 2] = log_E2, found
+    return Combined(sign, log_terms, np.where(found, value, np.nan))
 
 
 def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
@@ -115,27 +155,22 @@ def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
     Raises:
         ValueError: there are no draws of q_j.
     """
-    part, log_w = draws.stretch(j), draws.log_weight(j)
+    first, log_w = draws.stretch(j).start, draws.log_weight(j)
     sums = np.full((*draws.batch, len(counts), 3), -np.inf)
-    start = 0
-    for b, stop in enumerate(counts.tolist()):
-        if stop > start:
-            factors = [
-                draws.factor(t, slice(part.start + start, part.start + stop)) for t in (0, 1)
-            ]
-            sums[..., b, :] = _log_sums(factors, log_w[..., start:stop])
-        start = stop
-    return np.logaddexp.accumulate(sums, axis=-2) - np.log(counts)[:, None]
-
-
-def _log_sums(factors: list[Array | float], log_w: Array) -> Array:
-    largest = log_w.max(axis=-1)
-    largest = np.where(np.isfinite(largest), largest, 0.0)
-    w = np.exp(log_w - largest[..., None])
-    sums = np.zeros((*largest.shape, 3))
-    for t, factor in enumerate(factors):
-        if isinstance(factor, np.ndarray):
-            sums[..., t] = np.einsum("...n,...n->...", w, factor)
-    sums[..., 2] = w.sum(axis=-1)
-    with np.errstate(divide="ignore"):
-        return np.log(sums) + largest[..., None]
+    for b, (start, stop) in enumerate(pairwise([0, *counts.tolist()])):
+        if stop == start:
+            continue
+        part = log_w[..., start:stop]
+        largest = part.max(axis=-1)
+        largest = np.where(np.isfinite(largest), largest, 0.0)
+        w = np.exp(part - largest[..., None])
+        total = np.zeros((*draws.batch, 3))
+        for t in (0, 1) if draws.signed else (0,):
+            factor = draws.factor(t, slice(first + start, first + stop))
+            total[..., t] = np.einsum("...n,...n->...", w, factor)
+        total[..., 2] = w.sum(axis=-1)
+        with np.errstate(divide="ignore"):
+            sums[..., b, :] = np.log(total) + largest[..., None]
+    if len(counts) > 1:
+        sums = np.logaddexp.accumulate(sums, axis=-2)
+    return sums - np.log(counts)[:, None]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 __all__ = ["COMPONENTS", "PROPOSALS", "REFERENCE", "TERMS", "Array", "Draws"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,11 @@ class Draws:
         """
         if not self.count(j):
             raise ValueError(f"j: there are no draws from {COMPONENTS[j]}")
-        before = list(self.counts).index(j)
-        start = sum(list(self.counts.values())[:before])
+        start = 0
+        for k, n in self.counts.items():
+            if k == j:
+                break
+            start += n
         return slice(start, start + self.counts[j])
 
     def log_weight(self, j: int) -> Array:
@@ -87,12 +91,17 @@ class Draws:
             return f if t == 0 else 0.0
         return np.maximum(f if t == 0 else -f, 0.0)
 
-    def factors(self) -> Array:
-        """(f_plus, f_minus, 1) at every point, (*, 3, n)."""
-        found = np.empty((*self.batch, 3, self.n))
-        for t in range(3):
-            found[..., t, :] = self.factor(t)
-        return found
+    def mapped(self, change: Callable[[Array], Array], counts: Mapping[int, int]) -> Draws:
+        """Every row of numbers changed in the same way, with what it then has of each component.
+
+        Arguments:
+            change: What is done with numbers (*, n).
+            counts: Number of points of every component after it.
+        """
+        log_q = {j: change(q) for j, q in self.log_q.items()}
+        return replace(
+            self, f=change(self.f), log_joint=change(self.log_joint), log_q=log_q, counts=counts
+        )
 
     def first(self, counts: Mapping[int, int] | Sequence[int]) -> Draws:
         """The first points of every component; those without a count lose all of theirs."""
@@ -100,55 +109,61 @@ class Draws:
         kept = {j: int(wanted.get(j, 0)) for j in self.counts}
         if kept == dict(self.counts):
             return self
-        starts = {j: self.stretch(j).start for j, n in kept.items() if n}
-        parts = [np.arange(start, start + kept[j]) for j, start in starts.items()]
-        return self._picked(np.concatenate(parts), {j: n for j, n in kept.items() if n})
+        kept = {j: n for j, n in kept.items() if n}
+        starts = {j: self.stretch(j).start for j in kept}
+        pieces = [(self, (..., slice(starts[j], starts[j] + n))) for j, n in kept.items()]
+        return _joined(pieces, kept, axis=-1)
 
-    def without_reference(self) -> Draws:
-        """The points of the proposals alone."""
-        return self.first({j: self.counts[j] for j in self.present})
+    def of(self, pairs: Any) -> Draws:
+        """The draws of some pairs, by an index of the batch's first axis."""
+        known = None if self.log_E2 is None else self.log_E2[pairs]
+        return replace(self.mapped(lambda values: values[pairs], self.counts), log_E2=known)
 
     def merged(self) -> Draws:
         """The points of all runs, the last axis of the batch (*, R), as those of one: (*)."""
-        runs = self.batch[-1]
+        parts = [self.stretch(j) for j, n in self.counts.items() if n]
 
         def merge(values: Array) -> Array:
-            parts = [values[..., self.stretch(j)] for j, n in self.counts.items() if n]
-            return np.concatenate([p.reshape(*p.shape[:-2], -1) for p in parts], -1)
+            rows = [values[..., part] for part in parts]
+            return np.concatenate([row.reshape(*row.shape[:-2], -1) for row in rows], -1)
 
-        return Draws(
-            f=merge(self.f),
-            log_joint=merge(self.log_joint),
-            log_q={j: merge(q) for j, q in self.log_q.items()},
-            counts={j: n * runs for j, n in self.counts.items()},
-            signed=self.signed,
-            log_E2=None if self.log_E2 is None else self.log_E2[..., 0],
-        )
+        known = None if self.log_E2 is None else self.log_E2[..., 0]
+        counts = {j: n * self.batch[-1] for j, n in self.counts.items()}
+        return replace(self.mapped(merge, counts), log_E2=known)
 
     def joined(self, other: Draws) -> Draws:
-        """The points of both, of the same cases, component by component."""
+        """The points of both, of the same pairs, component by component."""
         counts = {j: self.count(j) + other.count(j) for j in range(len(COMPONENTS))}
-        order = np.concatenate(
-            [
-                offset + np.arange(draws.stretch(j).start, draws.stretch(j).stop)
-                for j in counts
-                for draws, offset in ((self, 0), (other, self.n))
-                if draws.count(j)
-            ]
-        )
-        both = replace(
-            self,
-            f=np.concatenate([self.f, other.f], -1),
-            log_joint=np.concatenate([self.log_joint, other.log_joint], -1),
-            log_q={j: np.concatenate([q, other.log_q[j]], -1) for j, q in self.log_q.items()},
-        )
-        return both._picked(order, {j: n for j, n in counts.items() if n})
+        pieces = [
+            (draws, (..., draws.stretch(j)))
+            for j in counts
+            for draws in (self, other)
+            if draws.count(j)
+        ]
+        return _joined(pieces, {j: n for j, n in counts.items() if n}, axis=-1)
 
-    def _picked(self, index: NDArray[np.int64], counts: Mapping[int, int]) -> Draws:
-        return replace(
-            self,
-            f=self.f[..., index],
-            log_joint=self.log_joint[..., index],
-            log_q={j: q[..., index] for j, q in self.log_q.items()},
-            counts=counts,
-        )
+    @staticmethod
+    def stacked(parts: Sequence[Draws]) -> Draws:
+        """The pairs of several batches, with as many draws each, along the first axis."""
+        return _joined([(part, ...) for part in parts], parts[0].counts, axis=0)
+
+
+def _joined(pieces: Sequence[tuple[Draws, Any]], counts: Mapping[int, int], axis: int) -> Draws:
+    """Draws made of pieces of others, each the others' numbers at an index."""
+
+    def join(rows: Sequence[Array]) -> Array:
+        parts = zip(rows, pieces, strict=True)
+        return np.concatenate([row[index] for row, (_, index) in parts], axis)
+
+    all_draws = [draws for draws, _ in pieces]
+    log_E2 = all_draws[0].log_E2
+    if log_E2 is not None and axis == 0:
+        log_E2 = np.concatenate([draws.log_E2 for draws in all_draws if draws.log_E2 is not None])
+    return replace(
+        all_draws[0],
+        f=join([draws.f for draws in all_draws]),
+        log_joint=join([draws.log_joint for draws in all_draws]),
+        log_q={j: join([draws.log_q[j] for draws in all_draws]) for j in all_draws[0].log_q},
+        counts=counts,
+        log_E2=log_E2,
+    )

@@ -1,35 +1,165 @@
-r"""The estimators, by name: `ESTIMATORS`.
+r"""What an estimator is, and the estimators by name: `ESTIMATORS`.
 
-An estimator is a table, or a rule that gives one from the draws. A new one is a file with a
-subclass of `Estimator` (or an instance of `Tabled`), and a line in `ESTIMATORS`.
+An estimator is a table, or a rule that gives one from the draws. A new one is a file with an
+instance of `Tabled` (or a subclass of `Estimator`), and a line in `ESTIMATORS`.
 """
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "Automatic", "Mixture", "resolve"]
+__all__ = ["ESTIMATORS", "Automatic", "Estimator", "Mixture", "Tabled", "resolve"]
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Counts
+from amci_core.estimators.combine import Counts, Prepared, Sharing
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
-from amci_core.estimators.tabled import (
-    Adaptive,
-    CommonNumbers,
-    Estimator,
-    Prepared,
-    Sharing,
-    Tabled,
-)
+from amci_core.estimators.mis import Moments, moments
 
 SHARED = "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
 
 
-class Automatic(Adaptive):
+class Estimator(ABC):
+    """How to spend a budget of draws, and how to turn the draws into estimates.
+
+    `common` says whether its draws come from common random numbers, so that it cannot share the
+    draws of other estimators.
+    """
+
+    common: bool = False
+
+    def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
+        """The estimator with these arguments.
+
+        Raises:
+            ValueError: it has none, or not these.
+        """
+        if alpha is not None or beta is not None:
+            raise ValueError("alpha, beta: they go with estimator reuse alone")
+        return self
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        """The proposals, among those present, that it draws from."""
+        return tuple(present)
+
+    def least(self, present: Sequence[int]) -> int:
+        """The smallest budget with which it makes an estimate."""
+        return 1
+
+    @abstractmethod
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        """How many draws of each proposal must be at hand for these budgets, (3,)."""
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        """One estimate out of all the draws, however they are split.
+
+        Raises:
+            ValueError: the estimator splits a budget equally and in no other way.
+        """
+        raise ValueError("draws: this estimator takes the same number from every proposal")
+
+    @abstractmethod
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        """Estimates for every total budget, increasing, out of the draws in reserve.
+
+        Raises:
+            ValueError: f takes both signs, and the estimator has no E1_minus.
+        """
+
+
+@dataclass(frozen=True)
+class Tabled(Estimator):
+    """An estimator that is a table: it splits a budget equally over the proposals it uses.
+
+    Arguments:
+        table: Coefficients v[j, t], see `amci_core.estimators.tables`.
+        choose: A table (*, 3, 3) by the moments (*) of its own draws; what `table` uses then says
+            how a budget is split, and it serves where there is nothing to share.
+        controlled: Whether the control-variate form of a chosen table is used.
+        common: Whether all proposals transport the same random numbers. Errors of E1 and E2 that
+            go the same way cancel in their ratio. With a table that shares samples they would
+            hurt: both live off the same correlation.
+    """
+
+    table: tables.Table
+    choose: Callable[[Moments], tables.Table] | None = None
+    controlled: bool = False
+    common: bool = False
+
+    def _table(self, present: Sequence[int]) -> tables.Table:
+        # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed. Without
+        # q2, E2 is: there is no q2 where it is known.
+        table = self.table.copy()
+        if 2 not in present and table[2, 2] == 1 and not table[:2, 2].any():
+            table[2, 2] = 0
+        absent = [j for j in range(3) if j not in present]
+        missing = [PROPOSALS[j] for j in absent if table[j, ::2].any()]
+        if missing:
+            names = ", ".join(missing)
+            raise ValueError(f"estimator: it uses a proposal that is not there: {names}")
+        table[absent] = 0
+        return table
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        return tables.needed(self._table(present))
+
+    def least(self, present: Sequence[int]) -> int:
+        return len(self.used(present))
+
+    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        used = self.used(present)
+        k = len(used)
+        if min(totals) < k:
+            raise ValueError(
+                f"budgets: expected at least {k} draws, one of each proposal, got {min(totals)}"
+            )
+        counts = np.zeros((len(totals), 3), dtype=np.int64)
+        for rank, j in enumerate(used):
+            # Common random numbers come in pairs or threes.
+            counts[:, j] = [n // k + (rank < n % k and not self.common) for n in totals]
+        return counts
+
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        return np.asarray(self._counts(totals, present).max(axis=0))
+
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        return self._prepared(draws, self._counts(totals, draws.present))
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        return self._prepared(draws, np.array([[draws.count(j) for j in range(3)]]))
+
+    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        table = self._table(draws.present)
+        if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
+            there = ", ".join(PROPOSALS[j] for j in draws.present)
+            raise ValueError(
+                "estimator: f takes both signs, and E1_minus needs shares that sum to one, from "
+                f"the proposals that are there ({there}); they sum to {table[:, 1].sum():g}"
+            )
+        if self.choose is None or len(draws.present) < 2:
+            return Prepared(table, draws, counts, paired=self.common)
+        chosen, pivots = [], []
+        for row in counts:
+            seen = moments(draws.first(row), robust=True)
+            best = np.array(self.choose(seen))
+            best[..., [j for j in range(3) if j not in draws.present], :] = 0
+            if 2 not in draws.present:
+                best[..., 2] = 0
+            if not draws.signed:
+                best[..., 1] = 0
+            # What cannot be judged from a few draws is left as it is without sharing.
+            judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
+            chosen.append(np.where(judged, best, table))
+            pivots.append(seen.mu)
+        pivot = np.stack(pivots, -1) if self.controlled else None
+        return Prepared(np.stack(chosen, -3), draws, counts, pivot=pivot)
+
+
+class Automatic(Tabled):
     """The optimal table where q1's draws can serve E2, else AMCI.
 
     A share of E2 from q1 rests on the weights w = p(x, y) / q1 at q1's draws. Where q1 misses part
@@ -42,42 +172,38 @@ class Automatic(Adaptive):
         if shared.table.ndim == 2:
             nothing = np.zeros(draws.batch, dtype=bool)
             return replace(shared, sharing=Sharing(nothing, ("one proposal",)))
-        sharing = self._sharing(draws)
-        plain = tables.amci() * np.isin(np.arange(3), draws.present)[:, None]
-        if not draws.signed:
-            plain[1, 1] = 0
+        sharing = _sharing(draws)
+        plain = self._table(draws.present)
+        plain[1, 1] *= draws.signed
         allowed = sharing.shared[..., None, None, None]
         return replace(shared, table=np.where(allowed, shared.table, plain), sharing=sharing)
 
-    @staticmethod
-    def _sharing(draws: Draws) -> Sharing:
-        # Diagnostics import estimators, so that they cannot be imported above.
-        from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
 
-        allowed = np.ones(draws.batch, dtype=bool)
-        why = np.full(draws.batch, SHARED, dtype=object)
-        for j in reversed([j for j in draws.present if j != 2]):
-            log_w = draws.log_weight(j)
-            top = log_w.max(axis=-1, keepdims=True)
-            k = pareto_k(np.exp(log_w - np.where(np.isfinite(top), top, 0.0)))
-            limit = float(pareto_threshold(draws.count(j)))
-            elsewhere = np.ones(draws.n, dtype=bool)
-            elsewhere[draws.stretch(j)] = False
-            lost = (draws.log_q[j] == -np.inf) & (draws.log_joint > -np.inf)
-            misses = (lost & elsewhere).any(axis=-1)
-            allowed &= (k < limit) & ~misses
-            for place in np.ndindex(draws.batch):
-                name = PROPOSALS[j]
-                if misses[place]:
-                    reason = f"{name} misses part of the posterior, so that it cannot serve E2"
-                elif np.isnan(k[place]):
-                    reason = f"{draws.count(j)} draws are too few to tell whether {name} serves E2"
-                elif not k[place] < limit:
-                    reason = f"w on {name} has k-hat {k[place]:.2f}, not below {limit:.2f}"
-                else:
-                    continue
-                why[place] = f"amci: {reason}"
-        return Sharing(allowed, tuple(why.ravel()))
+def _sharing(draws: Draws) -> Sharing:
+    """Where the draws of every q1 can serve E2."""
+    # Diagnostics import estimators, so that they cannot be imported above.
+    from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
+
+    allowed = np.ones(draws.batch, dtype=bool)
+    why = np.full(draws.batch, SHARED, dtype=object)
+    for j in reversed([j for j in draws.present if j != 2]):
+        log_w, name = draws.log_weight(j), PROPOSALS[j]
+        top = log_w.max(axis=-1, keepdims=True)
+        k = pareto_k(np.exp(log_w - np.where(np.isfinite(top), top, 0.0)))
+        limit = float(pareto_threshold(draws.count(j)))
+        # None of its own draws is where q1 is zero.
+        misses = ((draws.log_q[j] == -np.inf) & (draws.log_joint > -np.inf)).any(axis=-1)
+        light = k < limit
+        allowed &= light & ~misses
+        for place in map(tuple, np.argwhere(~light | misses)):
+            if misses[place]:
+                reason = f"{name} misses part of the posterior, so that it cannot serve E2"
+            elif np.isnan(k[place]):
+                reason = f"{draws.count(j)} draws are too few to tell whether {name} serves E2"
+            else:
+                reason = f"w on {name} has k-hat {k[place]:.2f}, not below {limit:.2f}"
+            why[place] = f"amci: {reason}"
+    return Sharing(allowed, tuple(why.ravel()))
 
 
 @dataclass(frozen=True)
@@ -94,15 +220,10 @@ class Mixture(Estimator):
 
     stratified: bool
 
-    def used(self, present: Sequence[int]) -> tuple[int, ...]:
-        return tuple(present)
-
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         if min(totals) < 1:
             raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
-        counts = np.zeros(3, dtype=np.int64)
-        counts[list(present)] = max(totals)
-        return counts
+        return np.isin(range(3), present) * max(totals)
 
     def choices(self, shape: tuple[int, ...], k: int, rng: np.random.Generator) -> Counts:
         """Which of k proposals every point comes from, (*, n)."""
@@ -114,39 +235,34 @@ class Mixture(Estimator):
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present = max(totals), draws.present
         choices = self.choices((*draws.batch, n), len(present), rng)
-        starts = np.array([draws.stretch(j).start for j in present])
-        index = starts[choices] + np.arange(n)
+        index = np.array([draws.stretch(j).start for j in present])[choices] + np.arange(n)
         counts = {2: n}
         if draws.count(REFERENCE):
-            part = draws.stretch(REFERENCE)
-            rest = np.broadcast_to(
-                np.arange(part.start, part.stop), (*draws.batch, draws.count(REFERENCE))
-            )
+            part, counts[REFERENCE] = draws.stretch(REFERENCE), draws.count(REFERENCE)
+            rest = np.arange(part.start, part.stop)
+            rest = np.broadcast_to(rest, (*draws.batch, counts[REFERENCE]))
             index = np.concatenate([index, rest], -1)
-            counts[REFERENCE] = draws.count(REFERENCE)
 
         def pick(values: Array) -> Array:
             return np.take_along_axis(values, index, axis=-1)
 
-        strata = np.stack([pick(draws.log_q[j]) for j in present])
-        log_q = {2: np.logaddexp.reduce(strata) - np.log(len(present))}
-        if REFERENCE in counts:
-            log_q[REFERENCE] = pick(draws.log_q[REFERENCE])
-        mixed = replace(
-            draws, f=pick(draws.f), log_joint=pick(draws.log_joint), log_q=log_q, counts=counts
-        )
+        mixed = draws.mapped(pick, counts)
+        strata = np.stack([mixed.log_q[j] for j in present])
+        log_q = {j: q for j, q in mixed.log_q.items() if j == REFERENCE and j in counts}
+        log_q[2] = np.logaddexp.reduce(strata) - np.log(len(present))
         rows = np.zeros((len(totals), 3), dtype=np.int64)
         rows[:, 2] = totals
-        names = (*PROPOSALS[:2], "q_m")
-        kept = strata if self.stratified else None
-        return Prepared(tables.snis_q2(), mixed, rows, kept, names=names)
+        return Prepared(
+            tables.snis_q2(),
+            replace(mixed, log_q=log_q),
+            rows,
+            strata if self.stratified else None,
+            names=(*PROPOSALS[:2], "q_m"),
+        )
 
 
 class Reuse(Tabled):
     """Sample reuse between q1_plus and q2, once alpha and beta are given."""
-
-    def __init__(self) -> None:
-        super().__init__(tables.amci())
 
     def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
         if alpha is None or beta is None:
@@ -162,10 +278,10 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
-    "reuse-paper": Adaptive(tables.amci(), tables.paper_optimum, controlled=False),
-    "reuse-optimal": Adaptive(tables.amci(), tables.optimum, controlled=True),
-    "amci-crn": CommonNumbers(tables.amci()),
-    "reuse": Reuse(),
+    "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
+    "reuse-optimal": Tabled(tables.amci(), tables.optimum, controlled=True),
+    "amci-crn": Tabled(tables.amci(), common=True),
+    "reuse": Reuse(tables.amci()),
     "auto": Automatic(tables.amci(), tables.optimum, controlled=True),
 }
 

@@ -16,13 +16,13 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Moments", "Pooled", "effective_share", "moments", "outliers", "pooled"]
+__all__ = ["Moments", "Part", "Pooled", "moments", "outliers", "pooled"]
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property, wraps
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +59,47 @@ class Moments:
     @property
     def mu(self) -> Array:
         """(E1_plus - E1_minus) / E2 from all draws, (*), in units of f."""
+        mean = self.mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = self.mean
-            return (mean[..., 0] - mean[..., 1]) / mean[..., 2]
+            return np.asarray((mean[..., 0] - mean[..., 1]) / mean[..., 2])
+
+    def __getitem__(self, pair: int) -> Moments:
+        one = {name: getattr(self, name)[pair] for name in ("log_scale", "mean", "covariance")}
+        return Moments(**one, counts=self.counts)
 
 
-def cache_by_number(method: Callable[[Pooled, int], Array]) -> Callable[[Pooled, int], Array]:
-    """Keeps what a method of `Pooled` gives for each component."""
+@dataclass(frozen=True)
+class Part:
+    """Draws reweighted to one component, of which it gave n_j.
 
-    @wraps(method)
-    def cached(self: Pooled, j: int) -> Array:
-        key = (method.__name__, j)
-        if key not in self.kept:
-            self.kept[key] = method(self, j)
-        return self.kept[key]
+    Arguments:
+        share: q_j / q_m, summing to one over the points, (*, n).
+        n: n_j.
+        terms: t w_j at every point less its mean, times a coefficient, for terms by their number,
+            (*, n), in units of exp(log_scale).
+        missed: Whether the component misses a part of these terms, (*).
+    """
 
-    return cached
+    share: Array
+    n: float
+    terms: Mapping[int, Array]
+    missed: Mapping[int, NDArray[np.bool_]]
+
+    @cached_property
+    def spread(self) -> Array:
+        """What divides a mean square, so that it has no bias, (*); NaN for one effective draw."""
+        spread = 1 - np.vecdot(self.share, self.share)
+        return np.where(spread > LEAST_SPREAD, spread, np.nan)
+
+    def covariance(self) -> Array:
+        """Covariance of the terms of one draw, (*, 3, 3); infinite where a part is missed."""
+        found = np.zeros((*self.share.shape[:-1], 3, 3))
+        for t, s in combinations_with_replacement(self.terms, 2):
+            both = np.vecdot(self.share * self.terms[t], self.terms[s]) / self.spread
+            found[..., t, s] = found[..., s, t] = both
+        for t, missed in self.missed.items():
+            found[..., t, t] = np.where(missed, np.inf, found[..., t, t])
+        return found
 
 
 @dataclass(frozen=True)
@@ -90,17 +115,16 @@ class Pooled:
     draws: Draws
     log_mixture: Array
     log_scale: Array
-    kept: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
 
-    @property
-    def proposals(self) -> tuple[int, ...]:
-        """The proposals that have draws."""
-        return self.draws.present
+    @cached_property
+    def log_relative(self) -> Array:
+        """log p in nats, less log_scale, (*, n)."""
+        return np.asarray(self.draws.log_joint - self.log_scale[..., None])
 
     @cached_property
     def density_ratio(self) -> Array:
         """p / q_m, (*, n), in units of exp(log_scale)."""
-        return np.exp(self.draws.log_joint - self.log_mixture - self.log_scale[..., None])
+        return np.asarray(np.exp(self.log_relative - self.log_mixture))
 
     def mean(self, t: int, kept: NDArray[np.bool_] | None = None) -> Array:
         """E_t from all draws, or from those that are kept, (*); E2 where it is known."""
@@ -109,32 +133,59 @@ class Pooled:
         values = self.draws.factor(t) * self.density_ratio
         return np.asarray((values if kept is None else values * kept).sum(axis=-1) / self.draws.n)
 
-    @cache_by_number
-    def r(self, j: int) -> Array:
-        """q_j / q_m, (*, n)."""
-        return np.exp(self.draws.log_q[j] - self.log_mixture)
+    @cached_property
+    def ratios(self) -> dict[int, Array]:
+        """q_j / q_m for every proposal, (*, n)."""
+        log_q = self.draws.log_q
+        return {j: np.exp(log_q[j] - self.log_mixture) for j in self.draws.present}
 
-    @cache_by_number
-    def weight(self, j: int) -> Array:
+    @cached_property
+    def weights(self) -> dict[int, Array]:
         """w_j = p / q_j in units of exp(log_scale), zero where q_j is, (*, n)."""
-        log_w = self.draws.log_joint - self.draws.log_q[j] - self.log_scale[..., None]
         # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(self.r(j) > 0, np.exp(log_w), 0.0)
+            return {
+                j: np.where(ratio > 0, np.exp(self.log_relative - self.draws.log_q[j]), 0.0)
+                for j, ratio in self.ratios.items()
+            }
 
-    def missed(self, j: int, t: int) -> NDArray[np.bool_]:
-        """Whether q_j all but vanishes at a point where term t does not, (*).
+    def part(
+        self,
+        j: int,
+        coefficients: Array,
+        *,
+        stratum: Array | None = None,
+        kept: NDArray[np.bool_] | None = None,
+    ) -> Part:
+        """The draws reweighted to proposal j.
 
-        Its second moment is then infinite. A point whose p is as small does not count.
+        Arguments:
+            j: Its number.
+            coefficients: What the terms t w_j are multiplied with, (*, 3); zero for a term that is
+                left out.
+            stratum: log density of one of j's strata in nats, (*, n), to which the draws are
+                reweighted instead.
+            kept: Draws that are not left out, (*, n).
         """
-        lost = self.r(j) == 0
-        if not lost.any():
-            return np.zeros(self.draws.batch, dtype=bool)
-        log_joint = self.draws.log_joint - self.log_scale[..., None]
-        with np.errstate(invalid="ignore"):
-            log_second = 2 * log_joint - self.draws.log_q[j] - self.log_mixture
-        found = lost & (log_second > NEGLIGIBLE) & (np.asarray(self.draws.factor(t)) > 0)
-        return np.asarray(found.any(axis=-1))
+        ratio = self.ratios[j] if stratum is None else np.exp(stratum - self.log_mixture)
+        ratio = ratio if kept is None else ratio * kept
+        lost = self.ratios[j] == 0
+        terms, missed = {}, {}
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            share = ratio / ratio.sum(axis=-1, keepdims=True)
+            if lost.any():
+                # A point whose p is as small does not count.
+                log_second = 2 * self.log_relative - self.draws.log_q[j] - self.log_mixture
+                lost &= log_second > NEGLIGIBLE
+            some = lost.any()
+            for t in np.flatnonzero((coefficients != 0).reshape(-1, 3).any(axis=0)).tolist():
+                factor, v = self.draws.factor(t), coefficients[..., t]
+                term = v[..., None] * factor * self.weights[j]
+                # With the mean taken off, no digits are lost where weights are nearly constant.
+                terms[t] = term - (share * term).sum(axis=-1, keepdims=True)
+                if some:
+                    missed[t] = (lost & (np.asarray(factor) > 0)).any(axis=-1) & (v != 0)
+        return Part(share, float(self.draws.count(j)), terms, missed)
 
 
 def pooled(draws: Draws) -> Pooled:
@@ -149,7 +200,7 @@ def pooled(draws: Draws) -> Pooled:
         raise ValueError(f"draws: the density of component {absent[0]} is not known at all points")
     with np.errstate(invalid="ignore"):
         log_mixture = np.logaddexp.reduce(
-            [draws.log_q[j] + np.log(n / draws.n) for j, n in drawn.items()]
+            [draws.log_q[j] + math.log(n / draws.n) for j, n in drawn.items()]
         )
     log_scale = (draws.log_joint - log_mixture).max(axis=-1)
     return Pooled(draws, log_mixture, np.where(np.isfinite(log_scale), log_scale, 0.0))
@@ -171,30 +222,14 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
     kept = ~outliers(seen) if robust else None
     if kept is not None and kept.all():
         kept = None
-    terms = (0, 1, 2) if seen.draws.signed else (0, 2)
+    every = np.array([1.0, float(seen.draws.signed), 1.0])
     mean = np.zeros((*seen.draws.batch, 3))
-    for t in terms:
+    for t in np.flatnonzero(every).tolist():
         mean[..., t] = seen.mean(t, kept)
     covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
-    for j in seen.proposals:
-        covariance[..., j, :, :] = 0.0
-        share = seen.r(j) if kept is None else seen.r(j) * kept
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            share = share / share.sum(axis=-1, keepdims=True)
-            z = {}
-            for t in terms:
-                tw = seen.draws.factor(t) * seen.weight(j)
-                # With the mean taken off, no digits are lost where weights are nearly constant.
-                z[t] = tw - (share * tw).sum(axis=-1, keepdims=True)
-            spread = 1 - np.square(share).sum(axis=-1)
-            spread = np.where(spread > LEAST_SPREAD, spread, np.nan)
-            for t, s in combinations_with_replacement(terms, 2):
-                found = (share * z[t] * z[s]).sum(axis=-1) / spread
-                covariance[..., j, t, s] = covariance[..., j, s, t] = found
-        for t in terms:
-            covariance[..., j, t, t] = np.where(
-                seen.missed(j, t), np.inf, covariance[..., j, t, t]
-            )
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in seen.draws.present:
+            covariance[..., j, :, :] = seen.part(j, every, kept=kept).covariance()
     counts = np.array([seen.draws.count(j) for j in range(3)], dtype=np.float64)
     return Moments(seen.log_scale, mean, covariance, counts)
 
@@ -203,20 +238,10 @@ def outliers(seen: Pooled) -> NDArray[np.bool_]:
     """Draws that make up more than half of a second moment of f_plus w or f_minus w, (*, n)."""
     found = np.zeros(seen.draws.log_joint.shape, dtype=bool)
     for t in (0, 1) if seen.draws.signed else (0,):
-        for j in seen.proposals:
+        for j in seen.draws.present:
             with np.errstate(over="ignore", invalid="ignore"):
-                h = seen.r(j) * np.square(seen.draws.factor(t) * seen.weight(j))
+                h = seen.ratios[j] * np.square(seen.draws.factor(t) * seen.weights[j])
                 h = np.nan_to_num(h)
                 total = h.sum(axis=-1, keepdims=True)
                 found |= (total > 0) & (h > OUTLIER * total)
     return found
-
-
-def effective_share(found: Moments, j: int, t: int) -> Array:
-    """What a draw of proposal j is worth for term t, as a share of a perfect one, (*).
-
-    1 / (1 + Var_{q_j}[t w] / E_t^2), as all draws see it: within [0, 1].
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        relative = found.covariance[..., j, t, t] / np.square(found.mean[..., t])
-    return np.asarray(1 / (1 + relative))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 __all__ = [
     "amci",
+    "gradient",
     "needed",
     "optimum",
     "paper_optimum",
@@ -34,6 +35,8 @@ Table = NDArray[np.float64]
 
 # Shares v[j, t] of a term t that come from another proposal than its own, as (j, t).
 FOREIGN = tuple((j, t) for t in range(3) for j in range(3) if j != t)
+UNIT = np.eye(3)
+MOVES = np.stack([np.outer(UNIT[j] - UNIT[t], UNIT[t]) for j, t in FOREIGN])
 # Below this share of the largest, an eigenvalue is rounding.
 FLAT = 1e-10
 
@@ -45,12 +48,12 @@ def amci() -> Table:
 
 def snis_q2() -> Table:
     """Every term from q2: self-normalised importance sampling, eq. (SNIS)."""
-    return _single(2)
+    return np.outer(UNIT[2], np.ones(3))
 
 
 def snis_q1() -> Table:
     """Every term from q1_plus: self-normalised importance sampling with the wrong proposal."""
-    return _single(0)
+    return np.outer(UNIT[0], np.ones(3))
 
 
 def reuse(alpha: float, beta: float) -> Table:
@@ -92,7 +95,7 @@ def paper_optimum(moments: Moments) -> Table:
     return table
 
 
-def optimum(moments: Moments, *, fixed_E2: bool = False) -> Table:
+def optimum(moments: Moments) -> Table:
     """The tables of least variance, (*, 3, 3), for two or three proposals.
 
     To first order the variance is sum_j u_j' S_j u_j / n_j over E2^2, with the covariances S_j of
@@ -103,40 +106,22 @@ def optimum(moments: Moments, *, fixed_E2: bool = False) -> Table:
 
     Arguments:
         moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
-        fixed_E2: Whether E2 is left to q2 alone.
 
     References:
         `docs/concepts.md`, "Every estimator is a table"; with two proposals u* = (P + Q)^-1 Q e.
     """
-    covariance, mu = moments.covariance, moments.mu
     with np.errstate(divide="ignore", invalid="ignore"):
-        c = np.stack([np.ones_like(mu), -np.ones_like(mu), -mu], -1)
+        c = gradient(moments.mu)
         # Cov of sum_t u_jt E_t(j) in the shares v[j, t].
-        forms = covariance * (c[..., None, :, None] * c[..., None, None, :])
+        forms = moments.covariance * (c[..., None, :, None] * c[..., None, None, :])
         forms = forms / moments.counts[..., None, None]
     usable = np.isfinite(np.diagonal(forms, axis1=-2, axis2=-1))
     forms = np.where(usable[..., :, None] & usable[..., None, :], forms, 0.0)
-    return np.eye(3) + _foreign(forms, _open_shares(usable, fixed_E2=fixed_E2))
-
-
-def _open_shares(usable: NDArray[np.bool_], *, fixed_E2: bool) -> NDArray[np.bool_]:
-    """Which foreign shares v[j, t] may be taken, (*, 6), in the order of `FOREIGN`."""
-    taken = [usable[..., j, t] & usable[..., t, t] for j, t in FOREIGN]
-    if fixed_E2:
-        taken = [free & (t != 2) for free, (_, t) in zip(taken, FOREIGN, strict=True)]
-    return np.stack(taken, -1)
-
-
-def _foreign(forms: Array, free: NDArray[np.bool_]) -> Array:
-    """What is added to the identity, (*, 3, 3), to minimise sum_j v_j' forms_j v_j."""
-    # A share v[j, t] is taken from v[t, t]: row k of `moves` is that change as a table.
-    moves = np.zeros((len(FOREIGN), 3, 3))
-    for k, (j, t) in enumerate(FOREIGN):
-        moves[k, j, t], moves[k, t, t] = 1, -1
-    quadratic = np.einsum("kjt,...jts,ljs->...kl", moves, forms, moves, optimize=True)
-    # v_j of AMCI is the unit vector of term j.
-    own = np.stack([forms[..., j, :, j] for j in range(3)], -2)
-    linear = np.einsum("kjt,...jt->...k", moves, own)
+    free = np.stack([usable[..., j, t] & usable[..., t, t] for j, t in FOREIGN], -1)
+    # A share v[j, t] is taken from v[t, t]: row k of MOVES is that change as a table. The sum of
+    # v_j' forms_j v_j is least where quadratic @ shares = -linear, among the free ones.
+    quadratic = np.einsum("kjt,...jts,ljs->...kl", MOVES, forms, MOVES, optimize=True)
+    linear = np.einsum("kjt,...jtj->...k", MOVES, forms)
     quadratic = np.where(free[..., :, None] & free[..., None, :], quadratic, 0.0)
     linear = np.where(free, linear, 0.0)
     # Terms can differ by hundreds of nats: compare directions in units of their own variance.
@@ -149,7 +134,15 @@ def _foreign(forms: Array, free: NDArray[np.bool_]) -> Array:
     shares = -np.einsum("...ki,...i->...k", vectors, along) / unit
     # What rounding leaves of a closed share would meet an infinite variance.
     shares = np.where(free, shares, 0.0)
-    return np.asarray(np.einsum("kjt,...k->...jt", moves, shares))
+    return np.asarray(UNIT + np.einsum("kjt,...k->...jt", MOVES, shares))
+
+
+def gradient(mu: Array) -> Array:
+    """(1, -1, -mu): what an error of each term, over E2, adds to mu to first order; (*, 3)."""
+    mu = np.asarray(mu)
+    found = np.empty((*mu.shape, 3))
+    found[..., 0], found[..., 1], found[..., 2] = 1.0, -1.0, -mu
+    return found
 
 
 def _share(first: Array, second: Array) -> Array:
@@ -194,9 +187,3 @@ def needed(table: Table) -> tuple[int, ...]:
     """The proposals whose draws the table, or any of several tables (*, 3, 3), uses."""
     any_of_them = (table != 0).reshape(-1, 3, 3).any(axis=0)
     return tuple(int(j) for j in np.flatnonzero(any_of_them.any(axis=1)))
-
-
-def _single(j: int) -> Table:
-    table = np.zeros((3, 3))
-    table[j] = 1
-    return table

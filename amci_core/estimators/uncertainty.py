@@ -21,13 +21,12 @@ __all__ = [
     "Uncertainty",
     "central_interval",
     "normal_quantile",
-    "ratio_covariance",
     "uncertainty",
 ]
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
 from numbers import Real
 from typing import NamedTuple
 
@@ -35,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from amci_core.estimators.contributions import Contributions, Part, contributions
+from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import LEAST_SPREAD, Pooled
-from amci_core.estimators.tabled import Prepared
+from amci_core.estimators.mis import Part, Pooled
+from amci_core.estimators.tables import gradient, needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
@@ -76,16 +75,18 @@ class Uncertainty:
         covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
             (*, 2, 2).
         term_errors: Standard deviation of each term's estimate over the term, (*, 3).
-        contributions: What the draws bring to the terms.
-        E2: The estimate of E2 in units of exp(log_scale), (*).
+        parts: The draws reweighted to each component, in shares q_j / q_m of the points, (*, n).
+        errors: z_j of every point under each of them, less its mean, (*, n).
+        groups: The stretches of points that were drawn alike.
     """
 
     value: Array
     standard_error: Array
     covariance: Array
     term_errors: Array
-    contributions: Contributions
-    E2: Array
+    parts: Sequence[Part]
+    errors: Sequence[Array]
+    groups: Sequence[slice]
 
     @property
     def bias(self) -> Array:
@@ -95,38 +96,33 @@ class Uncertainty:
     @cached_property
     def cumulants(self) -> Cumulants:
         """Those of the expansion; zero where there is no error, or no finite one."""
-        parts, groups = self.contributions
+        share, z = np.stack([part.share for part in self.parts]), np.stack(self.errors)
+        n = np.array([part.n for part in self.parts]).reshape(-1, *[1] * self.value.ndim)
+
+        def mean(values: Array) -> Array:
+            return np.asarray(np.vecdot(share, values))
+
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            z = [_centred(_error(part, self.value, self.E2), part.share) for part in parts]
             # Fourth powers of what is in units of mu may leave the range of a float.
-            unit = np.max([np.abs(each).max(axis=-1) for each in z], axis=0)[..., None]
-            z = [each / unit for each in z]
-            V = sum(
-                (part.share * np.square(each)).sum(axis=-1) / part.n
-                for part, each in zip(parts, z, strict=True)
-            )
-            root = np.sqrt(V)[..., None]
-            third = fourth = with_noise = both = np.zeros(self.value.shape)
+            a = z / np.abs(z).max(axis=(0, -1))[..., None]
+            V = (mean(np.square(a)) / n).sum(axis=0)
+            a = a / np.sqrt(V)[..., None]
+            square = np.square(a)
             # What each draw adds to the estimated variance, over the variance.
-            e = sum(
-                part.share * np.square(each / root) / part.n
-                for part, each in zip(parts, z, strict=True)
+            e = (share * square / n[..., None]).sum(axis=0)
+            noise_j = e - mean(e)[..., None]
+            # The variance is taken about a mean that goes with the error.
+            weighted = share * a
+            pull = np.vecdot(weighted.sum(axis=0), weighted)
+            found = np.stack(
+                [
+                    (mean(a * square) / n**2).sum(axis=0),
+                    ((mean(np.square(square)) - 3 * np.square(mean(square))) / n**3).sum(axis=0),
+                    mean(a * noise_j).sum(axis=0),
+                    ((mean(square * noise_j) - 2 * np.square(pull)) / n).sum(axis=0),
+                    sum(e[..., g].var(axis=-1) * e[..., g].shape[-1] for g in self.groups),
+                ]
             )
-            pull = sum(part.share * each for part, each in zip(parts, z, strict=True)) / root
-            for part, each in zip(parts, z, strict=True):
-                share, n, a = part.share, part.n, each / root
-                weighted, square = share * a, np.square(a)
-                third = third + (weighted * square).sum(axis=-1) / n**2
-                second = (weighted * a).sum(axis=-1)
-                quartic = (weighted * a * square).sum(axis=-1)
-                fourth = fourth + (quartic - 3 * np.square(second)) / n**3
-                noise_j = e - (share * e).sum(axis=-1, keepdims=True)
-                with_noise = with_noise + (weighted * noise_j).sum(axis=-1)
-                both = both + (share * square * noise_j).sum(axis=-1) / n
-                # The variance is taken about a mean that goes with the error.
-                both = both - 2 * np.square((pull * weighted).sum(axis=-1)) / n
-            noise = sum(np.square(_centred(e[..., g])).sum(axis=-1) for g in groups)
-        found = np.stack([third, fourth, with_noise, both, np.asarray(noise)])
         known = np.isfinite(found).all(axis=0) & (V > 0)
         return Cumulants(*np.where(known, found, 0.0))
 
@@ -206,43 +202,62 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         value: mu, (*), in units of f.
         E2: The estimate of E2 in units of exp(log_scale) of the pooled draws, (*).
     """
-    found = contributions(prepared, seen)
-    covariance = np.zeros((*value.shape, 3, 3))
-    variance, infinite = np.zeros(value.shape), np.zeros(value.shape, dtype=bool)
+    parts = _paired(prepared, seen) if prepared.paired else _parts(prepared, seen)
+    draws = prepared.draws
+    covariance, variance = np.zeros((*value.shape, 3, 3)), np.zeros(value.shape)
+    infinite = np.zeros(value.shape, dtype=bool)
+    errors = []
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        for part in found.parts:
-            spread = 1 - np.square(part.share).sum(axis=-1)
-            # One effective draw says nothing about a variance.
-            n = part.n * np.where(spread > LEAST_SPREAD, spread, np.nan)
-            centred = {t: _centred(term, part.share) for t, term in part.terms.items()}
-            for t, s in combinations_with_replacement(part.terms, 2):
-                both = (part.share * centred[t] * centred[s]).sum(axis=-1) / n
-                covariance[..., t, s] += both
-                covariance[..., s, t] += both * (t != s)
-            z = _error(replace(part, terms=centred), value, E2)
-            variance += (part.share * np.square(z)).sum(axis=-1) / n
+        per_term = gradient(value) / E2[..., None]
+        for part in parts:
+            terms = [per_term[..., t, None] * term for t, term in part.terms.items()]
+            z = np.asarray(sum(terms[1:], start=terms[0]))
+            errors.append(z)
+            variance += np.vecdot(part.share * z, z) / (part.n * part.spread)
+            covariance += part.covariance() / part.n
             for t, missed in part.missed.items():
-                covariance[..., t, t] = np.where(missed, np.inf, covariance[..., t, t])
                 # E2 does not enter the error of mu = 0.
                 infinite |= missed & ((value != 0) | (t != 2))
         mean = np.stack([seen.mean(t) for t in range(3)], -1)
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
         error = np.where(infinite, np.inf, np.sqrt(variance))
-    error = np.where(_silent(prepared, value), np.nan, error)
-    return Uncertainty(value, error, ratio_covariance(covariance, E2), term_errors, found, E2)
+        scaled = covariance / np.square(E2)[..., None, None]
+    n = draws.count(draws.present[0])
+    return Uncertainty(
+        value=value,
+        standard_error=np.where(_silent(prepared, value), np.nan, error),
+        covariance=np.asarray(TO_RATIO @ scaled @ TO_RATIO.T),
+        term_errors=term_errors,
+        parts=parts,
+        errors=errors,
+        groups=[slice(n)]
+        if prepared.paired
+        else [draws.stretch(j) for j, m in draws.counts.items() if m],
+    )
 
 
-def _error(part: Part, value: Array, E2: Array) -> Array:
-    """(E1_plus - E1_minus - mu E2) / E2 of every draw, (*, n)."""
-    c = (1 / E2, -1 / E2, -value / E2)
-    return np.asarray(sum(c[t][..., None] * term for t, term in part.terms.items()))
+def _parts(prepared: Prepared, seen: Pooled) -> list[Part]:
+    """What every component in use brings to the terms."""
+    table = prepared.last_table
+    if prepared.strata is None:
+        return [seen.part(j, table[..., j, :]) for j in needed(table)]
+    # Each of K components gives n / K of the n points of q_m.
+    K = len(prepared.strata)
+    found = [seen.part(2, table[2] / K, stratum=log_q) for log_q in prepared.strata]
+    return [replace(part, n=part.n / K) for part in found]
 
 
-def _centred(values: Array, share: Array | None = None) -> Array:
-    """Values (*, n) less their mean, by shares (*, n) or equally."""
-    weighted = values if share is None else share * values
-    total = weighted.sum(axis=-1, keepdims=True)
-    return np.asarray(values - (total / values.shape[-1] if share is None else total))
+def _paired(prepared: Prepared, seen: Pooled) -> list[Part]:
+    """Draws with common random numbers: the i-th points of all proposals are one draw."""
+    draws, table = prepared.draws, prepared.last_table
+    n = draws.count(draws.present[0])
+    terms: dict[int, Array] = {}
+    for j in draws.present:
+        part = draws.stretch(j)
+        for t in np.flatnonzero(table[j]).tolist():
+            brought = table[j, t] * draws.factor(t, part) * seen.weights[j][..., part]
+            terms[t] = terms.get(t, 0.0) + brought - brought.mean(axis=-1, keepdims=True)
+    return [Part(np.full((*draws.batch, n), 1 / n), float(n), terms, {})]
 
 
 def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
@@ -253,16 +268,11 @@ def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
     """
     draws, table = prepared.draws, prepared.last_table
     silent = np.ones(value.shape, dtype=bool)
-    for j in range(3):
-        v = table[..., j, :]
-        if not (v != 0).any():
-            continue
-        part = draws.stretch(j)
-        parts = [v[..., 0, None] * draws.factor(0, part), -v[..., 2, None] * value[..., None]]
-        if draws.signed:
-            parts.append(-v[..., 1, None] * draws.factor(1, part))
-        size = sum((np.abs(each) for each in parts), start=np.zeros(()))
-        zero = np.abs(sum(parts, start=np.zeros(()))) <= ROUNDING * size
+    for j in needed(table):
+        part, u = draws.stretch(j), table[..., j, :] * gradient(value)
+        parts = [u[..., t, None] * draws.factor(t, part) for t in range(3)]
+        size = sum((np.abs(each) for each in parts[1:]), start=np.abs(parts[0]))
+        zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
         silent &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
     return silent
 
@@ -276,18 +286,6 @@ def normal_quantile(level: float) -> float:
     if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
     return float(-ndtri((1 - float(level)) / 2))
-
-
-def ratio_covariance(term_covariance: Array, E2: Array) -> Array:
-    """Covariance (*, 2, 2) of (E1_plus - E1_minus, E2), over E2 squared.
-
-    Arguments:
-        term_covariance: Covariance of the estimates of the three terms, (*, 3, 3).
-        E2: The estimate of E2, (*), in the same units.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = term_covariance / np.square(E2)[..., None, None]
-        return np.asarray(TO_RATIO @ scaled @ TO_RATIO.T)
 
 
 def central_interval(
@@ -304,7 +302,7 @@ def central_interval(
     Arguments:
         value: The estimate of mu, (*), in units of f.
         standard_error: Of it, (*), in units of f.
-        covariance: As `ratio_covariance` gives it, (*, 2, 2).
+        covariance: Of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2).
         reach: How many standard errors Fieller's interval reaches to both sides, (*). Both ends
             are infinite where E2 cannot be told from zero.
         reach_of_log: The same for one about log mu, where mu is known to be positive and the

@@ -17,7 +17,7 @@ from torch import Tensor
 from amci_core.checks import seed_sequence
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
-from amci_core.estimators.uncertainty import central_interval, normal_quantile, ratio_covariance
+from amci_core.estimators.uncertainty import central_interval, normal_quantile
 from amci_core.flows import Proposal, Proposals
 from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference
@@ -220,7 +220,7 @@ def _combined(terms: dict[str, TermEstimate], *, positive: bool, shift: float) -
             parts[t] = math.exp(term.log_value - terms["E2"].log_value)
             errors[t] = parts[t] * term.standard_error
         ratio = float(parts[0] - parts[1])
-        covariance = ratio_covariance(np.diag(np.square(errors)), np.ones(()))
+        covariance = np.diag([errors[0] ** 2 + errors[1] ** 2, errors[2] ** 2])
     variance = covariance[0, 0] + ratio**2 * covariance[1, 1]
     return TermsEstimate(
         value=ratio + shift,

@@ -148,7 +148,7 @@ def lopsided(own, others):
     ]
     draws = row(*parts)
     table = prepared(reuse(alpha=1, beta=1), draws)
-    return judge(diagnose(table, pooled(draws), judged(table)))
+    return judge(diagnose(table, pooled(draws), judged(table).term_errors))
 
 
 def test_effective_draws_are_those_that_all_components_see():

@@ -1,4 +1,4 @@
-"""How a budget is split over proposals."""
+"""How a budget is split over proposals, and the bound on what any SNIS makes of it."""
 
 from dataclasses import replace
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from discrete import signed
 
-from amci_core.estimators import Moments, split_budget, tables
+import amci_core as amci
+from amci_core.estimators import Moments, snis_bound, split_budget, tables
 from amci_core.estimators.budget import predicted_variance
 
 MODEL = signed()
@@ -71,3 +72,22 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"moments": moments(), "total": 100} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         split_budget(**arguments)
+
+
+def test_the_bound_of_an_indicator_has_a_closed_form():
+    problem = amci.problem("tail-1d")
+    y, theta = problem.cases(50, seed=0)
+    budgets = np.array([2, 10, 1000])
+    mu = problem.truth(y, theta)[:, None]
+    relative = snis_bound(problem.expected_deviation(y, theta), budgets) / mu**2
+    np.testing.assert_allclose(relative, 4 * (1 - mu) ** 2 / budgets, rtol=1e-9)
+
+
+def test_the_bound_is_the_variance_of_the_best_proposal():
+    # With q proportional to p |f - mu|, the SNIS error has variance (E|f - mu|)^2 / T.
+    p = np.array([0.2, 0.5, 0.3])
+    f = np.array([-1.0, 0.5, 4.0])
+    deviation = p @ abs(f - p @ f)
+    q = p * abs(f - p @ f) / deviation
+    variance = q @ (p / q * (f - p @ f)) ** 2
+    assert snis_bound(np.array(deviation), [7])[0] == pytest.approx(variance / 7)

@@ -7,7 +7,7 @@ from scipy.special import ndtri, stdtrit
 
 from amci_core.estimators import Draws
 from amci_core.estimators.tables import amci, snis_q2
-from amci_core.estimators.uncertainty import central_interval, ratio_covariance
+from amci_core.estimators.uncertainty import central_interval
 
 MODEL = signed()
 REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
@@ -54,15 +54,6 @@ def test_fiellers_interval_keeps_its_level():
     low, high = fieller(numerator / denominator, scaled, 1.959964)
     covered = ((low <= 0.3) & (0.3 <= high)).mean()
     assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n)
-
-
-def test_the_ratios_covariance_takes_terms_in_units_of_e2():
-    rng = np.random.default_rng(2)
-    root = rng.standard_normal((3, 3))
-    terms = root @ root.T
-    found = ratio_covariance(terms, np.array(2.0))
-    to_ratio = np.array([[1, -1, 0], [0, 0, 1]])
-    np.testing.assert_allclose(found, to_ratio @ terms @ to_ratio.T / 4)
 
 
 def test_the_logarithmic_interval_is_symmetric_in_factors():
