@@ -221,12 +221,12 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         mean = np.stack([seen.mean(t) for t in range(3)], -1)
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
         error = np.where(infinite, np.inf, np.sqrt(variance))
-        scaled = covariance / np.square(E2)[..., None, None]
+        of_ratio = TO_RATIO @ (covariance / np.square(E2)[..., None, None]) @ TO_RATIO.T
     n = draws.count(draws.present[0])
     return Uncertainty(
         value=value,
         standard_error=np.where(_silent(prepared, value), np.nan, error),
-        covariance=np.asarray(TO_RATIO @ scaled @ TO_RATIO.T),
+        covariance=np.asarray(of_ratio),
         term_errors=term_errors,
         parts=parts,
         errors=errors,
