@@ -5,6 +5,6 @@ from __future__ import annotations
 __all__ = ["Estimate", "Precise", "Sampler", "estimate", "estimate_to", "pilot_moments"]
 
 from amci_core.estimation.estimate import estimate, pilot_moments
-from amci_core.estimation.precision import Precise, estimate_to
-from amci_core.estimation.result import Estimate
+from amci_core.estimation.precision import estimate_to
+from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler

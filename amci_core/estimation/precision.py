@@ -2,11 +2,11 @@ r"""Drawing until an estimate is as precise as wanted, for one pair (y, theta) o
 
 from __future__ import annotations
 
-__all__ = ["Precise", "estimate_to"]
+__all__ = ["estimate_to"]
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
@@ -19,7 +19,7 @@ from amci_core.checks import check_count
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NEARLY_ALL, RELIABLE
 from amci_core.estimation.estimate import reference_draws, report
-from amci_core.estimation.result import Estimate
+from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, moments, resolve
 from amci_core.estimators.budget import SCHEMES, split_budget
@@ -43,45 +43,6 @@ MARGIN, LEAST_GROWTH, LARGEST_GROWTH = 1.1, 1.2, 4.0
 GRID = 1.25
 # Points drawn at once, and pairs that get quick looks before the rest of them goes on: memory.
 POINTS, BLOCK = 20_000, 4096
-
-
-@dataclass(frozen=True)
-class Precise:
-    """Estimates with the precision that was wanted, or what was reached, for a batch (*) of pairs.
-
-    Arguments:
-        value: The estimates, (*), in units of f.
-        standard_error: Of them, (*), in units of f.
-        interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
-        relative_half_width: Half of the width of these over the estimate, (*).
-        reached: Whether that is as small as wanted, (*).
-        draws: Draws of q1_plus, q1_minus and q2, (*, 3).
-        verdict: Whether they can be believed, (*).
-        steps: Draws in all and the relative half-width after each step; for a batch, draws of all
-            pairs and the largest half-width of those that were looked at.
-        single: The estimate of a single pair; None for a batch.
-    """
-
-    value: Array
-    standard_error: Array
-    interval: tuple[Array, Array]
-    relative_half_width: Array
-    reached: NDArray[np.bool_]
-    draws: NDArray[np.int64]
-    verdict: Verdict
-    steps: tuple[tuple[int, float], ...]
-    single: Estimate | None = field(default=None, repr=False)
-
-    @property
-    def estimate(self) -> Estimate:
-        """The estimate of a single pair with its terms and diagnostics; `draws` are all of them.
-
-        Raises:
-            ValueError: there are several pairs.
-        """
-        if self.single is None:
-            raise ValueError(f"estimate: expected a single pair, got batch {self.value.shape}")
-        return self.single
 
 
 def estimate_to(

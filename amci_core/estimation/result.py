@@ -2,12 +2,13 @@ r"""What an estimate of mu(y, theta) says of itself; all but its value when it i
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "Term"]
+__all__ = ["Estimate", "Precise", "Term"]
 
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.estimators.combine import Prepared, Sharing
@@ -125,4 +126,44 @@ class Estimate:
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        return self.uncertainty.interval(level, positive=self.positive, shift=self.shift)
+        lower, upper = self.uncertainty.interval(level, positive=self.positive)
+        return lower + self.shift, upper + self.shift
+
+
+@dataclass(frozen=True)
+class Precise:
+    """Estimates with the precision that was wanted, or what was reached, for a batch (*) of pairs.
+
+    Arguments:
+        value: The estimates, (*), in units of f.
+        standard_error: Of them, (*), in units of f.
+        interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
+        relative_half_width: Half of the width of these over the estimate, (*).
+        reached: Whether that is as small as wanted, (*).
+        draws: Draws of q1_plus, q1_minus and q2, (*, 3).
+        verdict: Whether they can be believed, (*).
+        steps: Draws in all and the relative half-width after each step; for a batch, draws of all
+            pairs and the largest half-width of those that were looked at.
+        single: The estimate of a single pair; None for a batch.
+    """
+
+    value: Array
+    standard_error: Array
+    interval: tuple[Array, Array]
+    relative_half_width: Array
+    reached: NDArray[np.bool_]
+    draws: NDArray[np.int64]
+    verdict: Verdict
+    steps: tuple[tuple[int, float], ...]
+    single: Estimate | None = field(default=None, repr=False)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimate of a single pair with its terms and diagnostics; `draws` are all of them.
+
+        Raises:
+            ValueError: there are several pairs.
+        """
+        if self.single is None:
+            raise ValueError(f"estimate: expected a single pair, got batch {self.value.shape}")
+        return self.single

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 __all__ = ["Combined", "Counts", "Prepared", "Sharing", "combine", "running_log_means"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
+from amci_core.estimators.mis import Part, Pooled
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]
@@ -92,6 +93,37 @@ class Prepared:
         else:
             log_E2 = running_log_means(self.draws, 2, self.counts[:, 2])[..., 2]
         return _controlled(found, log_E2, self.pivot)
+
+    @property
+    def groups(self) -> list[slice]:
+        """The stretches of points that were drawn alike; pairs of points count as one."""
+        draws = self.draws
+        if self.paired:
+            return [slice(draws.count(draws.present[0]))]
+        return [draws.stretch(j) for j, n in draws.counts.items() if n]
+
+    def parts(self, seen: Pooled) -> list[Part]:
+        """What every component in use brings to the terms.
+
+        Arguments:
+            seen: The draws, pooled.
+        """
+        table = self.last_table
+        if self.strata is not None:
+            # Each of K components gives n / K of the n points of q_m.
+            K = len(self.strata)
+            found = [seen.part(2, table[2] / K, stratum=log_q) for log_q in self.strata]
+            return [replace(part, n=part.n / K) for part in found]
+        if not self.paired:
+            return [seen.part(j, table[..., j, :]) for j in needed(table)]
+        terms: dict[int, Array] = {}
+        for j in self.draws.present:
+            part = self.draws.stretch(j)
+            for t in np.flatnonzero(table[j]).tolist():
+                brought = table[j, t] * self.draws.factor(t, part) * seen.weights[j][..., part]
+                terms[t] = terms.get(t, 0.0) + brought - brought.mean(axis=-1, keepdims=True)
+        n = self.draws.count(self.draws.present[0])
+        return [Part(np.full((*self.draws.batch, n), 1 / n), float(n), terms, {})]
 
 
 def combine(table: Table, draws: Draws, counts: Counts) -> Combined:

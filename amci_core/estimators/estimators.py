@@ -20,8 +20,6 @@ from amci_core.estimators.combine import Counts, Prepared, Sharing
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
 from amci_core.estimators.mis import Moments, moments
 
-SHARED = "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
-
 
 class Estimator(ABC):
     """How to spend a budget of draws, and how to turn the draws into estimates.
@@ -172,38 +170,14 @@ class Automatic(Tabled):
         if shared.table.ndim == 2:
             nothing = np.zeros(draws.batch, dtype=bool)
             return replace(shared, sharing=Sharing(nothing, ("one proposal",)))
-        sharing = _sharing(draws)
+        # Diagnostics import estimators, so that they cannot be imported above.
+        from amci_core.diagnostics.term import sharing_of
+
+        sharing = sharing_of(draws)
         plain = self._table(draws.present)
         plain[1, 1] *= draws.signed
         allowed = sharing.shared[..., None, None, None]
         return replace(shared, table=np.where(allowed, shared.table, plain), sharing=sharing)
-
-
-def _sharing(draws: Draws) -> Sharing:
-    """Where the draws of every q1 can serve E2."""
-    # Diagnostics import estimators, so that they cannot be imported above.
-    from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
-
-    allowed = np.ones(draws.batch, dtype=bool)
-    why = np.full(draws.batch, SHARED, dtype=object)
-    for j in reversed([j for j in draws.present if j != 2]):
-        log_w, name = draws.log_weight(j), PROPOSALS[j]
-        top = log_w.max(axis=-1, keepdims=True)
-        k = pareto_k(np.exp(log_w - np.where(np.isfinite(top), top, 0.0)))
-        limit = float(pareto_threshold(draws.count(j)))
-        # None of its own draws is where q1 is zero.
-        misses = ((draws.log_q[j] == -np.inf) & (draws.log_joint > -np.inf)).any(axis=-1)
-        light = k < limit
-        allowed &= light & ~misses
-        for place in map(tuple, np.argwhere(~light | misses)):
-            if misses[place]:
-                reason = f"{name} misses part of the posterior, so that it cannot serve E2"
-            elif np.isnan(k[place]):
-                reason = f"{draws.count(j)} draws are too few to tell whether {name} serves E2"
-            else:
-                reason = f"w on {name} has k-hat {k[place]:.2f}, not below {limit:.2f}"
-            why[place] = f"amci: {reason}"
-    return Sharing(allowed, tuple(why.ravel()))
 
 
 @dataclass(frozen=True)
@@ -228,9 +202,8 @@ class Mixture(Estimator):
     def choices(self, shape: tuple[int, ...], k: int, rng: np.random.Generator) -> Counts:
         """Which of k proposals every point comes from, (*, n)."""
         if not self.stratified:
-            return rng.integers(k, size=shape, dtype=np.int64)
-        first = rng.integers(k, size=(*shape[:-1], 1), dtype=np.int64)
-        return np.asarray((first + np.arange(shape[-1])) % k)
+            return rng.integers(k, size=shape)
+        return (rng.integers(k, size=(*shape[:-1], 1)) + np.arange(shape[-1])) % k
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present = max(totals), draws.present

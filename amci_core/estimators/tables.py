@@ -120,7 +120,8 @@ def optimum(moments: Moments) -> Table:
     free = np.stack([usable[..., j, t] & usable[..., t, t] for j, t in FOREIGN], -1)
     # A share v[j, t] is taken from v[t, t]: row k of MOVES is that change as a table. The sum of
     # v_j' forms_j v_j is least where quadratic @ shares = -linear, among the free ones.
-    quadratic = np.einsum("kjt,...jts,ljs->...kl", MOVES, forms, MOVES, optimize=True)
+    moved = np.einsum("kjt,...jts->...kjs", MOVES, forms)
+    quadratic = np.einsum("...kjs,ljs->...kl", moved, MOVES)
     linear = np.einsum("kjt,...jtj->...k", MOVES, forms)
     quadratic = np.where(free[..., :, None] & free[..., None, :], quadratic, 0.0)
     linear = np.where(free, linear, 0.0)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import NamedTuple
@@ -172,13 +172,12 @@ class Uncertainty:
         slope = -2 * with_E2 - s
         return slope, v_22 + 13 / 12 * np.square(s) + s * (with_E2 - with_noise / 2)
 
-    def interval(self, level: float, *, positive: bool, shift: float) -> tuple[Array, Array]:
-        """Lower and upper ends (*) of a central interval for mu + shift, in units of f.
+    def interval(self, level: float, *, positive: bool) -> tuple[Array, Array]:
+        """Lower and upper ends (*) of a central interval for mu, in units of f.
 
         Arguments:
             level: Probability that the interval covers it.
             positive: Whether mu is known to be positive.
-            shift: The constant that was taken from f and is added back.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
@@ -189,7 +188,6 @@ class Uncertainty:
             self.covariance,
             reach=self.quantile(level),
             reach_of_log=self.quantile(level, logarithmic=True) if positive else None,
-            shift=shift,
         )
 
 
@@ -202,8 +200,7 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         value: mu, (*), in units of f.
         E2: The estimate of E2 in units of exp(log_scale) of the pooled draws, (*).
     """
-    parts = _paired(prepared, seen) if prepared.paired else _parts(prepared, seen)
-    draws = prepared.draws
+    parts = prepared.parts(seen)
     covariance, variance = np.zeros((*value.shape, 3, 3)), np.zeros(value.shape)
     infinite = np.zeros(value.shape, dtype=bool)
     errors = []
@@ -222,7 +219,6 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
         error = np.where(infinite, np.inf, np.sqrt(variance))
         of_ratio = TO_RATIO @ (covariance / np.square(E2)[..., None, None]) @ TO_RATIO.T
-    n = draws.count(draws.present[0])
     return Uncertainty(
         value=value,
         standard_error=np.where(_silent(prepared, value), np.nan, error),
@@ -230,34 +226,8 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
         term_errors=term_errors,
         parts=parts,
         errors=errors,
-        groups=[slice(n)]
-        if prepared.paired
-        else [draws.stretch(j) for j, m in draws.counts.items() if m],
+        groups=prepared.groups,
     )
-
-
-def _parts(prepared: Prepared, seen: Pooled) -> list[Part]:
-    """What every component in use brings to the terms."""
-    table = prepared.last_table
-    if prepared.strata is None:
-        return [seen.part(j, table[..., j, :]) for j in needed(table)]
-    # Each of K components gives n / K of the n points of q_m.
-    K = len(prepared.strata)
-    found = [seen.part(2, table[2] / K, stratum=log_q) for log_q in prepared.strata]
-    return [replace(part, n=part.n / K) for part in found]
-
-
-def _paired(prepared: Prepared, seen: Pooled) -> list[Part]:
-    """Draws with common random numbers: the i-th points of all proposals are one draw."""
-    draws, table = prepared.draws, prepared.last_table
-    n = draws.count(draws.present[0])
-    terms: dict[int, Array] = {}
-    for j in draws.present:
-        part = draws.stretch(j)
-        for t in np.flatnonzero(table[j]).tolist():
-            brought = table[j, t] * draws.factor(t, part) * seen.weights[j][..., part]
-            terms[t] = terms.get(t, 0.0) + brought - brought.mean(axis=-1, keepdims=True)
-    return [Part(np.full((*draws.batch, n), 1 / n), float(n), terms, {})]
 
 
 def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
@@ -295,9 +265,8 @@ def central_interval(
     *,
     reach: float | Array,
     reach_of_log: float | Array | None,
-    shift: float,
 ) -> tuple[Array, Array]:
-    """Lower and upper ends (*) of a central interval for mu + shift: NaN where the error is.
+    """Lower and upper ends (*) of a central interval for mu: NaN where the error is.
 
     Arguments:
         value: The estimate of mu, (*), in units of f.
@@ -307,7 +276,6 @@ def central_interval(
             are infinite where E2 cannot be told from zero.
         reach_of_log: The same for one about log mu, where mu is known to be positive and the
             estimate is; None where it is not known.
-        shift: The constant that was taken from f and is added back, in units of f.
     """
     lower, upper = _fieller(value, covariance, reach)
     if reach_of_log is not None:
@@ -316,7 +284,7 @@ def central_interval(
             lower = np.where(value > 0, value / factor, lower)
             upper = np.where(value > 0, value * factor, upper)
     unknown = np.isnan(standard_error)
-    return np.where(unknown, np.nan, lower + shift), np.where(unknown, np.nan, upper + shift)
+    return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
 
 
 def _fieller(mu: Array, covariance: Array, z: float | Array) -> tuple[Array, Array]:

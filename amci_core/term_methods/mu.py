@@ -89,9 +89,8 @@ class TermsEstimate:
             self.covariance,
             reach=z,
             reach_of_log=z if self.positive else None,
-            shift=self.shift,
         )
-        return float(lower), float(upper)
+        return float(lower) + self.shift, float(upper) + self.shift
 
 
 def estimate_terms(

@@ -19,7 +19,7 @@ COVARIANCE = np.array([[0.04, 0.01], [0.01, 0.02]])
 def fieller(mu, covariance, z):
     """Fieller's ends; the standard error says only where there are none."""
     return central_interval(
-        np.asarray(mu), np.ones(np.shape(mu)), covariance, reach=z, reach_of_log=None, shift=0.0
+        np.asarray(mu), np.ones(np.shape(mu)), covariance, reach=z, reach_of_log=None
     )
 
 
@@ -58,7 +58,7 @@ def test_fiellers_interval_keeps_its_level():
 
 def test_the_logarithmic_interval_is_symmetric_in_factors():
     low, high = central_interval(
-        np.array(1e-20), np.array(2e-20), COVARIANCE, reach=1.0, reach_of_log=1.0, shift=0.0
+        np.array(1e-20), np.array(2e-20), COVARIANCE, reach=1.0, reach_of_log=1.0
     )
     assert low > 0
     assert low * high == pytest.approx(1e-40)
@@ -126,7 +126,7 @@ def test_intervals_cover_as_often_as_they_say(name, n):
     runs = 8_000
     draws = MODEL.draws((n, n, n), runs=runs, seed=6)
     found = judged(prepared(TABLES[name], draws))
-    low, high = found.interval(0.95, positive=False, shift=0.0)
+    low, high = found.interval(0.95, positive=False)
     covered = ((low < MODEL.mu) & (MODEL.mu < high)).mean()
     # What the expansion leaves out is of the order of 1 / n squared, with constants of about ten.
     assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs) + 12 / n**2 + 0.004
@@ -151,7 +151,7 @@ def test_skew_weights_are_brought_nearer_to_their_level(positive):
     n, runs = 64, 20_000
     draws = lognormal(0.8, n=n, runs=runs, seed=1)
     found = judged(prepared(KNOWN_E2, draws))
-    low, high = found.interval(0.95, positive=positive, shift=0.0)
+    low, high = found.interval(0.95, positive=positive)
     covered = ((low < 1) & (high > 1)).mean()
     error = found.standard_error
     w = np.exp(draws.log_weight(0))
