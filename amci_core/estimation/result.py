@@ -127,7 +127,7 @@ class Estimate:
             ValueError: the level does not lie strictly between 0 and 1.
         """
         lower, upper = self.uncertainty.interval(level, positive=self.positive)
-        return lower + self.shift, upper + self.shift
+        return np.asarray(lower + self.shift), np.asarray(upper + self.shift)
 
 
 @dataclass(frozen=True)
