@@ -147,10 +147,12 @@ class Definition(ABC):
         return x[..., :0]
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
-        """n draws from the pseudo prior p(theta), (n, D); None where there is no theta."""
-        if self.theta is not None:
-            raise ValueError(f"sample_theta: define it, {self.name} has theta")
-        return None
+        """n draws from the pseudo prior p(theta), (n, D), or None; by default uniform."""
+        if self.theta is None:
+            return None
+        if not math.isfinite(self.theta.high - self.theta.low):
+            raise ValueError("sample_theta: define it, the range of theta has no end")
+        return self.theta.uniform(n, generator)
 
     @property
     def support(self) -> Constraint:

@@ -67,9 +67,6 @@ class GainLoss(GaussianModel):
         assert theta is not None  # narrows the type; `check` has refused a missing theta
         return self.sign * (x - theta).squeeze(-1)
 
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.theta.uniform(n, generator)
-
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return greater_than(theta) if self.sign > 0 else less_than(theta)
 
@@ -88,7 +85,7 @@ class GainLoss(GaussianModel):
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         # q'(theta, x) = p(theta) HalfNormal(excess; 1) on the side where f is positive.
-        theta = self.sample_theta(n, generator)
+        theta = self.theta.uniform(n, generator)
         excess, log_half_normal = self._half_normal(n, generator)
         x = self._beyond(theta, excess)
         return x, theta, self.log_prior(x) + self.f(x, theta).log() - log_half_normal

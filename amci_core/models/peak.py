@@ -60,13 +60,10 @@ class ProductPeak(Problem):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.x.uniform(n, generator)
 
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.theta.uniform(n, generator)
-
     def sample_training(
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        theta = self.sample_theta(n, generator)
+        theta = self.theta.uniform(n, generator)
         x, log_q = self.sample_reference(theta[:, :0], theta, 1, generator)
         x = x[:, 0]
         return x, theta, self.f(x, theta).log() - log_q[:, 0]
@@ -84,10 +81,7 @@ class ProductPeak(Problem):
         return _TruncatedCauchy(self, theta, broadening=2)
 
     def optimal_proposals(self) -> OptimalProposals:
-        return {"q1_plus": self._optimal}
-
-    def _optimal(self, y: Tensor, theta: Tensor | None) -> Density:
-        return _TruncatedCauchy(self, theta)
+        return {"q1_plus": lambda y, theta: _TruncatedCauchy(self, theta)}
 
     def _angles(self, theta: Tensor | None) -> tuple[Array, Array, Array]:
         """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""

@@ -100,9 +100,6 @@ class GaussianTail(GaussianModel):
         assert theta is not None
         return (x > theta).all(-1).to(x.dtype)
 
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.theta.uniform(n, generator)
-
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return greater_than(theta)
 
@@ -110,7 +107,7 @@ class GaussianTail(GaussianModel):
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         # q'(theta, x) = p(theta) HalfNormal(x; theta, 1); p(theta) cancels and f is 1.
-        theta = self.sample_theta(n, generator)
+        theta = self.theta.uniform(n, generator)
         excess, log_half_normal = self._half_normal(n, generator)
         x = strictly_above(theta + excess, theta)
         return x, theta, self.log_prior(x) - log_half_normal
