@@ -25,11 +25,12 @@ class LineProblem(Problem):
     r"""A problem with one-dimensional x that fills in what can be computed from its densities.
 
     A subclass declares `name`, `x`, `y`, `theta` and `nonnegative`, and defines `log_prior`, `f`,
-    `sample_prior`; with y, `log_likelihood` and `sample_likelihood`; with theta, `sample_theta`;
-    and where f_plus is zero outside an interval or on one side of a bound, `support_plus`. The
-    truth, the constant of the SNIS bound and the mismatch come from double exponential quadrature
-    over the range of x, split at that bound and at the integrand's mode: to ten digits or so where
-    f is smooth between that bound and its first three zeros.
+    `sample_prior`; with y, `log_likelihood` and `sample_likelihood`; with a theta that is not
+    uniform, `sample_theta`; and where f_plus is zero outside an interval or on one side of a
+    bound, `support_plus`. The truth, the constant of the SNIS bound and the mismatch come from
+    double exponential quadrature over the range of x, split at that bound, at the integrand's mode
+    and at the first three places where f changes its sign or jumps from zero: to ten digits or so
+    where f is smooth between them.
 
     Attributes:
         reach: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
