@@ -7,7 +7,6 @@ __all__ = ["OBJECTIVES", "Objective", "PaperObjective", "RefineObjective"]
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,12 +39,11 @@ class Objective(ABC):
     def loss(self, q: Trainable) -> Tensor:
         """The loss of the next step, a scalar."""
 
-    @abstractmethod
     def state(self) -> State:
-        """What, beside the generator, the next losses depend on."""
+        """What, beside the generator, the next losses depend on; nothing by default."""
+        return {}
 
-    @abstractmethod
-    def load_state(self, state: State) -> None:
+    def load_state(self, state: State) -> None:  # noqa: B027
         """Continues where `state` was taken."""
 
 
@@ -66,8 +64,6 @@ class PaperObjective(Objective):
         appendix "Mini-batching Procedure" (whose missteps count against the epoch before).
 
     Arguments:
-        target: What the proposal is trained towards.
-        generator: Where all randomness comes from.
         size: Draws in a training set.
         validation_size: Draws in a validation set.
         batch: Draws in a step.
@@ -109,10 +105,8 @@ class PaperObjective(Objective):
             self._end_epoch(q)
         chosen = self._order[self._position : self._position + self.batch]
         self._position += self.batch
-        train = self._train
-        theta = None if train.theta is None else train.theta[chosen]
-        batch = Sample(train.y[chosen], theta, train.x[chosen], train.log_r[chosen])
-        return _weighted_loss(q, batch)
+        parts = (None if part is None else part[chosen] for part in self._train)
+        return _weighted_loss(q, Sample(*parts))  # type: ignore[arg-type]
 
     def _refresh(self) -> None:
         self._train = self.target.sample(self.size, self.generator, self.source)
@@ -150,8 +144,10 @@ class PaperObjective(Objective):
         epoch, risen, position, self._best = state["counters"].tolist()
         self._epoch, self._risen, self._position = int(epoch), int(risen), int(position)
         self._order = state["order"]
-        self._train = _sample_of(state, "train")
-        self._validation = _sample_of(state, "validation")
+        self._train, self._validation = (
+            Sample(*(state.get(f"{name}.{field}") for field in Sample._fields))  # type: ignore[arg-type]
+            for name in ("train", "validation")
+        )
 
 
 class RefineObjective(Objective):
@@ -177,8 +173,6 @@ class RefineObjective(Objective):
         the proposal's own draws.
 
     Arguments:
-        target: What the proposal is trained towards.
-        generator: Where all randomness comes from.
         cases: Pairs from p(y) p(theta) in a step.
         uniform_cases: Pairs in a step that are spread evenly over the ranges shown, so that also
             those are learnt which p(y) p(theta) hardly ever asks for.
@@ -232,21 +226,10 @@ class RefineObjective(Objective):
             weight = (of_g - of_q).masked_fill(empty, 0.0)
         return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
-    def state(self) -> State:
-        return {}
-
-    def load_state(self, state: State) -> None:
-        pass  # every step draws anew
-
 
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
     log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
     return -(sample.log_r.exp() * log_q).mean()
-
-
-def _sample_of(state: State, name: str) -> Sample:
-    parts: dict[str, Any] = {field: state.get(f"{name}.{field}") for field in Sample._fields}
-    return Sample(**parts)
 
 
 OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}

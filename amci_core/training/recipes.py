@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -136,9 +136,6 @@ def read_recipe(path: Path) -> Recipe:
     def expect_number(place: str, value: float, most: float) -> None:
         expect(0 < value <= most, f"a number above 0 and at most {most:g}", place, value)
 
-    def expect_name(place: str, value: str, known: Iterable[str]) -> None:
-        expect(value in known, " or ".join(known), place, value)
-
     content = read_json(path)
     check_object(path, content, RECIPE, only=True)
     expect_number("budget_minutes", content["budget_minutes"], 24 * 60)
@@ -148,10 +145,10 @@ def read_recipe(path: Path) -> Recipe:
     expect("q1_plus" in content["terms"], "an object with q1_plus", "terms", [*content["terms"]])
     for name, term in content["terms"].items():
         within = f"terms.{name}"
-        expect_name("the name of a term", name, PROPOSALS)
+        expect(name in PROPOSALS, " or ".join(PROPOSALS), "the name of a term", name)
         check_object(path, term, TERM, within=within, only=True)
-        expect_name(f"{within}.family", term["family"], FAMILIES)
-        expect_name(f"{within}.objective", term["objective"], OBJECTIVES)
+        for key, known in (("family", FAMILIES), ("objective", OBJECTIVES)):
+            expect(term[key] in known, " or ".join(known), f"{within}.{key}", term[key])
         for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
             expect_number(f"{within}.{key}", term[key], most)
     terms = {name: TermRecipe(**term) for name, term in content["terms"].items()}
@@ -186,11 +183,8 @@ def with_source(chosen: Recipe, source: str | None) -> Recipe:
         raise ValueError(
             f"source: only variants on the paper's objective take one, got {source!r}"
         )
-    source = "importance" if source is None else source
-    if source not in SOURCES:
+    if source is not None and source not in SOURCES:
         raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
-    taken = {
-        name: replace(term, settings={**term.settings, "source": source})
-        for name, term in paper.items()
-    }
+    setting = {"source": source or "importance"}
+    taken = {name: replace(t, settings={**t.settings, **setting}) for name, t in paper.items()}
     return replace(chosen, terms={**chosen.terms, **taken})

@@ -126,10 +126,9 @@ def train(
     try:
         with _deferred_interrupt() as interrupted:
             session.run(on_progress, interrupted)
-    except StoredFileError:  # nothing more can be written
-        raise
-    except BaseException:
-        session.write(complete=False)
+    except BaseException as error:
+        if not isinstance(error, StoredFileError):  # nothing more can be written
+            session.write(complete=False)
         raise
     session.write(complete=True)
     if chosen.knows_truth:
@@ -253,13 +252,12 @@ class _Session:
         file = f"snapshots/{len(self.film):02d}.safetensors"
         last = progress.step == fit.steps
         weights = fit.best if last else fit.proposal.state_dict()
-        variance = progress.best if last else progress.quality.relative_variance
         frame = {
             "file": file,
             "sha256": write_tensors(self.out / file, weights),
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
-            "relative_variance": variance,
+            "relative_variance": progress.best if last else progress.quality.relative_variance,
         }
         self.film.append(plain(frame))
 
@@ -274,13 +272,12 @@ class _Session:
             files[name] = {"file": file, "sha256": write_tensors(folder / file, tensors)}
         state = {"plan": self.plan, "files": files, "fits": numbers}
         write_json(folder / "state.json", state | {"log": self.log, "film": self.film})
-        current = {entry["file"] for entry in files.values()}
-        for old in folder.glob("*.safetensors"):
-            if old.name not in current:
-                old.unlink()
+        for old in {*folder.glob("*.safetensors")} - {folder / e["file"] for e in files.values()}:
+            old.unlink()
         started = any(fit.step for fit in self.fits.values())
-        pause = CHECKPOINT_SECONDS if started else SECOND_CHECKPOINT_SECONDS
-        self._due = time.monotonic() + pause
+        self._due = time.monotonic() + (
+            CHECKPOINT_SECONDS if started else SECOND_CHECKPOINT_SECONDS
+        )
 
     def _load(self, checkpoint: Path) -> None:
         state = read_json(checkpoint)

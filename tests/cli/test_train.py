@@ -12,15 +12,19 @@ from typer.testing import CliRunner
 
 from amci_core import load_proposals
 from amci_core.cli import app, main
+from amci_core.training.quality import HeldOut
 
 COMMAND = [sys.executable, "-m", "amci_core", "train", "tail-1d"]
 OPTIONS = ["train", "tail-1d", "--budget", "1s", "--seed", str(2**63 - 1), "--out"]
 
+FEW = {"cases": 16, "draws": 32}
 # With checkpoints after every step, so that a training can be broken off early.
 SCRIPT = (
     "import sys, amci_core.cli, amci_core.training; "
     "session = sys.modules['amci_core.training.train']; "
     "session.CHECKPOINT_SECONDS = session.SECOND_CHECKPOINT_SECONDS = 0.0; "
+    "sys.modules['amci_core.training.quality'].HeldOut.__init__.__kwdefaults__"
+    f".update({FEW}); "
     "amci_core.cli.main(sys.argv[1:])"
 )
 
@@ -29,11 +33,13 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("train")]
 
 @pytest.fixture(scope="module", autouse=True)
 def few_runs():
-    """The evaluations for the cards with fewer runs of each case."""
+    """Cards from fewer runs of each case, weights judged on fewer cases and draws."""
     session = importlib.import_module("amci_core.training.train")
     full = session.evaluate
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "evaluate", lambda *a, **k: full(*a, **k, runs=2))
+        for option, number in FEW.items():
+            patch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
         yield
 
 

@@ -22,7 +22,7 @@ def test_one_that_starts_at_the_integrand_has_no_variance_and_needs_no_moves():
 
 def test_estimates_are_unbiased_and_their_errors_those_of_the_runs():
     # Three standard deviations away: importance sampling has a variance of exp(9).
-    annealed = Annealed(chains=300, pilot=100)
+    annealed = Annealed(chains=300, pilot=100, moves=3, retained=0.85)
     runs = [annealed(normal_term(mean=3.0), Normal(), seed=seed) for seed in range(100)]
     values = np.exp([run.log_value for run in runs])
     assert abs(values.mean() - 1) < 4 * values.std() / math.sqrt(len(values))
