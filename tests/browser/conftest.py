@@ -30,5 +30,5 @@ def visit(browser, server):
     for visited in visits:
         visited.close()
     for visited in visits:
-        assert visited.complaints == []
         assert visited.strangers == []
+        assert visited.complaints == []

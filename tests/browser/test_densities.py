@@ -12,11 +12,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 
 
-@pytest.fixture(scope="module")
-def problem():
-    return amci.problem("tail-1d")
-
-
 def density(proposal, y, theta, x):
     y, theta = amci.problem("tail-1d").check(y, theta)
     with torch.inference_mode():
@@ -34,15 +29,44 @@ def assert_densities(visit, y, theta, q1):
         )
 
 
-def test_opens_at_the_large_mismatch(visit):
-    opened = visit()
-    assert (opened.value(Y), opened.value(THETA)) == (1, 3)
+def other_proposals_are_shown(opened):
+    for variant in ("paper", "oracle", "spline"):
+        before = opened.data("densities", "q1")
+        opened.press(variant)
+        opened.wait_for_other("densities", "q1", before)
+        q1 = amci.load_proposals("tail-1d", variant=variant).q1_plus
+        assert_densities(opened, 1.0, 3.0, q1)
+        if variant == "oracle":
+            errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened)
+
+
+def errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened):
+    opened.wait_for_text("AMCI is exact to rounding")
+    opened.wait_for_end(20)
+    for column in ("low", "median", "high", "mean"):
+        assert (opened.data("errors-amci", column) > 0).all()
+    ends = opened.page.evaluate(
+        "() => { const r = Bokeh.documents[0].get_model_by_name('errors').y_range;"
+        " return [r.start, r.end] }"
+    )
+    assert 0 < ends[0] < ends[1] < 1e6
+
+
+def the_film_shows_its_frames_and_plays_to_the_end(opened):
+    snapshots = amci.load_snapshots("tail-1d")
+    trained = opened.data("densities", "q1")
+    opened.move("Frame", 0)
+    first = opened.wait_for_other("densities", "q1", trained)
+    assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)
+    opened.wait_for_text(f"Step {snapshots[0].step:,}")
+    opened.page.get_by_role("button", name="Play").click()
+    opened.wait_for_other("densities", "q1", first)
+    opened.wait_for_text(f"Step {snapshots[-1].step:,}")
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
 
 
-def test_each_slider_moves_the_densities_and_the_others_follow(visit, problem):
-    opened = visit("?runs=4")
-    q1 = amci.load_proposals("tail-1d").q1_plus
+def each_slider_moves_the_densities_and_the_others_follow(opened):
+    problem, q1 = amci.problem("tail-1d"), amci.load_proposals("tail-1d").q1_plus
     y, theta = 1.0, 3.0
     for label, value in [(Y, 2.5), (THETA, 0.5), (LEVEL, 4), (Y, -4), (LEVEL, 20), (THETA, 5)]:
         before = opened.data("densities", "target")
@@ -59,67 +83,12 @@ def test_each_slider_moves_the_densities_and_the_others_follow(visit, problem):
         opened.wait_for_value(LEVEL, float(problem.mismatch(y, theta)), within=0.011)
 
 
-def test_other_proposals_are_shown(visit):
-    opened = visit("?runs=4")
-    for variant in ("paper", "oracle", "spline"):
-        before = opened.data("densities", "q1")
-        opened.press(variant)
-        opened.wait_for_other("densities", "q1", before)
-        q1 = amci.load_proposals("tail-1d", variant=variant).q1_plus
-        assert_densities(opened, 1.0, 3.0, q1)
-
-
-def test_the_logarithmic_picture_takes_the_place_of_the_linear_one(visit):
-    opened = visit("?runs=4")
-    shown = """() => ["densities-linear", "densities-log"].map(name =>
-        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))?.el.offsetWidth > 0)"""
-    opened.wait(f"() => ({shown})().toString() == 'true,false'")
-    opened.press("log")
-    opened.wait(f"() => ({shown})().toString() == 'false,true'")
-
-
-def test_frames_of_the_film_are_shown_and_it_plays_to_the_end(visit):
-    snapshots = amci.load_snapshots("tail-1d")
-    opened = visit("?runs=4")
-    trained = opened.data("densities", "q1")
-    opened.move("Frame", 0)
-    first = opened.wait_for_other("densities", "q1", trained)
-    assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)
-    opened.wait_for_text(f"Step {snapshots[0].step:,}")
-    opened.page.get_by_role("button", name="Play").click()
-    opened.wait_for_other("densities", "q1", first)
-    opened.wait_for_text(f"Step {snapshots[-1].step:,}")
+def test_densities_follow_the_proposals_the_film_and_every_slider(visit):
+    opened = visit()
+    # It opens at the large mismatch.
+    assert (opened.value(Y), opened.value(THETA)) == (1, 3)
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
-
-
-# Words of a legend beyond the ends of its picture, in pixels, for every legend that can be seen.
-BEYOND = """
-    () => [...Bokeh.index.query(v => v.model.type == "Figure" && v.el.clientWidth > 0)]
-        .flatMap(view => view.model.above
-            .filter(model => model.type == "Legend")
-            .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
-                const words = entry.label_el.getBoundingClientRect()
-                const canvas = view.canvas_view.el.getBoundingClientRect()
-                const beyond = Math.max(canvas.left - words.left, words.right - canvas.right)
-                return [view.model.name, entry.label, beyond]
-            })))
-"""
-
-
-@pytest.mark.parametrize("width", [390, 768, 1440])
-def test_legends_stay_within_their_pictures(visit, width):
-    opened = visit("?problem=gain-loss&runs=4", width=width, height=4000)
-    opened.wait_for_end(4)
-    for scale in ("linear", "log"):
-        opened.press(scale)
-        name = f"densities-{scale}"
-        opened.wait(f"() => ({BEYOND})().filter(([name]) => name == '{name}').length == 6")
-        opened.wait(f"() => ({BEYOND})().every(([name, label, beyond]) => beyond <= 0)")
-        # Not by one row for each: the picture would have no height left.
-        rows = opened.page.evaluate(
-            """name => 1 + Math.max(...Bokeh.index.find_one(
-                Bokeh.documents[0].get_model_by_name(name).above[0]
-            ).entries.map(entry => entry.row))""",
-            name,
-        )
-        assert rows <= 3
+    opened.type("Runs", "20")
+    other_proposals_are_shown(opened)
+    the_film_shows_its_frames_and_plays_to_the_end(opened)
+    each_slider_moves_the_densities_and_the_others_follow(opened)

@@ -1,5 +1,7 @@
 """Error curves, sample reuse and the strip of figures: computed behind the page's back."""
 
+import json
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -12,6 +14,31 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1")
 ENDLESS = 10_000
+SPLIT = "N : M"
+# The case that most of these claims are tried on, and what the core says of it.
+CASE = {"draws": 16, "runs": 30, "seed": 7}
+ADDRESS = "?y=2&theta=1&variant=paper&" + "&".join(f"{k}={v}" for k, v in CASE.items())
+# Left, right, top and bottom of parts of the one slider that has marks, in pixels.
+PARTS = """
+    () => {
+        const found = {}
+        const look = root => {
+            for (const el of root.querySelectorAll("*")) {
+                if (el.shadowRoot) { look(el.shadowRoot) }
+                if (!el.classList?.contains("MuiSlider-root")) { continue }
+                if (!el.querySelector(".MuiSlider-markLabel")) { continue }
+                for (const name of ["rail", "mark", "markLabel", "thumb"]) {
+                    found[name] = [...el.querySelectorAll(`.MuiSlider-${name}`)].map(part => {
+                        const {left, right, top, bottom} = part.getBoundingClientRect()
+                        return {left, right, top, bottom, text: part.textContent}
+                    })
+                }
+            }
+        }
+        look(document)
+        return JSON.stringify(found)
+    }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +46,9 @@ def problem():
     return amci.problem("tail-1d")
 
 
-def curves(problem, y, theta, *, variant="spline", runs, seed=0):
-    proposals = amci.load_proposals("tail-1d", variant=variant)
-    return amci.error_curves(problem, proposals, y, theta, budgets=BUDGETS, runs=runs, seed=seed)
+@pytest.fixture(scope="module")
+def paper():
+    return amci.load_proposals("tail-1d", variant="paper")
 
 
 def runs_shown(visit):
@@ -30,10 +57,9 @@ def runs_shown(visit):
     return int(text.split()[0].replace(",", ""))
 
 
-def test_curves_are_those_of_the_core(visit, problem):
-    opened = visit("?runs=40&seed=7&y=2&theta=2")
-    opened.wait_for_end(40)
-    expected = curves(problem, 2.0, 2.0, runs=40, seed=7)
+def curves_are_those_of_the_core(opened, problem, paper):
+    settings = {"budgets": BUDGETS, "runs": CASE["runs"], "seed": CASE["seed"]}
+    expected = amci.error_curves(problem, paper, 2.0, 1.0, **settings)
     for name in ESTIMATORS:
         source = f"errors-{name}"
         np.testing.assert_array_equal(opened.data(source, "draws"), BUDGETS)
@@ -41,30 +67,120 @@ def test_curves_are_those_of_the_core(visit, problem):
         for column, values in [("low", low), ("median", median), ("high", high)]:
             np.testing.assert_allclose(opened.data(source, column), values, rtol=1e-12)
         np.testing.assert_allclose(opened.data(source, "mean"), expected[name].remse, rtol=1e-12)
-    bound = 4 * (1 - problem.truth(2.0, 2.0)) ** 2 / np.array(BUDGETS)
+    bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(BUDGETS)
     np.testing.assert_allclose(opened.data("errors-bound", "median"), bound, rtol=1e-12)
 
 
-def test_errors_can_be_absolute(visit, problem):
-    opened = visit("?runs=10")
-    opened.wait_for_end(10)
+def the_strip_shows_the_estimates_of_the_core(opened, problem, paper):
+    row = opened.page.get_by_role("row").filter(has_text="AMCI")
+    row.wait_for()
+    settings = {"draws": CASE["draws"], "seed": CASE["seed"]}
+    found = amci.estimate(problem, paper, 2.0, 1.0, **settings)
+    cells = row.get_by_role("cell").all_inner_texts()
+    assert float(cells[1]) == pytest.approx(float(found.value), rel=1e-3)
+    assert cells[2] == number(float(found.standard_error), 2)
+
+
+def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
+    opened.wait_for_data("reuse-best", "alpha")
+    grid = REUSE_GRID.tolist()
+    expected = amci.reuse_errors(problem, paper, 2.0, 1.0, alphas=grid, betas=grid, **CASE)
+    opened.wait_for_text(f"({expected.paper[0]:.3f}, {expected.paper[1]:.3f})")
+    image = opened.page.evaluate(
+        "() => Array.from(Bokeh.documents[0].get_model_by_name('reuse-image').data.remse[0])"
+    )
+    shown = np.reshape(image, (len(REUSE_GRID), len(REUSE_GRID))).T
+    np.testing.assert_allclose(shown, np.clip(expected.remse, None, 1e6), rtol=1e-9)
+    best = [opened.data("reuse-best", name) for name in ("alpha", "beta")]
+    assert best == ([[at] for at in expected.best] if expected.best else [[], []])
+
+
+def alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened):
+    before = opened.data("reuse-current", "alpha")
+    opened.move("α: share of E₁ from q₁", 0.4)
+    assert opened.wait_for_other("reuse-current", "alpha", before) == [0.4]
+    opened.wait_for_text("at your (α, β) = (0.40, 0.00)")
+    before = opened.data("reuse-current", "beta")
+    opened.move("β: share of E₂ from q₁", -0.1)
+    assert opened.wait_for_other("reuse-current", "beta", before) == [-0.1]
+    opened.wait_for_text("at your (α, β) = (0.40, -0.10)")
+
+
+def parts(opened):
+    return json.loads(opened.page.evaluate(PARTS))
+
+
+def middle(part):
+    return (part["left"] + part["right"]) / 2
+
+
+def share_of_q1(label):
+    """Draws of q1 in a hundred, from a label such as "best for AMCI, 40:60"."""
+    return int(label["text"].split(",")[1].split(":")[0])
+
+
+def the_best_splits_are_marked_where_the_handle_would_stand(opened):
+    opened.wait_for_text("best for u*")
+    found = parts(opened)
+    (rail,) = found["rail"]
+    assert [label["text"].split(",")[0] for label in found["markLabel"]] == [
+        "best for AMCI",
+        "best for u*",
+    ]
+    for mark, label in zip(found["mark"], found["markLabel"], strict=True):
+        along = (share_of_q1(label) - 1) / 98
+        assert middle(mark) == pytest.approx(
+            rail["left"] + along * (rail["right"] - rail["left"]), abs=0.6
+        )
+        assert rail["left"] <= label["left"] <= middle(mark) <= label["right"] <= rail["right"]
+    upper, lower = found["markLabel"]
+    assert upper["bottom"] < rail["top"] < rail["bottom"] < lower["top"]
+
+
+def a_key_brings_the_handle_to_the_best_split(opened):
+    found = parts(opened)
+    before, (mark, *_) = found["thumb"][0], found["mark"]
+    of_q1 = share_of_q1(found["markLabel"][0])
+    opened.page.get_by_role("button", name="Use the best split for AMCI").focus()
+    opened.page.keyboard.press("Enter")
+    opened.wait_for_value(SPLIT, of_q1 / 100)
+    assert middle(parts(opened)["thumb"][0]) == pytest.approx(middle(mark), abs=0.6)
+    assert before["left"] != parts(opened)["thumb"][0]["left"]
+    opened.wait_for_text(f"With N = {round(2 * CASE['draws'] * of_q1 / 100)}")
+
+
+def errors_can_be_absolute(opened, problem):
     relative = opened.data("errors-snis-q2", "mean")
     opened.press("MSE")
     absolute = opened.wait_for_other("errors-snis-q2", "mean", relative)
-    np.testing.assert_allclose(absolute, relative * problem.truth(1.0, 3.0) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(absolute, relative * problem.truth(2.0, 1.0) ** 2, rtol=1e-12)
 
 
-def test_errors_of_exact_proposals_can_be_drawn_on_logarithmic_axes(visit):
-    opened = visit("?runs=20&variant=oracle")
-    opened.wait_for_end(20)
-    opened.wait_for_text("AMCI is exact to rounding")
-    for column in ("low", "median", "high", "mean"):
-        assert (opened.data("errors-amci", column) > 0).all()
-    ends = opened.page.evaluate(
-        "() => { const r = Bokeh.documents[0].get_model_by_name('errors').y_range;"
-        " return [r.start, r.end] }"
-    )
-    assert 0 < ends[0] < ends[1] < 1e6
+def resample_draws_anew(opened):
+    seed = opened.page.get_by_label("Seed", exact=True)
+    before, old = opened.data("errors-snis-qm", "mean"), seed.input_value()
+    opened.press("Resample")
+    opened.wait_for_other("errors-snis-qm", "mean", before)
+    expect(seed).not_to_have_value(old)
+
+
+def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, paper):
+    opened = visit(ADDRESS)
+    opened.wait_for_end(CASE["runs"])
+    curves_are_those_of_the_core(opened, problem, paper)
+    the_strip_shows_the_estimates_of_the_core(opened, problem, paper)
+    the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
+    alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)
+    errors_can_be_absolute(opened, problem)
+    resample_draws_anew(opened)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_best_splits_of_the_budget_are_marked(visit, width):
+    opened = visit(ADDRESS, width=width, height=3000)
+    opened.wait_for_end(CASE["runs"])
+    the_best_splits_are_marked_where_the_handle_would_stand(opened)
+    a_key_brings_the_handle_to_the_best_split(opened)
 
 
 def test_curves_grow_can_be_called_off_and_run_again(visit):
@@ -94,10 +210,10 @@ def test_a_moved_control_starts_the_curves_afresh(visit, problem):
     assert runs_shown(opened) < ENDLESS / 2
     opened.type("Runs", "30")
     opened.wait_for_end(30)
+    proposals = amci.load_proposals("tail-1d")
+    curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=BUDGETS, runs=30)
     np.testing.assert_allclose(
-        opened.data("errors-snis-qm", "mean"),
-        curves(problem, 1.0, 1.0, runs=30)["snis-qm"].remse,
-        rtol=1e-12,
+        opened.data("errors-snis-qm", "mean"), curves["snis-qm"].remse, rtol=1e-12
     )
 
 
@@ -110,66 +226,3 @@ def test_a_visitor_is_not_blocked_by_another_ones_computing(visit):
     other.wait_for_other("densities", "target", before)
     other.wait_for_end(20)
     assert runs_shown(busy) < ENDLESS
-
-
-def test_resample_draws_anew(visit):
-    opened = visit("?runs=10")
-    opened.wait_for_end(10)
-    before = opened.data("errors-snis-qm", "mean")
-    opened.press("Resample")
-    opened.wait_for_other("errors-snis-qm", "mean", before)
-    expect(opened.page.get_by_label("Seed", exact=True)).not_to_have_value("0")
-
-
-def test_the_strip_shows_the_estimates_of_the_core(visit, problem):
-    opened = visit("?runs=4&draws=50&seed=2&variant=paper&y=2&theta=2")
-    row = opened.page.get_by_role("row").filter(has_text="AMCI")
-    row.wait_for()
-    proposals = amci.load_proposals("tail-1d", variant="paper")
-    found = amci.estimate(problem, proposals, 2.0, 2.0, draws=50, seed=2)
-    cells = row.get_by_role("cell").all_inner_texts()
-    assert float(cells[1]) == pytest.approx(float(found.value), rel=1e-3)
-    assert cells[2] == number(float(found.standard_error), 2)
-
-
-def test_a_blind_q2_is_said_to_be_blind(visit):
-    opened = visit("?runs=4")
-    opened.wait_for_text("q₂ has put no draw of 128 above θ")
-    opened.wait_for_text("it answers 0")
-
-
-def test_the_map_of_sample_reuse_is_that_of_the_core(visit, problem):
-    opened = visit("?runs=30&draws=16&y=2&theta=1&variant=paper")
-    opened.wait_for_end(30)
-    opened.wait_for_data("reuse-best", "alpha")
-    expected = amci.reuse_errors(
-        problem,
-        amci.load_proposals("tail-1d", variant="paper"),
-        2.0,
-        1.0,
-        alphas=REUSE_GRID.tolist(),
-        betas=REUSE_GRID.tolist(),
-        draws=16,
-        runs=30,
-    )
-    opened.wait_for_text(f"({expected.paper[0]:.3f}, {expected.paper[1]:.3f})")
-    image = opened.page.evaluate(
-        "() => Array.from(Bokeh.documents[0].get_model_by_name('reuse-image').data.remse[0])"
-    )
-    shown = np.reshape(image, (len(REUSE_GRID), len(REUSE_GRID))).T
-    np.testing.assert_allclose(shown, np.clip(expected.remse, None, 1e6), rtol=1e-9)
-    best = [opened.data("reuse-best", name) for name in ("alpha", "beta")]
-    assert best == ([[at] for at in expected.best] if expected.best else [[], []])
-
-
-def test_alpha_and_beta_move_the_mark_and_what_is_said_about_it(visit):
-    opened = visit("?runs=10")
-    opened.wait_for_end(10)
-    before = opened.data("reuse-current", "alpha")
-    opened.move("α: share of E₁ from q₁", 0.4)
-    assert opened.wait_for_other("reuse-current", "alpha", before) == [0.4]
-    opened.wait_for_text("at your (α, β) = (0.40, 0.00)")
-    before = opened.data("reuse-current", "beta")
-    opened.move("β: share of E₂ from q₁", -0.1)
-    assert opened.wait_for_other("reuse-current", "beta", before) == [-0.1]
-    opened.wait_for_text("at your (α, β) = (0.40, -0.10)")

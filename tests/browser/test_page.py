@@ -5,6 +5,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from cards import open_map
 from playwright.sync_api import expect
 
 from app.presets import PRESETS
@@ -12,6 +13,7 @@ from app.presets import PRESETS
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 Y, THETA = "Observation y", "Threshold θ"
+SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
 # Top, left and bottom of every card, from the first to the last.
 CARDS = """() => {
     const found = []
@@ -28,11 +30,22 @@ CARDS = """() => {
     search(document)
     return found
 }"""
-SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
+# Words of a legend beyond the ends of its picture, in pixels, for every legend that can be seen.
+BEYOND = """
+    () => [...Bokeh.index.query(v => v.model.type == "Figure" && v.el.clientWidth > 0)]
+        .flatMap(view => view.model.above
+            .filter(model => model.type == "Legend")
+            .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
+                const words = entry.label_el.getBoundingClientRect()
+                const canvas = view.canvas_view.el.getBoundingClientRect()
+                const beyond = Math.max(canvas.left - words.left, words.right - canvas.right)
+                return [view.model.name, entry.label, beyond]
+            })))
+"""
 
 
-def test_presets_lead_to_their_point_and_say_what_to_watch(visit):
-    opened = visit("?runs=4&y=2.2&theta=1.1")
+def test_presets_lead_to_their_point_and_reset_back_to_the_start(visit):
+    opened = visit("?y=2.2&theta=1.1&draws=10&runs=5&seed=9")
     for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
         opened.wait_for_text(preset.watch)
@@ -41,15 +54,14 @@ def test_presets_lead_to_their_point_and_say_what_to_watch(visit):
         opened.wait_for_value(Y, y)
         opened.wait_for_value(THETA, theta)
         for name, default in [("alpha", 1), ("beta", 0)]:
-            asked = getattr(preset, name)
-            opened.wait_for_value(SHARES[name], default if asked is None else asked)
+            wanted = getattr(preset, name)
+            opened.wait_for_value(SHARES[name], default if wanted is None else wanted)
         chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
         expect(chosen).to_have_attribute("aria-pressed", "true")
-
-
-def test_reset_leads_back_to_the_start(visit):
-    opened = visit("?y=3&theta=0.5&variant=paper&draws=10&runs=5&seed=9")
+    opened.press("paper")
+    opened.move(THETA, 0.5)
     opened.move(SHARES["alpha"], 0.2)
+    opened.wait("() => window.location.search.includes('theta=0.5')")
     before = opened.data("densities", "q1")
     opened.press("Reset")
     opened.wait_for_other("densities", "q1", before)
@@ -60,6 +72,24 @@ def test_reset_leads_back_to_the_start(visit):
         expect(opened.page.get_by_label(label, exact=True)).to_have_value(value)
 
 
+def controls_can_be_used_from_the_keyboard(opened):
+    before = opened.data("densities", "target")
+    opened.slider(THETA).focus()
+    opened.page.keyboard.press("ArrowRight")
+    opened.wait_for_other("densities", "target", before)
+    assert opened.value(THETA) == pytest.approx(1.34)
+    opened.wait("() => window.location.search.includes('theta=1.34')")
+
+
+def a_quick_hand_is_followed_to_where_it_ends(opened):
+    opened.move(THETA, 0.5)
+    opened.wait("() => window.location.search.includes('theta=0.5')")
+    opened.slider(THETA).focus()
+    for _ in range(40):
+        opened.page.keyboard.press("ArrowRight")
+    opened.wait("() => window.location.search.includes('theta=0.9')")
+
+
 def test_the_address_is_read_and_kept_without_filling_the_history(visit):
     opened = visit("?y=1&theta=2&variant=paper&runs=4")
     assert (opened.value(Y), opened.value(THETA)) == (1, 2)
@@ -67,20 +97,23 @@ def test_the_address_is_read_and_kept_without_filling_the_history(visit):
     for theta in (1.5, 1.25, 1.33):
         opened.move(THETA, theta)
         opened.wait(f"() => window.location.search.includes('theta={theta}')")
-    assert opened.page.evaluate("() => window.history.length") == length
     assert opened.page.url.endswith("?y=1&theta=1.33&variant=paper&runs=4")
+    controls_can_be_used_from_the_keyboard(opened)
+    a_quick_hand_is_followed_to_where_it_ends(opened)
+    assert opened.page.evaluate("() => window.history.length") == length
 
 
-def test_a_quick_hand_is_followed_to_where_it_ends(visit):
-    opened = visit("?y=1&theta=0.5&runs=4")
-    handle = opened.page.get_by_role("slider", name=THETA)
-    handle.focus()
-    for _ in range(40):
-        opened.page.keyboard.press("ArrowRight")
-    opened.wait("() => window.location.search.includes('theta=0.9')")
+def bad_input_gives_a_message_and_the_page_lives_on(opened):
+    opened.type("Draws N = M", "a few")
+    opened.wait_for_text("expected a whole number from 2 to 5,000, got 'a few'")
+    opened.type("Draws N = M", "12")
+    opened.page.get_by_text("got 'a few'").wait_for(state="detached")
+    opened.wait_for_text("of 12")
+    opened.type("Runs", "7")
+    opened.wait_for_end(7)
 
 
-def test_what_is_wrong_with_an_address_is_said_beside_the_controls(visit):
+def test_what_is_wrong_with_an_address_or_a_field_is_said_beside_the_controls(visit):
     opened = visit("?y=99&theta=x&variant=best&draws=0&runs=4")
     for text in (
         "y: expected a number from -4 to 8, got 99",
@@ -91,23 +124,22 @@ def test_what_is_wrong_with_an_address_is_said_beside_the_controls(visit):
         opened.wait_for_text(text)
     assert (opened.value(Y), opened.value(THETA)) == (1, 3)
     opened.wait_for_end(4)
+    bad_input_gives_a_message_and_the_page_lives_on(opened)
 
 
-def test_bad_input_gives_a_message_and_the_page_lives_on(visit):
-    opened = visit("?runs=4")
-    opened.wait_for_end(4)
-    opened.type("Draws N = M", "a few")
-    opened.wait_for_text("expected a whole number from 2 to 5,000, got 'a few'")
-    opened.type("Draws N = M", "12")
-    opened.page.get_by_text("got 'a few'").wait_for(state="detached")
-    opened.wait_for_text("of 12")
-    opened.type("Runs", "7")
-    opened.wait_for_end(7)
+def pictures_have_words_and_formulas_are_typeset(opened):
+    names = [p.get_attribute("aria-label") or "" for p in opened.page.get_by_role("img").all()]
+    for beginning in ("Densities over x.", "Log-ratio", "Median relative", "Relative error over"):
+        assert any(name.startswith(beginning) for name in names), beginning
+    opened.page.locator("mjx-container").first.wait_for(state="visible")
 
 
-def test_what_is_shown_can_be_taken_home(visit):
-    opened = visit("?runs=6&draws=10")
-    opened.wait_for_end(6)
+def a_blind_q2_is_said_to_be_blind(opened):
+    opened.wait_for_text("q₂ has put no draw of 20 above θ")
+    opened.wait_for_text("it answers 0")
+
+
+def what_is_shown_can_be_taken_home(opened):
     files = {}
     for name in ("Error curves, CSV", "Densities, CSV", "Everything, JSON"):
         with opened.page.expect_download() as download:
@@ -123,8 +155,7 @@ def test_what_is_shown_can_be_taken_home(visit):
     assert everything["error_curves"]["runs"] == 6
 
 
-def test_a_picture_can_be_saved(visit):
-    opened = visit("?runs=4")
+def a_picture_can_be_saved(opened):
     with opened.page.expect_download() as download:
         opened.page.get_by_title("Save as SVG").first.click()
     assert download.value.suggested_filename == "densities-linear.svg"
@@ -135,8 +166,7 @@ def test_a_picture_can_be_saved(visit):
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_dark_theme_recolours_pictures_and_curves(visit):
-    opened = visit("?runs=4")
+def the_dark_theme_recolours_pictures_and_curves(opened):
     colours = """() => {
         const shown = Bokeh.documents[0].get_model_by_name("densities-linear")
         const curve = shown.renderers.find(r => r.name == "q1")
@@ -153,40 +183,66 @@ def test_the_dark_theme_recolours_pictures_and_curves(visit):
     )
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (768, 1024), (1440, 900)])
-def test_opens_well_on_screens_of_all_sizes(visit, width, height):
-    opened = visit("?runs=4", width=width, height=height)
-    opened.wait_for_end(4)
-    controls = opened.slider(Y)
-    controls.wait_for(state="visible" if width >= 600 else "hidden")
-    # Nothing is wider than its place: the page does not scroll sideways.
-    assert opened.sideways() == [0, 0]
+def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
+    shown = """() => ["densities-linear", "densities-log"].map(name =>
+        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))?.el.offsetWidth > 0)"""
+    opened.wait(f"() => ({shown})().toString() == 'true,false'")
+    opened.press("log")
+    opened.wait(f"() => ({shown})().toString() == 'false,true'")
 
 
-def test_controls_can_be_used_from_the_keyboard(visit):
-    opened = visit("?runs=4")
-    before = opened.data("densities", "target")
-    opened.slider(THETA).focus()
-    opened.page.keyboard.press("ArrowRight")
-    opened.wait_for_other("densities", "target", before)
-    assert opened.value(THETA) == pytest.approx(3.01)
-    opened.wait("() => window.location.search.includes('theta=3.01')")
+def test_pictures_have_words_can_be_taken_home_and_change_their_looks(visit):
+    opened = visit("?runs=6&draws=10")
+    opened.wait_for_end(6)
+    pictures_have_words_and_formulas_are_typeset(opened)
+    a_blind_q2_is_said_to_be_blind(opened)
+    what_is_shown_can_be_taken_home(opened)
+    a_picture_can_be_saved(opened)
+    the_dark_theme_recolours_pictures_and_curves(opened)
+    the_logarithmic_picture_takes_the_place_of_the_linear_one(opened)
 
 
-def test_pictures_have_words_and_formulas_are_typeset(visit):
-    opened = visit("?runs=4")
-    opened.wait_for_end(4)
-    names = [p.get_attribute("aria-label") or "" for p in opened.page.get_by_role("img").all()]
-    for beginning in ("Densities over x.", "Log-ratio", "Median relative", "Relative error over"):
-        assert any(name.startswith(beginning) for name in names), beginning
-    opened.page.locator("mjx-container").first.wait_for(state="visible")
-
-
-@pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 844)])
-def test_no_card_lies_on_another(visit, width, height):
-    opened = visit("?runs=4", width=width, height=height)
-    opened.wait_for_end(4)
+def no_card_lies_on_another(opened):
     cards = opened.page.evaluate(CARDS)
     assert len(cards) == 4
     for (_, left, bottom), (top, next_left, _) in pairwise(cards):
         assert top >= bottom or next_left > left
+
+
+def legends_stay_within_their_pictures(opened):
+    for scale in ("linear", "log"):
+        opened.press(scale)
+        name = f"densities-{scale}"
+        opened.wait(f"() => ({BEYOND})().filter(([name]) => name == '{name}').length == 6")
+        opened.wait(f"() => ({BEYOND})().every(([name, label, beyond]) => beyond <= 0)")
+        # Not by one row for each: the picture would have no height left.
+        rows = opened.page.evaluate(
+            """name => 1 + Math.max(...Bokeh.index.find_one(
+                Bokeh.documents[0].get_model_by_name(name).above[0]
+            ).entries.map(entry => entry.row))""",
+            name,
+        )
+        assert rows <= 3
+
+
+def the_map_fits_and_has_no_tools(opened):
+    open_map(opened)
+    opened.wait(
+        "() => Bokeh.documents[0].get_model_by_name('amortization-map').toolbar_location == null"
+    )
+    assert opened.sideways() == [0, 0]
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (768, 1024), (1440, 900)])
+def test_opens_well_on_screens_of_all_sizes(visit, width, height):
+    opened = visit("?problem=gain-loss&runs=4&draws=8", width=width, height=height)
+    opened.wait_for_end(4)
+    opened.slider(Y).wait_for(state="visible" if width >= 600 else "hidden")
+    # Nothing is wider than its place: the page does not scroll sideways.
+    assert opened.sideways() == [0, 0]
+    no_card_lies_on_another(opened)
+    # Only what can be seen has been laid out.
+    opened.page.set_viewport_size({"width": width, "height": 4000})
+    legends_stay_within_their_pictures(opened)
+    if width == 390:
+        the_map_fits_and_has_no_tools(opened)

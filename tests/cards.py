@@ -1,0 +1,79 @@
+"""The cards behind the dashboard's tabs, as a test opens, reads and clicks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from visit import Visit
+
+import amci_core as amci
+from app.diagnosis import Diagnosis, diagnosis
+
+MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-image')"
+
+
+def choose(opened: Visit, label: str, name: str) -> None:
+    """Chooses from a list, as a user does."""
+    opened.page.get_by_role("combobox", name=label, exact=True).click()
+    opened.page.get_by_role("menuitem", name=name, exact=True).click()
+
+
+def open_diagnostics(opened: Visit) -> None:
+    opened.page.get_by_role("tab", name="Diagnostics").click()
+    opened.wait_for_data("diagnostics-points-E1_plus", "x")
+
+
+def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnosis:
+    """What the default proposals' draws say at a case, from all draws."""
+    problem = amci.problem(name)
+    y, theta = problem.check(y, theta)
+    settings = {"draws": 64, "seed": 0} | options
+    *_, last = diagnosis(problem, amci.load_proposals(name), y=y, theta=theta, **settings)
+    return last
+
+
+def wait_for_way(opened: Visit, found: Diagnosis) -> None:
+    """Waits until the estimate has been followed along all draws."""
+    opened.wait(
+        """wanted => {
+            const source = Bokeh.documents[0].get_model_by_name("diagnostics-way")
+            return source != null && Array.from(source.data.draws).at(-1) == wanted
+        }""",
+        found.draws,
+    )
+
+
+def open_map(opened: Visit) -> None:
+    opened.page.get_by_role("tab", name="Amortization map").click()
+    opened.page.get_by_role("heading", name="Amortization map").wait_for(state="visible")
+
+
+def map_image(opened: Visit, column: str = "value") -> np.ndarray:
+    """What the map shows, by row."""
+    found = opened.page.evaluate(f"name => Array.from(({MAP_IMAGE})().data[name][0])", column)
+    found = np.array(found, dtype=float)
+    size = round(len(found) ** 0.5)
+    return np.reshape(found, (size, size))
+
+
+def wait_for_map(opened: Visit) -> np.ndarray:
+    """What the map shows, once all of its cases are computed."""
+    opened.wait_for_text("cases in")
+    return map_image(opened)
+
+
+def click_on_map(opened: Visit, x: float, y: float) -> None:
+    """Clicks on a point of the map, in its own coordinates."""
+    place = opened.page.evaluate(
+        """([x, y]) => {
+            const map = Bokeh.documents[0].get_model_by_name("amortization-map")
+            const view = Bokeh.index.find_one(map)
+            view.el.scrollIntoView({block: "center"})
+            const {x_scale, y_scale} = view.frame
+            const box = view.canvas_view.el.getBoundingClientRect()
+            return [box.left + x_scale.compute(x), box.top + y_scale.compute(y)]
+        }""",
+        [x, y],
+    )
+    opened.page.mouse.click(*place)
