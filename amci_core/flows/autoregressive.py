@@ -157,7 +157,7 @@ class SplineDensity(TrainableDensity):
         return torch.stack(x, -1), -_total(log_dets)
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        x = x.movedim(-1, 0)
+        x = x.movedim(-1, 0).contiguous()
         kind = self._kinds[0]
         line, log_chart = kind.chart(x[0], self._bound_of(0))
         u, log_det = kind.cumulative(line, self._prepared)
