@@ -22,10 +22,10 @@ import torch
 import amci_core as amci
 
 try:
-    from amci_core.estimation.sampling import Sampler
-except ModuleNotFoundError:
-    # Its name in earlier commits.
+    # Its name in earlier commits; an editable install would offer them today's as well.
     Sampler = importlib.import_module("amci_core.evaluation.drawing").Sampler
+except ModuleNotFoundError:
+    Sampler = importlib.import_module("amci_core.estimation.sampling").Sampler
 
 # Cases for `estimate_to`: a batch, or single ones where it takes no batches.
 CASES, SINGLE_CASES = 4000, 20
