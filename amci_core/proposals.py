@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "DEFAULT_VARIANT",
-    "Snapshot",
     "available_variants",
     "load_proposals",
     "load_snapshots",
@@ -17,7 +16,7 @@ __all__ = [
 ]
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +25,7 @@ import torch
 
 from amci_core import files
 from amci_core.estimators import PROPOSALS
-from amci_core.flows import FAMILIES, Proposal, Proposals, Trainable
+from amci_core.flows import FAMILIES, Proposal, Proposals, Snapshot, Trainable
 from amci_core.models import Problem, problem, problems
 
 FORMAT = 1
@@ -47,24 +46,6 @@ FIGURES: dict[str, files.Kinds] = {
 FRAME: dict[str, files.Kinds] = {**WEIGHTS, **FIGURES}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The proposals as they were at one moment of the training of q1_plus.
-
-    Arguments:
-        step: Steps of training until then.
-        seconds: Time of training until then.
-        relative_variance: Held-out relative variance of f_plus w for one draw, median over cases;
-            None where no draw reached f.
-        proposals: Proposals with q1_plus of that moment; q2 is the trained one.
-    """
-
-    step: int
-    seconds: float
-    relative_variance: float | None
-    proposals: Proposals
 
 
 def load_proposals(
@@ -119,11 +100,10 @@ def available_variants(name: str) -> tuple[str, ...]:
         >>> available_variants("peak")
         ('spline', 'oracle')
     """
-    chosen = problem(name)
-    shipped = {path.parent.name for path in (files.pretrained_root() / name).glob("*/config.json")}
-    first = [DEFAULT_VARIANT] if DEFAULT_VARIANT in shipped else []
-    known = [ORACLE] if _optimal(chosen) is not None else []
-    return (*first, *sorted(shipped - {DEFAULT_VARIANT}), *known)
+    known = [ORACLE] if _optimal(problem(name)) is not None else []
+    folders = (files.pretrained_root() / name).glob("*/config.json")
+    shipped = sorted(config.parent.name for config in folders)
+    return (*sorted(shipped, key=lambda variant: variant != DEFAULT_VARIANT), *known)
 
 
 def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapshot, ...]:

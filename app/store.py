@@ -32,10 +32,9 @@ from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimators.draws import TERMS, Array
-from amci_core.flows import Proposal, Proposals
+from amci_core.flows import Proposal, Proposals, Snapshot
 from amci_core.models import Problem
 from amci_core.models.cancer import TumourTreatment
-from amci_core.proposals import Snapshot
 from app.diagnosis import Diagnosis, diagnosis
 from app.planes import (
     Course,

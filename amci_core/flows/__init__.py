@@ -2,7 +2,7 @@ r"""Conditional densities: one file a family; `FAMILIES` maps names to their con
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Trainable"]
+__all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Snapshot", "Trainable"]
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.gaussian import gaussian
 from amci_core.flows.masked import masked_autoregressive
-from amci_core.flows.proposals import Proposals
+from amci_core.flows.proposals import Proposals, Snapshot
 from amci_core.flows.radial import radial
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {

@@ -2,7 +2,7 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["Proposals", "draw_all"]
+__all__ = ["Proposals", "Snapshot", "draw_all"]
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,6 +89,24 @@ class Proposals:
             elif proposal is not None:
                 densities[j] = proposal(y, theta)
         return densities
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The proposals as they were at one moment of the training of q1_plus.
+
+    Arguments:
+        step: Steps of training until then.
+        seconds: Time of training until then.
+        relative_variance: Held-out relative variance of f_plus w for one draw, median over cases;
+            None where no draw reached f.
+        proposals: Proposals with q1_plus of that moment; q2 is the trained one.
+    """
+
+    step: int
+    seconds: float
+    relative_variance: float | None
+    proposals: Proposals
 
 
 def draw_all(

@@ -11,7 +11,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, DataRange1d
 from bokeh.plotting import figure
 
-from amci_core.proposals import Snapshot
+from amci_core.flows import Snapshot
 from app.colours import SHAPES
 from app.session import answer
 from app.summary import number
