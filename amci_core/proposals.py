@@ -66,8 +66,8 @@ def load_proposals(
             is missing, damaged or made for another problem (the message names the file).
 
     Example:
-        >>> load_proposals("tail-1d", variant="paper").card["configuration"]["seed"]
-        0
+        >>> load_proposals("tail-1d", variant="paper").present
+        (0, 2)
     """
     chosen = name if isinstance(name, Problem) else problem(name)
     if folder is not None:

@@ -153,16 +153,16 @@ class Integrals:
             found.append(right)
         return found
 
-    def _envelope(self, x: Tensor) -> Tensor:
-        """The log envelope at points (T, C, n) within the domain.
+    def _checked(self, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | float]:
+        """As `values`; what is NaN or infinite beyond `reach`, where f may overflow, is zero.
 
         Raises:
             ValueError: it is NaN or infinite within reach.
         """
-        value, _ = self.values(x, self.rows)
+        value, factor = self.values(x, rows)
         bad = ~(value < torch.inf)
         if not bad.any():
-            return value
+            return value, factor
         low, high = self.problem.reach
         within = x[bad & (x >= low) & (x <= high)]
         if len(within):
@@ -170,13 +170,13 @@ class Integrals:
                 f"truth: log_prior, log_likelihood or f is not a number or infinite at x = "
                 f"{float(within[0]):g}; declare the range of x or reach"
             )
-        return value.masked_fill(bad, -torch.inf)
+        return value.masked_fill(bad, -torch.inf), factor
 
     def _mode(self) -> tuple[Tensor, Tensor, Tensor]:
         """Where the envelope is largest, how far it extends, and its logarithm, (T, C, 1) each."""
         x = self.nodes.clamp(self.low, self.high)
         for zoom in range(ZOOMS + 1):
-            best, at = self._envelope(x).max(-1, keepdim=True)
+            best, at = self._checked(x, self.rows)[0].max(-1, keepdim=True)
             mode = x.gather(-1, at)
             left, right = (x.gather(-1, (at + k).clamp(0, x.shape[-1] - 1)) for k in (-1, 1))
             if zoom < ZOOMS:
@@ -184,7 +184,7 @@ class Integrals:
         # The first distance, on either side, at which the envelope has fallen by a nat.
         distance = self.problem._centre_and_scale[1] * NEAR
         x = torch.cat([mode - distance, mode + distance], -1).clamp(self.low, self.high)
-        fallen = (self._envelope(x) < best - 1).unflatten(-1, (2, -1))
+        fallen = (self._checked(x, self.rows)[0] < best - 1).unflatten(-1, (2, -1))
         first = torch.where(fallen.any(-1), fallen.int().argmax(-1), len(NEAR) - 1)
         reached = x.unflatten(-1, (2, -1)).gather(-1, first[..., None]).squeeze(-1)
         extent = (reached - mode).abs().amax(-1, keepdim=True)
@@ -215,7 +215,7 @@ class Integrals:
             e = (math.pi / 2 * t.sinh()).exp() * unit[:, rows, :, None]
             rest = 1 + e / length[:, rows, :, None]
             x = near[:, rows, :, None] + side[:, rows, :, None] * (e / rest)
-            log_value, factor = self.values(x.flatten(-2), rows)
+            log_value, factor = self._checked(x.flatten(-2), rows)
             value = (log_value - best[:, rows]).exp() * factor
             value = value.where(log_value > -torch.inf, 0.0).view_as(x)
             return value * (e / rest.square()) * (math.pi / 2 * t.cosh())

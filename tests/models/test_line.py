@@ -144,6 +144,22 @@ def test_without_y_and_a_theta_without_bounds():
     assert own.mismatch(theta=there) == pytest.approx(1.0, abs=1e-6)
 
 
+def test_f_may_overflow_beyond_reach():
+    class Call(LineProblem):
+        name, nonnegative, reach = "call", True, (-40.0, 40.0)
+        x, y = Variable("x", 1, -math.inf, math.inf, "a logarithm"), None
+        theta = Variable("theta", 1, 1.0, 10.0, "the strike")
+        log_prior = staticmethod(lambda x: torch.distributions.Normal(0, 1).log_prob(x).sum(-1))
+        f = staticmethod(lambda x, theta: (x.exp() - theta).clamp(min=0).squeeze(-1))
+        sample_prior = staticmethod(lambda n, generator: torch.randn(n, 1, generator=generator))
+
+    strike = np.array([[1.5], [8.0]])
+    d = np.log(strike[:, 0])
+    # Black and Scholes's formula without interest.
+    expected = np.exp(0.5) * stats.norm.cdf(1 - d) - strike[:, 0] * stats.norm.cdf(-d)
+    assert Call().truth(theta=strike) == pytest.approx(expected, rel=1e-10)
+
+
 def test_a_far_and_narrow_posterior_is_found():
     class Sharp(Plain):
         y = Variable("y", 1, -np.inf, np.inf, "x with little noise")
