@@ -68,7 +68,10 @@ def estimate(
     precision: dict[str, Any] = {}
     if relative_error is None:
         if shift not in (None, "pilot"):
-            (options["shift"],) = terminal.split("shift", shift, float)
+            shifts = terminal.split("shift", shift, float)
+            if len(shifts) != 1:
+                raise ValueError(f"shift: expected one number or pilot, got {shift!r}")
+            options["shift"] = shifts[0]
         found = amci.estimate(
             chosen, proposals, **case, draws=draws, estimator=estimator, seed=seed, **options
         )

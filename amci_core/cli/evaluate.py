@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     problem: terminal.ProblemName,
-    variant: terminal.VariantOption = "spline",
+    variant: terminal.OptionalVariant = None,
     pairs: Annotated[int, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta).")] = 100,
     runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
     budgets: Annotated[
@@ -45,7 +45,7 @@ def evaluate(
         raise ValueError("write: expected --folder too, whose card is to be renewed")
     totals = terminal.split("budgets", budgets, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
-    chosen, proposals = terminal.load(problem, None if folder else variant, folder)
+    chosen, proposals = terminal.load(problem, variant, folder)
     if write and names is None:
         from amci_core.training import card_estimators
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "Format",
     "FormatOption",
+    "OptionalVariant",
     "ProblemName",
     "SeedOption",
     "VariantOption",
@@ -47,6 +48,10 @@ ProblemName = Annotated[
 ]
 VariantOption = Annotated[
     str, typer.Option(help="Which proposals: spline, paper or oracle (the exact ones).")
+]
+OptionalVariant = Annotated[
+    str | None,
+    typer.Option(help="Which proposals: spline (the default), paper or oracle (the exact ones)."),
 ]
 SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed, same numbers.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]

@@ -134,6 +134,8 @@ def evaluate(
     checked = checked_budgets(budgets)
     chosen = chosen_estimators(estimators, problem, proposals)
     y, theta = problem.check(*problem.cases(pairs, seed=seed))
+    if y.ndim == 1:  # there is neither y nor theta
+        y = y.expand(pairs, -1)
     target = Truth.of(problem, y, theta, truth)
     bound = None
     drawn = {name: each for name, each in chosen.items() if each is not None}

@@ -24,6 +24,9 @@ LARGEST_DOUBT = 0.5
 ROUNDING = 1e-24
 # From this k-hat of the runs' errors on a mean hardly settles, however many runs there are.
 LARGEST_K = 0.7
+# Where the quartiles of squared errors are closer than this share of their median, the runs have
+# an error in common: what matters has not been drawn. For normal errors the share is 2.7.
+LEAST_SPREAD = 0.5
 # A median is known where the two ends of its interval of 2 standard errors differ by less.
 LARGEST_RATIO = 10.0
 
@@ -71,7 +74,8 @@ class OverRuns:
         """Where the mean is known, (*, B).
 
         There its standard error is below half of it, the k-hat of the errors' tail is below 0.7,
-        and not every run gave the estimate 0, the sign of draws that never reach f.
+        not every run gave the estimate 0, the sign of draws that never reach f, and the runs do
+        not agree on an error, the sign of mass that none of them has drawn.
         """
         with np.errstate(invalid="ignore"):
             largest = self._known.max(axis=0)
@@ -80,8 +84,12 @@ class OverRuns:
             heavy = pareto_k(np.moveaxis(tail, 0, -1)) >= LARGEST_K
             # In units of mu the estimate 0 has the error 1.
             empty = (self._by_run == 1).all(axis=0)
+            low, median, high = self.quartiles
+            agree = (high > low) & (high - low < LEAST_SPREAD * median)
             close = (self.mean_error <= LARGEST_DOUBT * self.mean) & np.isfinite(self.mean)
-        return np.asarray((self._n > 1) & ((close & ~heavy & ~empty) | (largest < ROUNDING)))
+        return np.asarray(
+            (self._n > 1) & ((close & ~heavy & ~empty & ~agree) | (largest < ROUNDING))
+        )
 
     @cached_property
     def median_judged(self) -> NDArray[np.bool_]:

@@ -21,6 +21,8 @@ from amci_core.models import Problem
 from amci_core.models.reference import Reference
 
 MAX_POINTS = 20_000_000
+# The largest |f| of all points lies between these, so that its square is a number.
+SMALLEST_F, LARGEST_F = 1e-150, 1e150
 
 
 class Sampler:
@@ -110,17 +112,44 @@ class Sampler:
 
         points = row(self.points)
         f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
+        log_joint = self.problem.log_joint(points, self.y)
+        self._check(points, f, log_joint)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
         if log_E2 is not None and runs is not None:
             log_E2 = np.asarray(log_E2)[..., None]
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
-            log_joint=numbers(self.problem.log_joint(points, self.y)),
+            log_joint=numbers(log_joint),
             log_q={k: numbers(row(log_q[k])) for k in log_q},
             counts=drawn,
             signed=not self.problem.nonnegative or self.shift > 0,
             log_E2=log_E2,
         )
+
+    def _check(self, points: Tensor, f: Tensor, log_joint: Tensor) -> None:
+        """Refuses values at points that would make an estimate wrong in silence.
+
+        Raises:
+            ValueError: f is not finite where p(x, y) > 0, negative though it should not be, or so
+                small or large that squares of it vanish or overflow; or p(x, y) is not finite.
+        """
+        size = f.abs().where(log_joint > -torch.inf, 0.0)
+        never_negative = self.problem.nonnegative
+        densities = "log_prior and log_likelihood: expected numbers below infinity"
+        for expected, values, bad in (
+            (densities, log_joint, ~(log_joint < torch.inf)),
+            ("f: expected finite numbers", f, ~size.isfinite()),
+            ("f: expected values >= 0, since nonnegative is True", f, (f < 0) & never_negative),
+        ):
+            if bad.any():
+                at = points.expand(*bad.shape, -1)[bad][0].tolist()
+                raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}")
+        largest = float(size.max()) if size.numel() else 0.0
+        if largest and not SMALLEST_F < largest < LARGEST_F:
+            raise ValueError(
+                f"f: expected a largest value between {SMALLEST_F:g} and {LARGEST_F:g}, whose "
+                f"square is a number, got {largest:g}; choose another unit for f"
+            )
 
     def _shared_noise(
         self, drawn: dict[int, int], sets: int, generator: torch.Generator

@@ -88,7 +88,7 @@ class Conditioner(nn.Module):
         """Draws all weights but the last layer's biases afresh from the generator."""
         last = self.linear[-1]
         for layer in self.linear:
-            bound = 1 / math.sqrt(layer.in_features)
+            bound = 1 / math.sqrt(max(layer.in_features, 1))
             scale = 0.1 if layer is last else 1.0
             with torch.no_grad():
                 layer.weight.uniform_(-bound * scale, bound * scale, generator=generator)

@@ -262,7 +262,7 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
     """
     support = problem.support_plus(theta)
     if isinstance(support, ABOVE):
-        return support.lower_bound, 1
+        return torch.as_tensor(support.lower_bound), 1
     if isinstance(support, BELOW):
-        return support.upper_bound, -1
+        return torch.as_tensor(support.upper_bound), -1
     raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")

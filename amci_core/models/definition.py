@@ -58,6 +58,14 @@ class Variable:
     unit: str = ""
     shown: tuple[float, float] | None = None
 
+    def __post_init__(self) -> None:
+        if self.dim < 0:
+            raise ValueError(f"{self.name}: expected dim >= 0, got {self.dim}")
+        if not self.low < self.high:
+            raise ValueError(
+                f"{self.name}: expected low below high, got [{self.low:g}, {self.high:g}]"
+            )
+
     @property
     def usual_range(self) -> tuple[float, float]:
         """`shown`, or the whole range where nothing is said."""

@@ -8,6 +8,7 @@ __all__ = [
     "E1_MINUS",
     "E1_PLUS",
     "E2",
+    "SMALL_CHANGE",
     "Integrals",
     "gauss_legendre",
 ]
@@ -49,6 +50,8 @@ CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
 RANGE, STEP, HALVINGS = 4.5, 1 / 32, 5
 # Change of a term at which halving ends, and beyond which the term is refused, as a share of it.
 SMALL_CHANGE, LARGEST_CHANGE = 1e-9, 1e-4
+# The range of x is split at these quantiles of the prior as well.
+SEEN = torch.linspace(0, 1, 17, dtype=torch.float64)
 # Share of a term that may lie outside `reach`.
 OUTSIDE = 1e-8
 
@@ -201,9 +204,11 @@ class Integrals:
         empty = best == -torch.inf
         best = best.where(~empty, 0.0)
         reach = [torch.tensor(e).double() for e in self.problem.reach if math.isfinite(e)]
-        breaks = [self.low, self.high, mode, *self.kinks, *reach]
-        edges = torch.cat([e.expand_as(mode).clamp(self.low, self.high) for e in breaks], -1)
-        edges = edges.sort(-1).values
+        # Modes of the prior that lie apart are in pieces of their own.
+        seen = self.problem._prior_draws[:, 0].quantile(SEEN)
+        breaks = [self.low, self.high, mode, *self.kinks, *reach, seen]
+        inside = [e.clamp(self.low, self.high) for e in breaks]
+        edges = torch.cat(inside, -1).sort(-1).values
         left, right = edges[..., :-1], edges[..., 1:]
         before = right <= mode
         near, side = right.where(before, left), extent.where(~before, -extent)
@@ -224,6 +229,8 @@ class Integrals:
         share = step * shares(torch.arange(-RANGE, RANGE, step, dtype=torch.float64), self.rows)
         value = share.sum(-1)
         change = (value - 2 * share[..., ::2].sum(-1)).abs().sum(-1)
+        # What lies beyond the first and the last node, if the integrand does not fall any more.
+        beyond = share[..., [0, -1]].abs().sum((-2, -1)) / step
         for _ in range(HALVINGS):
             moving = ~(change <= SMALL_CHANGE * self._size(value.sum(-1)))
             rows = moving.any(0).nonzero().squeeze(-1)
@@ -235,7 +242,7 @@ class Integrals:
             change[:, rows] = (refined - value[:, rows]).abs().sum(-1)
             value[:, rows] = refined
         value = value.masked_fill(empty, 0.0)
-        self._check(value, change.masked_fill(empty.squeeze(-1), 0.0), edges)
+        self._check(value, (change + beyond).masked_fill(empty.squeeze(-1), 0.0), edges)
         return (best + extent.log()).squeeze(-1).numpy(), value.sum(-1).numpy()
 
     def _size(self, value: Tensor) -> Tensor:

@@ -74,7 +74,9 @@ def reference(
 
     Warning:
         A mode that neither the prior nor the problem's reference density reaches is missed by
-        every method. Where f takes both signs and nearly cancels, the relative error of mu is
+        every method. Quadrature can miss a narrow part of f beside a wide one, and its error does
+        not show that: compare with `method="defensive"` where f has several parts.
+        Where f takes both signs and nearly cancels, the relative error of mu is
         larger than that of its terms: read `standard_error`.
 
     Arguments:

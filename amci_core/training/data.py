@@ -136,6 +136,8 @@ class Target:
     ) -> tuple[Tensor, Tensor | None]:
         """Pairs y, theta: n from p(y) p(theta), `uniform` more spread over the ranges shown."""
         y, theta = self.problem.sample_cases(n, generator)
+        # Training is in float32, whatever samplers give.
+        y, theta = y.float(), None if theta is None else theta.float()
         y = torch.cat([y, _spread(self.problem.y, uniform, generator)])
         if theta is None or self.problem.theta is None:
             return y, None

@@ -230,7 +230,16 @@ class Fit:
         return tensors, numbers | {"best_quality": self.best_quality.as_json()}
 
     def load_state(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Continues where `state` was taken."""
+        """Continues where `state` was taken.
+
+        Raises:
+            ValueError: a number is not finite, or the step is none of this training.
+        """
+        step = numbers["step"]
+        if not isinstance(step, int) or not 0 <= step <= self.steps:
+            raise ValueError(f"step: expected 0 to {self.steps}, got {step!r}")
+        if not all(math.isfinite(numbers[name]) for name in NUMBERS):
+            raise ValueError("a number is not finite")
 
         def part(prefix: str) -> dict[str, Tensor]:
             start = f"{prefix}."

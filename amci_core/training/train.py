@@ -283,16 +283,18 @@ class _Session:
         state = read_json(checkpoint)
         check_object(checkpoint, state, STATE)
         if state["plan"] != self.plan:
-            raise ValueError(
-                f"resume: the training in {self.out} is {state['plan']}, not {self.plan}"
-            )
+            there = f"resume: the training in {self.out} is {state['plan']}"
+            raise ValueError(f"{there}, not {self.plan}")
+        for i, entry in enumerate(state["log"] + state["film"]):
+            check_object(checkpoint, entry, {"step": (int,)}, within=f"entry {i} of log and film")
         for name, fit in self.fits.items():
             try:
                 entry, numbers = state["files"][name], state["fits"][name]
                 file = checkpoint.parent / entry["file"]
                 fit.load_state(read_tensors(file, expected_sha256=entry["sha256"]), numbers)
-            except (KeyError, TypeError, RuntimeError) as error:
-                raise StoredFileError(
-                    f"{checkpoint}: {name} does not fit this training ({error})"
-                ) from None
+            except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+                if isinstance(error, StoredFileError):
+                    raise
+                reason = f"{name} does not fit this training ({error})"
+                raise StoredFileError(f"{checkpoint}: {reason}") from None
         self.log, self.film = state["log"], state["film"]

@@ -13,9 +13,11 @@ from hidden import hidden
 import amci_core as amci
 from amci_core.cli import main
 from amci_core.estimators import ESTIMATORS
+from amci_core.files import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ESTIMATE = "estimate tail-1d --variant oracle"
+PAPER = pretrained_root() / "tail-1d" / "paper"
 EVALUATE = "evaluate tail-1d --variant oracle"
 COMMANDS = ("problems", "estimate", "evaluate", "train")
 # More digits than Python reads as a whole number.
@@ -185,6 +187,11 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1000000000000", "draws: expected .* got 1000000"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
+        (f"{ESTIMATE} --y 1 --theta 1 --shift 1,2", "shift: expected one number .* got '1,2'"),
+        (
+            f"{EVALUATE} --folder {PAPER} --variant spline",
+            "variant: .*'paper', not 'spline'",
+        ),
         (f"{ESTIMATE} --y 1 --theta 1 --seed -1", "seed: expected .* got -1"),
         (f"{ESTIMATE} --y 1 --theta 1 --estimator best", "estimator: expected .* got 'best'"),
         (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),

@@ -37,6 +37,16 @@ def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, budgets=(1000,), runs=
     return curves[name]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_error_that_all_runs_share_is_not_settled(seed):
+    # This q1 misses three quarters of E1: by quadrature the mean is 6.7e27 at 1,000 draws.
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    found = curve(
+        "amci", y=-4.0, theta=5.0, proposals=paper, budgets=[100, 1000], runs=500, seed=seed
+    )
+    assert not found.mean_judged.any()
+
+
 @pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0)])
 def test_the_bound_is_its_closed_form(y, theta):
     budgets = [2, 10, 100, 1000]

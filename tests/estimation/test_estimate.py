@@ -27,6 +27,26 @@ def numpy_key():
     return np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, f: 1e-160 * f, "f: expected a largest value between 1e-150 and 1e.150"),
+        (lambda x, f: 1e160 * f, "f: expected a largest value between 1e-150 and 1e.150"),
+        (lambda x, f: torch.where(x[..., 0] > 3.5, -f, f), "f: expected values >= 0, .*, got -1"),
+        (lambda x, f: torch.where(x[..., 0] > 3.5, torch.nan, f), "f: expected finite numbers"),
+        (lambda x, f: torch.where(x[..., 0] > 3.5, torch.inf, f), "f: expected finite numbers"),
+    ],
+)
+def test_values_that_make_an_estimate_wrong_are_refused(change, message):
+    class Changed(type(PROBLEM)):
+        def f(self, x, theta):
+            return change(x, super().f(x, theta))
+
+    changed = Changed(1)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.estimate(changed, ORACLE, 1.0, 2.5, draws=400)
+
+
 def test_theorem_1_one_draw_of_each_exact_proposal_gives_mu():
     y = np.linspace(-8, 8, 65)[:, None, None]
     theta = np.linspace(0, 5, 51)[:, None]

@@ -144,6 +144,54 @@ def test_without_y_and_a_theta_without_bounds():
     assert own.mismatch(theta=there) == pytest.approx(1.0, abs=1e-6)
 
 
+class Odd(LineProblem):
+    """x from the mixture of two normals, far apart; mu of an odd function is zero."""
+
+    name, nonnegative, apart, spread = "odd", False, 0.0, 1.0
+    x, y, theta = Variable("x", 1, -math.inf, math.inf, "a number"), None, None
+    f = staticmethod(lambda x, theta: x.sin().squeeze(-1))
+
+    def log_prior(self, x):
+        centres = torch.tensor([-self.apart, self.apart], dtype=x.dtype)
+        each = torch.distributions.Normal(centres, self.spread).log_prob(x)
+        return each.logsumexp(-1) - math.log(2)
+
+    def sample_prior(self, n, generator):
+        side = torch.randint(2, (n, 1), generator=generator) * 2.0 - 1
+        return side * self.apart + self.spread * torch.randn(n, 1, generator=generator)
+
+
+def test_mu_is_zero_where_quadrature_cannot_tell_its_parts_apart():
+    own = Odd()
+    assert own.truth() == 0
+    assert own.truth_sign(*own.check()) == 0
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("apart", [5.0, 50.0, 1000.0])
+def test_modes_of_the_prior_that_lie_apart_are_all_integrated(spread, apart):
+    class Sigmoid(Odd):
+        nonnegative = True
+        f = staticmethod(lambda x, theta: x.sigmoid().squeeze(-1))
+
+    own = Sigmoid()
+    own.apart, own.spread = apart, spread
+    assert own.truth() == pytest.approx(0.5, rel=1e-9)
+
+
+def test_mass_beyond_the_last_node_is_not_passed_over():
+    class Cauchy(Odd):
+        nonnegative = True
+        log_prior = staticmethod(lambda x: -(math.pi * (1 + x.square())).log().sum(-1))
+        f = staticmethod(lambda x, theta: x.abs().pow(0.9).squeeze(-1))
+
+        def sample_prior(self, n, generator):
+            return torch.empty(n, 1).cauchy_(generator=generator)
+
+    with pytest.raises(ValueError, match=r"^truth: the quadrature of E1_plus"):
+        Cauchy().truth()
+
+
 def test_f_may_overflow_beyond_reach():
     class Call(LineProblem):
         name, nonnegative, reach = "call", True, (-40.0, 40.0)

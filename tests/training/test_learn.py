@@ -9,6 +9,7 @@ import torch
 import amci_core as amci
 from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
+from amci_core.models import LineProblem, Variable
 from amci_core.training import learn, stream_learning, usual_terms
 from amci_core.training.fit import Fit, stream_seeds
 from amci_core.training.quality import HeldOut
@@ -82,6 +83,29 @@ def test_no_stream_of_training_is_a_stream_of_estimates(seed):
     }
     assert len(trained) == 2 * len(terms)
     assert not trained & estimated
+
+
+class Positive(LineProblem):
+    """Exponential x; samplers give float64, and the range of x has an end."""
+
+    name, nonnegative = "positive", True
+    x, y = Variable("x", 1, 0.0, np.inf, "a waiting time"), None
+    theta = Variable("theta", 1, 0.5, 2.0, "a price")
+
+    def log_prior(self, x):
+        return torch.where(x > 0, -x, -torch.inf).sum(-1)
+
+    def f(self, x, theta):
+        return (theta * x.square()).sum(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.empty(n, 1, dtype=torch.float64).exponential_(generator=generator)
+
+
+def test_a_bounded_x_and_samplers_of_double_precision_are_learnt():
+    proposals = learn(Positive(), steps=2)
+    found = amci.estimate(Positive(), proposals, theta=1.0, draws=400)
+    assert abs(found.value - 2) < 5 * found.standard_error
 
 
 def test_the_largest_seed_learns():

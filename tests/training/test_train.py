@@ -484,6 +484,17 @@ def without(*keys):
     return damage
 
 
+def replaced(value, *keys):
+    """Puts another value in the place of a nested entry of a JSON file."""
+
+    def damage(checkpoint):
+        state = read_json(checkpoint / "state.json")
+        functools.reduce(lambda part, key: part[key], keys[:-1], state)[keys[-1]] = value
+        (checkpoint / "state.json").write_text(json.dumps(state))
+
+    return damage
+
+
 def truncate(pattern):
     """Leaves the first half of a file."""
 
@@ -499,6 +510,10 @@ def truncate(pattern):
     [
         (without("film"), "state.json", "film is missing"),
         (without("fits", "q2", "step"), "state.json", "q2 does not fit this training"),
+        (replaced(10**9, "fits", "q2", "step"), "state.json", "q2 does not fit this training"),
+        (replaced(None, "fits", "q2", "seconds"), "state.json", "q2 does not fit this training"),
+        (replaced([], "fits", "q2", "best_quality"), "state.json", "q2 does not fit this"),
+        (replaced([1], "log"), "state.json", "expected an object as entry 0 of log and film"),
         (truncate("state.json"), "state.json", "not valid JSON"),
         (truncate("q1_plus-*"), "q1_plus-7.safetensors", "its SHA-256 is not the recorded"),
         (
