@@ -52,7 +52,7 @@ def stream_reuse_errors(
         theta: Likewise, or None.
         alphas: Shares of E1 from q1's draws, finite.
         betas: Shares of E2 from q1's draws, finite.
-        draws: Draws from each of the two proposals in each run, 2 draws in all.
+        draws: Draws from each of the two proposals in each run, so 2 x `draws` in all.
         share: The share of these that q1 gets, at least one draw each.
         common: Whether both proposals transport the same random numbers; as many draws each then.
         runs: Independent runs.

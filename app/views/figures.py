@@ -131,9 +131,18 @@ def add_hover(
     shown.add_tools(HoverTool(renderers=[renderer], tooltips=tips, mode=mode, visible=False))
 
 
+class Picture(pn.pane.Bokeh):
+    """A figure in the page that answers clicks still when it comes back: Panel forgets them."""
+
+    def _cleanup(self, root: Any = None) -> None:
+        kept = self.object._event_callbacks
+        super()._cleanup(root)
+        self.object._event_callbacks = kept
+
+
 def pane(shown: figure) -> pn.pane.Bokeh:
     """Puts a figure into the page."""
-    return pn.pane.Bokeh(shown, sizing_mode="stretch_width", margin=0)
+    return Picture(shown, sizing_mode="stretch_width", margin=0)
 
 
 def describe(shown: figure, text: str) -> None:

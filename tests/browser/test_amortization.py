@@ -42,6 +42,13 @@ def a_click_moves_the_case_and_starts_monte_carlo(opened):
     np.testing.assert_array_equal(map_image(opened), before)
 
 
+def a_click_moves_the_case_when_the_card_has_come_back(opened):
+    open_map(opened)
+    click_on_map(opened, 2.0, 2.0)
+    opened.wait_for_value(Y, 2.0, within=0.05)
+    opened.wait_for_value(THETA, 2.0, within=0.05)
+
+
 def other_quantities_can_be_shown_and_taken_home(opened, expected):
     before = map_image(opened)
     choose(opened, "Shown", "Effective share of draws for E₂")
@@ -76,6 +83,7 @@ def test_the_map_is_computed_when_its_tab_is_opened_and_is_that_of_the_core(visi
     a_click_moves_the_case_and_starts_monte_carlo(opened)
     other_quantities_can_be_shown_and_taken_home(opened, expected)
     keys_lead_from_card_to_card_and_one_is_open_at_a_time(opened)
+    a_click_moves_the_case_when_the_card_has_come_back(opened)
 
 
 def test_a_tab_without_sense_is_disabled_and_another_plane_keeps_other_coordinates(visit):
