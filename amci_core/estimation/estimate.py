@@ -70,6 +70,13 @@ def estimate(
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+        >>> found = amci.estimate(problem, proposals, 1.0, 3.0)
+        >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-3), str(found.verdict.level)
+        (True, 'reliable')
     """
     chosen = resolve(estimator, alpha=alpha, beta=beta)
     y, theta = problem.check(y, theta)
@@ -160,6 +167,13 @@ def pilot_moments(
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+        >>> seen = amci.pilot_moments(problem, proposals, 1.0, 3.0, draws=50)
+        >>> amci.split_budget(seen, 100).sum()
+        np.int64(100)
     """
     check_count("draws", draws, low=1, high=MAX_POINTS)
     sampler = Sampler(problem, proposals, *problem.check(y, theta), shift)

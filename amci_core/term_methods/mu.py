@@ -130,6 +130,12 @@ def estimate_terms(
         ValueError: an argument is out of range, of a wrong shape or unknown; the methods name a
             term that f - shift does not have; the proposals are for another problem; or an
             integrand or an estimate is not a number.
+
+    Example:
+        >>> import amci_core as amci
+        >>> found = amci.estimate_terms(amci.problem("tail-1d"), 1.0, 1.5)
+        >>> bool(abs(found.value - 0.0786) < 5 * found.standard_error)
+        True
     """
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
