@@ -16,6 +16,7 @@ DATA = f"""
 }}
 """
 PATIENCE = 30
+POLLING = 50  # milliseconds; at every frame it would take the page's own time
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
     const main = inner.querySelector(".main-content")
@@ -45,7 +46,7 @@ class Visit:
 
     def wait(self, condition: str, argument: Any = None) -> Any:
         """Waits until a JavaScript function returns something true."""
-        return self.page.wait_for_function(condition, arg=argument)
+        return self.page.wait_for_function(condition, arg=argument, polling=POLLING)
 
     def data(self, source: str, column: str) -> np.ndarray:
         """A column of a Bokeh data source, as the page has it."""

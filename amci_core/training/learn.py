@@ -18,7 +18,7 @@ from amci_core.flows import Proposals, Trainable
 from amci_core.flows.supports import half_line
 from amci_core.models import Problem, Variable
 from amci_core.streams import last_item
-from amci_core.training.fit import Fit, Progress, run_in_turn
+from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn
 from amci_core.training.recipes import TermRecipe
 
 VARIANT = "learnt"
@@ -48,8 +48,8 @@ def stream_learning(
 
     Yields:
         Where training stands, and the proposals as they are then: some hundred times for each
-        proposal, one proposal after the other. The later ones are untrained until it is their
-        turn. The last item holds the best of each.
+        proposal, at most every fifth step, one proposal after the other. The later ones are
+        untrained until it is their turn. The last item holds the best of each.
 
     Raises:
         ValueError: an argument is out of range, or terms do not fit the problem.
@@ -72,9 +72,9 @@ def stream_learning(
     chosen = usual_terms(problem) if terms is None else terms
     if "q1_plus" not in chosen:
         raise ValueError(f"terms: expected q1_plus among them, got {', '.join(chosen) or 'none'}")
-    cpu = torch.device("cpu")
+    cpu, reports = torch.device("cpu"), max(1, min(REPORTS, steps // 5))
     fits = {
-        name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu)
+        name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu, reports=reports)
         for name, term in chosen.items()
     }
     recipes = {name: asdict(term) for name, term in chosen.items()}

@@ -84,11 +84,10 @@ def each_slider_moves_the_densities_and_the_others_follow(opened):
 
 
 def test_densities_follow_the_proposals_the_film_and_every_slider(visit):
-    opened = visit()
+    opened = visit("?runs=20")
     # It opens at the large mismatch.
     assert (opened.value(Y), opened.value(THETA)) == (1, 3)
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
-    opened.type("Runs", "20")
     other_proposals_are_shown(opened)
     the_film_shows_its_frames_and_plays_to_the_end(opened)
     each_slider_moves_the_densities_and_the_others_follow(opened)

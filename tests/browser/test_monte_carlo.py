@@ -164,6 +164,17 @@ def resample_draws_anew(opened):
     expect(seed).not_to_have_value(old)
 
 
+def the_best_splits_are_marked_on_both_screens(opened):
+    for width in (1440, 390):
+        if width == 390:
+            # On a phone the controls would lie on the cards.
+            opened.move(SPLIT, 0.5)
+            opened.press("Close drawer")
+        opened.page.set_viewport_size({"width": width, "height": 3000})
+        the_best_splits_are_marked_where_the_handle_would_stand(opened)
+        a_key_brings_the_handle_to_the_best_split(opened)
+
+
 def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, paper):
     opened = visit(ADDRESS)
     opened.wait_for_end(CASE["runs"])
@@ -172,36 +183,33 @@ def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, pap
     the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
     alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)
     errors_can_be_absolute(opened, problem)
+    the_best_splits_are_marked_on_both_screens(opened)
+    opened.page.set_viewport_size({"width": 1440, "height": 900})
+    opened.press("Open drawer")
     resample_draws_anew(opened)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_the_best_splits_of_the_budget_are_marked(visit, width):
-    opened = visit(ADDRESS, width=width, height=3000)
-    opened.wait_for_end(CASE["runs"])
-    the_best_splits_are_marked_where_the_handle_would_stand(opened)
-    a_key_brings_the_handle_to_the_best_split(opened)
+def another_visitor_is_not_blocked(busy, other):
+    before = other.data("densities", "target")
+    other.move("Threshold θ", 1)
+    other.wait_for_other("densities", "target", before)
+    other.wait_for_end(20)
+    assert runs_shown(busy) < ENDLESS
 
 
-def test_curves_grow_can_be_called_off_and_run_again(visit):
-    opened = visit(f"?runs={ENDLESS}")
-    first = opened.wait_for_data("errors-amci", "median")
-    opened.wait_for_other("errors-amci", "median", first)
+def curves_can_be_called_off_and_run_again(opened, other):
     opened.press("Cancel")
     opened.wait_for_text("cancelled after")
-    # A second of another visitor's work goes by, in which the curves would have grown.
+    # A moment of another visitor's work goes by, in which the curves would have grown.
     stopped = opened.data("errors-amci", "median")
-    other = visit("?runs=30")
+    other.type("Runs", "30")
     other.wait_for_end(30)
     np.testing.assert_array_equal(opened.data("errors-amci", "median"), stopped)
     opened.press("Run again")
     opened.wait_for_other("errors-amci", "median", stopped)
-    opened.press("Cancel")
 
 
-def test_a_moved_control_starts_the_curves_afresh(visit, problem):
-    opened = visit(f"?runs={ENDLESS}")
-    opened.wait_for_data("errors-amci", "median")
+def a_moved_control_starts_the_curves_afresh(opened, problem):
     old_bound = opened.data("errors-bound", "median")
     opened.move("Threshold θ", 1)
     opened.wait_for_other("errors-bound", "median", old_bound)
@@ -217,12 +225,11 @@ def test_a_moved_control_starts_the_curves_afresh(visit, problem):
     )
 
 
-def test_a_visitor_is_not_blocked_by_another_ones_computing(visit):
-    busy = visit(f"?runs={ENDLESS}")
-    busy.wait_for_data("errors-amci", "median")
+def test_curves_grow_beside_another_visitor_and_can_be_called_off_and_started(visit, problem):
+    opened = visit(f"?runs={ENDLESS}")
+    first = opened.wait_for_data("errors-amci", "median")
+    opened.wait_for_other("errors-amci", "median", first)
     other = visit("?runs=20&y=2")
-    before = other.data("densities", "target")
-    other.move("Threshold θ", 1)
-    other.wait_for_other("densities", "target", before)
-    other.wait_for_end(20)
-    assert runs_shown(busy) < ENDLESS
+    another_visitor_is_not_blocked(opened, other)
+    curves_can_be_called_off_and_run_again(opened, other)
+    a_moved_control_starts_the_curves_afresh(opened, problem)

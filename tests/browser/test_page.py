@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from cards import open_map
 from playwright.sync_api import expect
+from visit import SIDEWAYS
 
 from app.presets import PRESETS
 
@@ -44,8 +45,7 @@ BEYOND = """
 """
 
 
-def test_presets_lead_to_their_point_and_reset_back_to_the_start(visit):
-    opened = visit("?y=2.2&theta=1.1&draws=10&runs=5&seed=9")
+def presets_lead_to_their_point(opened):
     for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
         opened.wait_for_text(preset.watch)
@@ -58,6 +58,9 @@ def test_presets_lead_to_their_point_and_reset_back_to_the_start(visit):
             opened.wait_for_value(SHARES[name], default if wanted is None else wanted)
         chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
         expect(chosen).to_have_attribute("aria-pressed", "true")
+
+
+def reset_leads_back_to_the_start(opened):
     opened.press("paper")
     opened.move(THETA, 0.5)
     opened.move(SHARES["alpha"], 0.2)
@@ -90,16 +93,18 @@ def a_quick_hand_is_followed_to_where_it_ends(opened):
     opened.wait("() => window.location.search.includes('theta=0.9')")
 
 
-def test_the_address_is_read_and_kept_without_filling_the_history(visit):
-    opened = visit("?y=1&theta=2&variant=paper&runs=4")
+def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit):
+    opened = visit("?y=1&theta=2&variant=paper&draws=10&runs=4&seed=9")
     assert (opened.value(Y), opened.value(THETA)) == (1, 2)
     length = opened.page.evaluate("() => window.history.length")
     for theta in (1.5, 1.25, 1.33):
         opened.move(THETA, theta)
         opened.wait(f"() => window.location.search.includes('theta={theta}')")
-    assert opened.page.url.endswith("?y=1&theta=1.33&variant=paper&runs=4")
+    assert opened.page.url.endswith("?y=1&theta=1.33&variant=paper&draws=10&runs=4&seed=9")
     controls_can_be_used_from_the_keyboard(opened)
     a_quick_hand_is_followed_to_where_it_ends(opened)
+    presets_lead_to_their_point(opened)
+    reset_leads_back_to_the_start(opened)
     assert opened.page.evaluate("() => window.history.length") == length
 
 
@@ -113,9 +118,9 @@ def bad_input_gives_a_message_and_the_page_lives_on(opened):
     opened.wait_for_end(7)
 
 
-def test_what_is_wrong_with_an_address_or_a_field_is_said_beside_the_controls(visit):
-    opened = visit("?y=99&theta=x&variant=best&draws=0&runs=4")
+def what_is_wrong_with_an_address_is_said_beside_the_controls(opened):
     for text in (
+        "got 'tail-9'",
         "y: expected a number from -4 to 8, got 99",
         "theta: expected a number, got 'x'",
         "expected one of spline, paper, oracle, got 'best'",
@@ -124,7 +129,6 @@ def test_what_is_wrong_with_an_address_or_a_field_is_said_beside_the_controls(vi
         opened.wait_for_text(text)
     assert (opened.value(Y), opened.value(THETA)) == (1, 3)
     opened.wait_for_end(4)
-    bad_input_gives_a_message_and_the_page_lives_on(opened)
 
 
 def pictures_have_words_and_formulas_are_typeset(opened):
@@ -191,8 +195,12 @@ def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
     opened.wait(f"() => ({shown})().toString() == 'false,true'")
 
 
-def test_pictures_have_words_can_be_taken_home_and_change_their_looks(visit):
-    opened = visit("?runs=6&draws=10")
+def test_bad_input_is_reported_pictures_have_words_can_be_taken_home_and_change(visit):
+    opened = visit("?problem=tail-9&y=99&theta=x&variant=best&draws=0&runs=4")
+    what_is_wrong_with_an_address_is_said_beside_the_controls(opened)
+    bad_input_gives_a_message_and_the_page_lives_on(opened)
+    opened.type("Draws N = M", "10")
+    opened.type("Runs", "6")
     opened.wait_for_end(6)
     pictures_have_words_and_formulas_are_typeset(opened)
     a_blind_q2_is_said_to_be_blind(opened)
@@ -233,16 +241,22 @@ def the_map_fits_and_has_no_tools(opened):
     assert opened.sideways() == [0, 0]
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (768, 1024), (1440, 900)])
-def test_opens_well_on_screens_of_all_sizes(visit, width, height):
+# The first size is that of the screen when the page opens.
+@pytest.mark.parametrize(
+    "sizes", [[(390, 844)], [(768, 1024), (1440, 900)]], ids=["phone", "wide"]
+)
+def test_opens_well_on_screens_of_all_sizes(visit, sizes):
+    (width, height), *_ = sizes
     opened = visit("?problem=gain-loss&runs=4&draws=8", width=width, height=height)
     opened.wait_for_end(4)
-    opened.slider(Y).wait_for(state="visible" if width >= 600 else "hidden")
-    # Nothing is wider than its place: the page does not scroll sideways.
-    assert opened.sideways() == [0, 0]
-    no_card_lies_on_another(opened)
-    # Only what can be seen has been laid out.
-    opened.page.set_viewport_size({"width": width, "height": 4000})
-    legends_stay_within_their_pictures(opened)
+    for width, height in sizes:
+        opened.page.set_viewport_size({"width": width, "height": height})
+        opened.slider(Y).wait_for(state="visible" if width >= 600 else "hidden")
+        # Nothing is wider than its place: the page does not scroll sideways.
+        opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
+        no_card_lies_on_another(opened)
+        # Only what can be seen has been laid out.
+        opened.page.set_viewport_size({"width": width, "height": 4000})
+        legends_stay_within_their_pictures(opened)
     if width == 390:
         the_map_fits_and_has_no_tools(opened)

@@ -5,9 +5,11 @@ import pytest
 from cards import (
     MAP_IMAGE,
     choose,
+    click_on_map,
     computed_diagnosis,
     open_diagnostics,
     open_map,
+    wait_for_map,
     wait_for_way,
 )
 from playwright.sync_api import expect
@@ -15,6 +17,7 @@ from visit import DATA
 
 import amci_core as amci
 from amci_core.proposals import available_variants
+from app.presets import PRESETS
 from app.state import State
 from app.summary import number
 
@@ -64,37 +67,30 @@ def its_terms_are_diagnosed_on_a_phone(opened, state):
         np.testing.assert_allclose(second, found.terms[0].x[:, 1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_a_problem_opens_from_its_address_is_moved_and_diagnosed(visit, name):
-    opened = visit(f"?problem={name}&runs=4&draws=8")
-    state = State(name)
+def is_moved_and_diagnosed(opened, state):
     wait_for_truth(opened, state)
     opened.wait_for_end(4)
     assert np.nanmax(opened.data("errors-amci", "median")) > 0
     the_mismatch_handle_moves_the_case(opened, state)
     its_terms_are_diagnosed_on_a_phone(opened, state)
-    assert opened.complaints == []
+    opened.page.set_viewport_size({"width": 1440, "height": 900})
+    opened.press("Open drawer")
 
 
-def test_problems_are_chosen_on_the_page_and_their_figures_follow(visit):
-    # A problem that is not known is reported, and the page opens at the first one.
-    opened = visit("?problem=tail-9&runs=4&draws=8")
-    opened.wait_for_text("expected one of")
-    opened.wait_for_end(4)
-    for name in (*PROBLEMS[1:], PROBLEMS[0]):
-        turn_to(opened, name)
-        wait_for_truth(opened, State(name))
-        opened.wait_for_end(4)
-        wanted = "" if name == PROBLEMS[0] else name
-        opened.wait(
-            "name => (new URL(location.href).searchParams.get('problem') ?? '') == name", wanted
-        )
-        if name == "gain-loss":
-            # Three proposals have no (alpha, beta).
-            reuse = opened.page.get_by_role("heading", name="Sample reuse")
-            assert not reuse.is_visible()
-    opened.page.get_by_role("heading", name="Sample reuse").wait_for(state="visible")
-    assert opened.complaints == []
+def is_chosen_and_its_figures_follow(opened, name):
+    turn_to(opened, name)
+    wanted = "" if name == PROBLEMS[0] else name
+    opened.wait(
+        "name => (new URL(location.href).searchParams.get('problem') ?? '') == name", wanted
+    )
+    is_moved_and_diagnosed(opened, State(name))
+    tab = opened.page.get_by_role("tab", name="Sample reuse")
+    if name == "gain-loss":
+        # Three proposals have no (alpha, beta).
+        expect(tab).to_be_disabled()
+    else:
+        tab.click()
+        opened.page.get_by_role("heading", name="Sample reuse").wait_for(state="visible")
 
 
 def coordinates_move_together_or_one_by_one(opened, state):
@@ -136,9 +132,43 @@ def the_map_can_be_called_off_and_run_again(opened):
     opened.wait_for_text("s left")
 
 
-def test_five_coordinates_can_be_moved_and_looked_at(visit):
+def a_tab_without_sense_is_disabled(opened):
+    opened.wait_for_text("There is no sample reuse for this problem: E₂ is known")
+    expect(opened.page.get_by_role("tab", name="Sample reuse")).to_be_disabled()
+
+
+def another_plane_of_the_map_keeps_other_coordinates(opened):
+    open_map(opened)
+    choose(opened, "Upwards", "Sharpness s")
+    opened.wait(
+        "() => Bokeh.documents[0].get_model_by_name('amortization-map')"
+        ".left[0].axis_label == 'Sharpness s'"
+    )
+    wait_for_map(opened)
+    click_on_map(opened, 0.25, 0.75)
+    opened.wait_for_value("Centre u₁", 0.25, within=0.02)
+    opened.wait_for_value("Sharpness s", 0.75, within=0.02)
+    assert opened.value("Centre u₂") == 0.5
+
+
+def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visit):
     opened = visit("?problem=tail-5d&y=0,1,2,3,1&runs=4&draws=8")
     opened.wait_for_end(4)
+    state = State("tail-5d")
     another_coordinate_and_another_pair_can_be_looked_at(opened)
-    coordinates_move_together_or_one_by_one(opened, State("tail-5d"))
+    coordinates_move_together_or_one_by_one(opened, state)
     the_map_can_be_called_off_and_run_again(opened)
+    is_moved_and_diagnosed(opened, state)
+    for name in ("gain-loss", "tail-1d"):
+        is_chosen_and_its_figures_follow(opened, name)
+
+
+def test_a_known_normaliser_leaves_a_tab_without_sense_and_other_problems_are_chosen(visit):
+    opened = visit("?problem=peak&runs=4&draws=8")
+    a_tab_without_sense_is_disabled(opened)
+    opened.wait_for_end(4)
+    another_plane_of_the_map_keeps_other_coordinates(opened)
+    opened.press(PRESETS["peak"][0].name)
+    is_moved_and_diagnosed(opened, State("peak"))
+    for name in set(PROBLEMS) - {"tail-1d", "tail-5d", "gain-loss", "peak"}:
+        is_chosen_and_its_figures_follow(opened, name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
@@ -64,12 +65,25 @@ def test_formulas_are_for_notebook_and_served_page_alike(path):
     assert "$" not in prose(read(path)).replace("$$", "")
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """One kernel for all notebooks: each finds it without names, but with the modules loaded.
+
+    That each runs in a kernel of its own is what its stored outputs show.
+    """
+    manager, client = start_new_kernel(cwd=NOTEBOOKS[0].parent)
+    client.stop_channels()
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_it_runs_in_a_kernel_and_so_do_the_solutions_after_it(path):
+@pytest.mark.xdist_group("notebooks")
+def test_it_runs_in_a_kernel_and_so_do_the_solutions_after_it(path, kernel):
     notebook = read(path)
     solutions = re.findall(r"```python\n(.*?)```", prose(notebook), re.DOTALL)
     assert solutions
-    notebook.cells += [nbformat.v4.new_code_cell(solution) for solution in solutions]
-    folder = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=500, resources=folder).execute()
+    forget, *solved = map(nbformat.v4.new_code_cell, ["%reset -f", *solutions])
+    notebook.cells = [forget, *notebook.cells, *solved]
+    NotebookClient(notebook, km=kernel, timeout=500).execute()

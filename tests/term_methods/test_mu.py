@@ -14,7 +14,7 @@ from amci_core.term_methods import Annealed, Importance, Nested, TermEstimate
 
 # Smaller than the ones that have names, for speed.
 ANNEALED = Annealed(chains=300, pilot=200)
-NESTED = Nested(live=60, pilot=100)
+NESTED = Nested(live=60, pilot=100, batch=32)
 IMPORTANCE = Importance(size=2000)
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 

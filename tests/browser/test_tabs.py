@@ -1,11 +1,21 @@
-"""The tabs, and the amortization map behind the last of them."""
+"""The tabs: diagnostics of the point shown, and the amortization map."""
 
 import csv
 import json
 
 import numpy as np
 import pytest
-from cards import MAP_IMAGE, choose, click_on_map, map_image, open_map, wait_for_map
+from cards import (
+    MAP_IMAGE,
+    choose,
+    click_on_map,
+    computed_diagnosis,
+    map_image,
+    open_diagnostics,
+    open_map,
+    wait_for_map,
+    wait_for_way,
+)
 from playwright.sync_api import expect
 
 import amci_core as amci
@@ -14,6 +24,35 @@ from app.store import MAP_SIZES
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 Y, THETA = "Observation y", "Threshold θ"
+
+
+def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
+    open_diagnostics(opened)
+    found = computed_diagnosis("tail-1d", 2.0, 2.0, seed=5)
+    wait_for_way(opened, found)
+    for term in found.terms:
+        np.testing.assert_allclose(
+            opened.data(f"diagnostics-points-{term.name}", "x"), term.x[:, 0], rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            opened.data(f"diagnostics-bars-{term.name}", "height"), term.heights
+        )
+        np.testing.assert_allclose(
+            opened.data(f"diagnostics-tail-{term.name}", "x"), term.tail, rtol=1e-12
+        )
+    off = 100 * (found.along.value / found.truth - 1)
+    np.testing.assert_allclose(opened.data("diagnostics-way", "value"), off, atol=1e-9)
+    verdict = opened.page.get_by_role("status").filter(has_text="1,000 draws from each proposal")
+    expect(verdict).to_contain_text("Reliable")
+    # Described when all of it is there: a message of its own, after the last numbers.
+    alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")
+    expect(alternative).to_have_count(1)
+    # When a slider is let go, the draws are those of the new case.
+    before = opened.data("diagnostics-points-E1_plus", "x")
+    opened.move("Threshold θ", 1.0)
+    after = opened.wait_for_other("diagnostics-points-E1_plus", "x", before)
+    moved = computed_diagnosis("tail-1d", 2.0, 1.0, seed=5)
+    np.testing.assert_allclose(after, moved.terms[0].x[:, 0], rtol=1e-12)
 
 
 def keys_lead_from_card_to_card_and_one_is_open_at_a_time(opened):
@@ -66,8 +105,13 @@ def other_quantities_can_be_shown_and_taken_home(opened, expected):
     assert everything["proposals"]["variant"] == "paper"
 
 
-def test_the_map_is_computed_when_its_tab_is_opened_and_is_that_of_the_core(visit):
-    opened = visit("?runs=4&variant=paper")
+def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(visit):
+    opened = visit("?runs=4&y=2&theta=2&seed=5")
+    opened.wait_for_end(4)
+    what_is_shown_is_what_the_draws_say_and_follows_the_case(opened)
+    density = opened.data("densities", "q1")
+    opened.press("paper")
+    opened.wait_for_other("densities", "q1", density)
     opened.wait_for_end(4)
     assert opened.page.evaluate(f"{MAP_IMAGE} == null || ({MAP_IMAGE})() == null")
     open_map(opened)
@@ -84,21 +128,3 @@ def test_the_map_is_computed_when_its_tab_is_opened_and_is_that_of_the_core(visi
     other_quantities_can_be_shown_and_taken_home(opened, expected)
     keys_lead_from_card_to_card_and_one_is_open_at_a_time(opened)
     a_click_moves_the_case_when_the_card_has_come_back(opened)
-
-
-def test_a_tab_without_sense_is_disabled_and_another_plane_keeps_other_coordinates(visit):
-    opened = visit("?problem=peak&runs=4&draws=8")
-    opened.wait_for_text("There is no sample reuse for this problem: E₂ is known")
-    expect(opened.page.get_by_role("tab", name="Sample reuse")).to_be_disabled()
-    opened.wait_for_end(4)
-    open_map(opened)
-    choose(opened, "Upwards", "Sharpness s")
-    opened.wait(
-        "() => Bokeh.documents[0].get_model_by_name('amortization-map')"
-        ".left[0].axis_label == 'Sharpness s'"
-    )
-    wait_for_map(opened)
-    click_on_map(opened, 0.25, 0.75)
-    opened.wait_for_value("Centre u₁", 0.25, within=0.02)
-    opened.wait_for_value("Sharpness s", 0.75, within=0.02)
-    assert opened.value("Centre u₂") == 0.5
