@@ -113,7 +113,7 @@ class Sampler:
         points = row(self.points)
         f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
         log_joint = self.problem.log_joint(points, self.y)
-        self._check(points, f, log_joint)
+        f = self._checked(points, f, log_joint)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
         if log_E2 is not None and runs is not None:
             log_E2 = np.asarray(log_E2)[..., None]
@@ -126,12 +126,14 @@ class Sampler:
             log_E2=log_E2,
         )
 
-    def _check(self, points: Tensor, f: Tensor, log_joint: Tensor) -> None:
-        """Refuses values at points that would make an estimate wrong in silence.
+    def _checked(self, points: Tensor, f: Tensor, log_joint: Tensor) -> Tensor:
+        """f, where no value would make an estimate wrong in silence.
+
+        A pair among others whose largest |f| has a square that vanishes or overflows gets NaN.
 
         Raises:
-            ValueError: f is not finite where p(x, y) > 0, negative though it should not be, or so
-                small or large that squares of it vanish or overflow; or p(x, y) is not finite.
+            ValueError: f is not finite where p(x, y) > 0, negative though it should not be, or too
+                small or large for squares in every pair; or p(x, y) is not finite.
         """
         size = f.abs().where(log_joint > -torch.inf, 0.0)
         never_negative = self.problem.nonnegative
@@ -144,12 +146,16 @@ class Sampler:
             if bad.any():
                 at = points.expand(*bad.shape, -1)[bad][0].tolist()
                 raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}")
-        largest = float(size.max()) if size.numel() else 0.0
-        if largest and not SMALLEST_F < largest < LARGEST_F:
+        largest = size.amax(-1, keepdim=True)
+        beyond = (largest != 0) & ~((largest > SMALLEST_F) & (largest < LARGEST_F))
+        if not beyond.any():
+            return f
+        if beyond.all():
             raise ValueError(
                 f"f: expected a largest value between {SMALLEST_F:g} and {LARGEST_F:g}, whose "
-                f"square is a number, got {largest:g}; choose another unit for f"
+                f"square is a number, got {largest.max().item():g}; choose another unit for f"
             )
+        return f.where(~beyond, torch.nan)
 
     def _shared_noise(
         self, drawn: dict[int, int], sets: int, generator: torch.Generator

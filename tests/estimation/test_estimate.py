@@ -47,6 +47,20 @@ def test_values_that_make_an_estimate_wrong_are_refused(change, message):
         amci.estimate(changed, ORACLE, 1.0, 2.5, draws=400)
 
 
+def test_a_pair_whose_f_has_no_square_has_no_estimate_and_harms_no_other():
+    class Changed(type(PROBLEM)):
+        def f(self, x, theta):
+            return super().f(x, theta) * 10.0 ** (-160 * (theta[..., 0] > 2).double())
+
+    theta = np.array([[1.5], [2.5]])
+    found = amci.estimate(Changed(1), ORACLE, 1.0, theta)
+    np.testing.assert_allclose(found.value, [PROBLEM.truth(1.0, 1.5), np.nan], rtol=1e-9)
+    assert np.isnan(found.standard_error[1])
+    assert found.verdict.level[1] != "reliable"
+    curves = amci.error_curves(Changed(1), IMPERFECT, 1.0, theta, budgets=[10], runs=20, truth=1.0)
+    assert curves["amci"].failed.tolist() == [[0], [20]]
+
+
 def test_theorem_1_one_draw_of_each_exact_proposal_gives_mu():
     y = np.linspace(-8, 8, 65)[:, None, None]
     theta = np.linspace(0, 5, 51)[:, None]
