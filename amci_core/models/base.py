@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from amci_core.checks import check_count, check_seed
+from amci_core.checks import check_count, check_number, check_seed
 from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
 
 # Cases, and points in each, that a problem is tried with.
@@ -157,12 +156,11 @@ class Problem(Definition):
             ValueError: y, theta is not a single pair in range, the level is no number >= 0, or
                 the problem does not know its mismatch or has no path.
         """
-        if not isinstance(level, Real) or not level >= 0:
-            raise ValueError(f"level: expected a number of nats >= 0, got {level!r}")
+        level = check_number("level", level, "a number of nats >= 0", allowed=lambda v: v >= 0)
         pair = self._single(y, theta)
 
         def excess(t: float) -> float:
-            return float(self._mismatch(*self._path(*pair, t))) - float(level)
+            return float(self._mismatch(*self._path(*pair, t))) - level
 
         if excess(0.0) >= 0:
             t = 0.0

@@ -95,10 +95,14 @@ class Variable:
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
         if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
-            # A row of numbers, where each would be a case of its own.
-            row = self.dim == 1 and tensor.ndim == 1 and tensor.numel() > 1
+            if tensor.ndim > 1 or tensor.numel() == 0:
+                raise ValueError(f"{expected} shape {tuple(tensor.shape)}")
+            # In one dimension each number of a row would be a case of its own.
             hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
-            raise ValueError(f"{expected} shape {tuple(tensor.shape)}{hint if row else ''}")
+            wanted = f"{self.dim} numbers" if self.dim > 1 else "1 number"
+            raise ValueError(
+                f"{self.name}: expected {wanted}, got {tensor.numel()}{hint * (self.dim == 1)}"
+            )
         bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
         if bad.any():
             raise ValueError(f"{expected} {tensor[bad][0].item():g}")

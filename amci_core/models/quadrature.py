@@ -99,7 +99,9 @@ class Integrals:
         self.kinks = [e.clamp(self.low[0], self.high[0]) for e in ends]
         self.nodes = self._nodes(self.low[0], self.high[0])
         if set(terms) != {E2}:
-            self.kinks += self._crossings(self.nodes)
+            drawn = problem._prior_draws[:, 0].expand(len(y), -1).clamp(self.low[0], self.high[0])
+            self.kinks += self._crossings(torch.cat([self.nodes, drawn], -1).sort(-1).values)
+            self.nodes = self._nodes(self.low[0], self.high[0])
         if E1_PLUS in terms:
             i = terms.index(E1_PLUS)
             self.low[i] = self.low[i] if first is None else self.low[i].maximum(first)
@@ -139,6 +141,12 @@ class Integrals:
             return (self._f(x[None], self.rows)[0] - level).sign()
 
         sign = above(x)
+        nowhere = (sign == 0).all(-1)
+        if nowhere.any() and not self.kinks and DEVIATION not in self.terms:
+            raise ValueError(
+                f"f: expected a value other than zero at one of {x.shape[-1]:,} points, got zeros "
+                f"at {self._case(int(nowhere.int().argmax()))}; say in support_plus where f lies"
+            )
         # Those at kinks known before are not looked for.
         apart = x.diff() > self.problem._centre_and_scale[1] * NEAR[2]
         changes = (sign.diff().abs() > 0) & apart

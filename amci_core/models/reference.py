@@ -59,11 +59,7 @@ class Reference:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        y: Tensor,
-        theta: Tensor | None,
-        terms: Sequence[str] | None = None,
+        self, problem: Problem, y: Tensor, theta: Tensor | None, terms: Sequence[str] | None = None
     ) -> None:
         present = ("E1_plus", "E2") if problem.nonnegative else TERMS
         if terms is None:

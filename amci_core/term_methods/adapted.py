@@ -17,12 +17,7 @@ from amci_core.diagnostics import pareto_k
 from amci_core.estimators.draws import Array
 from amci_core.flows.density import Density
 from amci_core.term_methods.annealed import largest_step
-from amci_core.term_methods.base import (
-    Integrand,
-    StudentDensity,
-    TermEstimate,
-    log_mean,
-)
+from amci_core.term_methods.base import Integrand, StudentDensity, TermEstimate, log_mean
 
 # Draws of an adaptation, how many there are, and the effective share of weights that is fitted to.
 PILOT = 4096
@@ -37,6 +32,8 @@ LARGEST_SHARE = 0.05
 # Points of a region in each dimension: SciPy evaluates a rule of 21 nodes, and again with one of
 # 10 for its error.
 NODES = 31
+# In one dimension: draws of the pilot in each piece, and steps of the integrand that are pieces.
+A_PIECE, STEPS = 128, 16
 # How far the pilot may lie above the quadrature, in its standard errors: where that has converged,
 # and where it has little to set against the pilot.
 DISAGREEMENT, LITTLE = 5.0, 2.0
@@ -86,9 +83,10 @@ def _adapted(
 class Quadrature:
     """Integrates a term in one or two dimensions by SciPy's adaptive cubature.
 
-    The quantile map of a Cauchy density fitted to the term takes the unit cube to the support. A
-    pilot of importance sampling is the second rule: where it finds significantly more than the
-    cubature does, its estimate counts.
+    The quantile map of a Cauchy density fitted to the term takes the unit cube to the support; in
+    one dimension the unit interval is split at draws of a pilot of importance sampling. The pilot
+    is the second rule: where it finds significantly more than the cubature does, its estimate
+    counts.
 
     Arguments:
         relative_error: Where it stops.
@@ -117,22 +115,29 @@ class Quadrature:
         if not isinstance(mixture, DefensiveMixture) or log_pilot == -math.inf:
             return TermEstimate(log_pilot, math.nan, integrand.evaluations - before)
         density, unit = mixture.adapted, float(log_w.max())
+        left, width = torch.zeros(1, dim), torch.ones(1, 1)
+        if dim == 1:
+            at = (log_w + log_q - density.log_prob(x) - unit).exp().nan_to_num(0.0)
+            left, width = _pieces(density.cube(x)[:, 0], at)
 
         def ratio(u: Array) -> Array:
-            x, log_q = density.points(torch.from_numpy(u))
-            found: Array = (integrand.log_weight(x, log_q) - unit).exp().numpy()
+            inside = left + width * torch.from_numpy(u)[:, None]
+            x, log_q = density.points(inside.flatten(0, 1))
+            value = (integrand.log_weight(x, log_q) - unit).exp().view(len(u), -1)
+            found: Array = (value * width[:, 0]).numpy()
             return found
 
-        left = self.evaluations - (integrand.evaluations - before)
+        remaining = self.evaluations - (integrand.evaluations - before)
         found = cubature(
             ratio,
             np.zeros(dim),
             np.ones(dim),
-            rtol=self.relative_error,
-            max_subdivisions=max(left // (2 * NODES) ** dim, 1),
+            rtol=self.relative_error if dim > 1 else 0.0,
+            atol=0.0 if dim > 1 else self.relative_error * math.exp(log_pilot - unit) / len(left),
+            max_subdivisions=max(remaining // (len(left) * (2 * NODES) ** dim), 1),
             points=[np.full(dim, 0.5)],
         )
-        value, error = float(found.estimate), float(found.error)
+        value, error = float(found.estimate.sum()), float(found.error.sum())
         log_value = unit + math.log(value) if 0 < value < math.inf else -math.inf
         doubt = DISAGREEMENT if found.status == "converged" else LITTLE
         if log_pilot - log_value > doubt * pilot_error:
@@ -142,6 +147,19 @@ class Quadrature:
         error = error / math.exp(log_value - unit) + other
         error = error if error < math.inf else math.nan
         return TermEstimate(log_value, error, integrand.evaluations - before)
+
+
+def _pieces(u: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Left ends and widths (P, 1) of pieces of the unit interval with about as many draws in each.
+
+    Beside them are those between neighbouring draws u (n,) over which the value (n,) changes most.
+    """
+    order = u.argsort()
+    u, value = u[order], value[order]
+    step = (value.diff() * u.diff()).abs().topk(STEPS).indices
+    ends = [torch.tensor([0.0, 1.0]).to(u), u[::A_PIECE], u[step], u[step + 1]]
+    edges = torch.cat(ends).unique()
+    return edges[:-1, None], edges.diff()[:, None]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 from torch import Tensor
 from torch.distributions import StudentT, biject_to
 from torch.distributions.constraints import Constraint
@@ -203,9 +203,17 @@ class StudentDensity:
     def log_prob(self, x: Tensor) -> Tensor:
         """The log density in nats at points x (n, D), (n); -inf outside the support."""
         z, inside = self.coordinates.inverse(x)
-        t = torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
-        log_q: Tensor = self._log_density(t) - self.coordinates.points(z)[1]
+        log_q: Tensor = self._log_density(self._standard(z)) - self.coordinates.points(z)[1]
         return log_q.where(inside, -torch.inf)
+
+    def cube(self, x: Tensor) -> Tensor:
+        """The points u (n, D) of the unit cube for x (n, D)."""
+        t = self._standard(self.coordinates.inverse(x)[0])
+        return torch.from_numpy(stdtr(self.degrees, t.numpy()))
+
+    def _standard(self, z: Tensor) -> Tensor:
+        t: Tensor = torch.linalg.solve_triangular(self.factor, (z - self.centre).T, upper=False).T
+        return t
 
     def _log_density(self, t: Tensor) -> Tensor:
         log_t: Tensor = StudentT(torch.tensor(self.degrees, dtype=t.dtype)).log_prob(t).sum(-1)

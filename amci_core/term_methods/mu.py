@@ -7,14 +7,13 @@ __all__ = ["METHODS", "TermsEstimate", "estimate_terms", "method"]
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import seed_sequence
+from amci_core.checks import check_number, seed_sequence
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.estimators.uncertainty import central_interval, normal_quantile
@@ -144,9 +143,7 @@ def estimate_terms(
         raise ValueError(
             f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
         )
-    if not isinstance(shift, Real) or not math.isfinite(shift):
-        raise ValueError(f"shift: expected a finite number, got {shift!r}")
-    constant = float(shift)
+    constant = check_number("shift", shift)
     positive = problem.nonnegative and constant <= 0
     present = [name for name in TERMS if not (name == "E1_minus" and positive)]
     named = methods if isinstance(methods, Mapping) else dict.fromkeys(present, methods)

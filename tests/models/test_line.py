@@ -192,6 +192,37 @@ def test_mass_beyond_the_last_node_is_not_passed_over():
         Cauchy().truth()
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.51), (2.0, 2.01), (1.0, 1.001)])
+def test_f_on_an_interval_far_narrower_than_the_pieces(low, high):
+    # It was 0, in silence.
+    class Narrow(Plain):
+        f = staticmethod(lambda x, theta: ((x > low) & (x < high)).squeeze(-1).double())
+
+    found = Narrow().truth()
+    assert found == pytest.approx(stats.norm.cdf(high) - stats.norm.cdf(low), rel=1e-9)
+
+
+def test_f_on_a_narrow_interval_beside_a_wide_one():
+    class Both(Plain):
+        f = staticmethod(lambda x, theta: ((x < -1) | ((x > 1) & (x < 1.01))).sum(-1).double())
+
+    truth = stats.norm.cdf(-1) + stats.norm.cdf(1.01) - stats.norm.cdf(1)
+    assert Both().truth() == pytest.approx(truth, rel=1e-9)
+
+
+def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
+    class Hidden(Plain):
+        f = staticmethod(lambda x, theta: ((x > 0.2) & (x < 0.2001)).squeeze(-1).double())
+
+    class Declared(Hidden):
+        support_plus = staticmethod(lambda theta: interval(0.2, 0.2001))
+
+    with pytest.raises(ValueError, match=r"^f: expected a value other than zero .* support_plus"):
+        Hidden().truth()
+    truth = stats.norm.cdf(0.2001) - stats.norm.cdf(0.2)
+    assert Declared().truth() == pytest.approx(truth, rel=1e-9)
+
+
 def test_f_may_overflow_beyond_reach():
     class Call(LineProblem):
         name, nonnegative, reach = "call", True, (-40.0, 40.0)
