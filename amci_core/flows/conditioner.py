@@ -64,13 +64,13 @@ class Conditioner(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation_of(activation)
-        self.reads_y = problem.y is not None
         self.reads_theta = reads_theta and problem.theta is not None
         read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
         shown = [v.shown or (v.low, v.high) for v in read for _ in range(v.dim)]
         self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
         self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
-        widths = (len(shown) + preceding, *hidden)
+        # Without y and theta it reads a zero.
+        widths = ((len(shown) or 1) + preceding, *hidden)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
             layers += [skip_init(nn.Linear, before, after), self.activation]
@@ -97,11 +97,14 @@ class Conditioner(nn.Module):
 
     def inputs(self, y: Tensor, theta: Tensor | None) -> Tensor:
         """y (cases, D_y) and theta (cases, D_theta) as it reads them, scaled to about [-1, 1]."""
-        read = [y] if self.reads_y else []
+        read = [y]  # no columns where there is no y
         if self.reads_theta:
             assert theta is not None  # narrows the type; problems with theta always pass it
             read.append(theta)
-        return (torch.cat(read, dim=-1) - self.centre) / self.half_width
+        values = torch.cat(read, dim=-1)
+        return (
+            (values - self.centre) / self.half_width if values.numel() else y.new_zeros(len(y), 1)
+        )
 
     def forward(self, y: Tensor, theta: Tensor | None, preceding: Tensor | None = None) -> Tensor:
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).

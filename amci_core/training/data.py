@@ -97,8 +97,7 @@ def markov_chain(
         walkers, start.shape[-1], log_density, vectorize=True, moves=moves
     )
     state = emcee.State(
-        start[chosen].cpu().double().numpy(),
-        random_state=np.random.RandomState(seed).get_state(),
+        start[chosen].cpu().double().numpy(), random_state=np.random.RandomState(seed).get_state()
     )
     # Walkers may start from the same draw; moves drive them apart.
     state = sampler.run_mcmc(state, BURN_IN, store=False, skip_initial_state_check=True)
@@ -190,8 +189,4 @@ def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Te
     return low + (high - low) * uniform
 
 
-TARGETS: dict[str, type[Target]] = {
-    "q1_plus": Target,
-    "q1_minus": MinusTarget,
-    "q2": JointTarget,
-}
+TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, "q2": JointTarget}

@@ -59,11 +59,6 @@ class Progress:
     best: float
     seconds: float
 
-    @property
-    def seconds_left(self) -> float:
-        """Time that the remaining steps will take at the speed so far; NaN before the first."""
-        return self.seconds / self.step * (self.steps - self.step) if self.step else math.nan
-
     def as_json(self) -> dict[str, Any]:
         """An entry of the log."""
         return {
@@ -141,10 +136,7 @@ class Fit:
             self._keep(self.held_out.quality(self.proposal))
 
     def run(
-        self,
-        *,
-        stops: Collection[int] = (),
-        before_step: Callable[[], None] = lambda: None,
+        self, *, stops: Collection[int] = (), before_step: Callable[[], None] = lambda: None
     ) -> Iterator[Progress]:
         """Trains on, yielding at every report and at the steps in `stops`.
 

@@ -70,8 +70,8 @@ def stream_learning(
     check_count("steps", steps, low=1, high=MAX_STEPS)
     check_seed(seed)
     chosen = usual_terms(problem) if terms is None else terms
-    if "q1_plus" not in chosen:
-        raise ValueError(f"terms: expected q1_plus among them, got {', '.join(chosen) or 'none'}")
+    if not isinstance(chosen, Mapping) or "q1_plus" not in chosen:
+        raise ValueError(f"terms: expected recipes with one for q1_plus, got {chosen!r}")
     cpu, reports = torch.device("cpu"), max(1, min(REPORTS, steps // 5))
     fits = {
         name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu, reports=reports)

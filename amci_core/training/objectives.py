@@ -211,8 +211,7 @@ class RefineObjective(Objective):
         log_q = density.log_prob(x)
         with torch.no_grad():
             log_m = torch.logaddexp(
-                log_q + math.log(share),
-                reference.log_prob(x) + math.log1p(-share),
+                log_q + math.log(share), reference.log_prob(x) + math.log1p(-share)
             )
             log_g = self.target.log_density(x, y, theta)
             # Where q is zero there is no log q to move. Compared with -inf, so that a NaN goes on

@@ -98,7 +98,7 @@ def variants(problem: str) -> tuple[str, ...]:
         >>> variants("tail-1d")
         ('spline', 'paper')
     """
-    found = {path.parent.name for path in (pretrained_root() / problem).glob(f"*/{FILE}")}
+    found = {path.parent.name for path in (pretrained_root() / str(problem)).glob(f"*/{FILE}")}
     return tuple(sorted(found, key=lambda name: (name != DEFAULT_VARIANT, name)))
 
 
@@ -165,7 +165,7 @@ def parse_budget(text: str) -> float:
         >>> parse_budget("90s")
         1.5
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(text).strip())
     minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
     if not 1 / 60 <= minutes <= 24 * 60:
         raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {text!r}")

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from amci_core.checks import check_seed
+from amci_core.checks import check_number, check_seed
 from amci_core.errors import evaluate
 from amci_core.files import (
     Kinds,
@@ -93,8 +93,7 @@ def train(
         ValueError: an argument is out of range, `out` is not what `resume` says it is, or the
             recipe does not fit the problem.
         StoredFileError: a file cannot be read or written; the last checkpoint stays.
-        TrainingDiverged: a loss, a gradient or a parameter was not finite; the best so far is
-            written first.
+        TrainingDiverged: something was not finite; the best so far is written first.
 
     Warning:
         A budget far below the recipe's own gives proposals that serve for nothing but a try.
@@ -118,7 +117,7 @@ def train(
         "problem": problem,
         "variant": variant,
         "seed": check_seed(seed),
-        "minutes": read.budget_minutes if minutes is None else minutes,
+        "minutes": read.budget_minutes if minutes is None else check_number("minutes", minutes),
         "recipe": {name: asdict(term) for name, term in read.terms.items()},
     }
     session = _Session(chosen, read, plan, check_path("out", out), _device(device))
@@ -144,11 +143,10 @@ def _device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+        torch.Generator(device)  # meta has none
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"device: expected auto, cpu or a device of torch, got {name!r}"
-        ) from None
+    except (RuntimeError, AssertionError, TypeError, ValueError):
+        raise ValueError(f"device: expected auto, cpu or a torch device, got {name!r}") from None
     return device
 
 

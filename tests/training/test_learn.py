@@ -9,7 +9,7 @@ import torch
 import amci_core as amci
 from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
-from amci_core.models import LineProblem, Variable
+from amci_core.models import LineProblem, Problem, Variable
 from amci_core.training import learn, stream_learning, usual_terms
 from amci_core.training.fit import Fit, stream_seeds
 from amci_core.training.quality import HeldOut
@@ -106,6 +106,31 @@ def test_a_bounded_x_and_samplers_of_double_precision_are_learnt():
     proposals = learn(Positive(), steps=2)
     found = amci.estimate(Positive(), proposals, theta=1.0, draws=400)
     assert abs(found.value - 2) < 5 * found.standard_error
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_problem_without_y_and_theta_is_one_case_and_learnt(dim, tmp_path):
+    class Alone(Problem):
+        name, nonnegative, y, theta = "alone", True, None, None
+        x = Variable("x", dim, -np.inf, np.inf, "a point")
+
+        def log_prior(self, x):
+            return torch.distributions.Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+        def sample_prior(self, n, generator):
+            return torch.randn(n, dim, generator=generator)
+
+        def f(self, x, theta):
+            return x.sum(-1).exp()
+
+    proposals = learn(Alone(), steps=100)
+    folder = amci.save_proposals(tmp_path / "alone", proposals)
+    loaded = amci.load_proposals(Alone(), folder=folder)
+    found = amci.estimate(Alone(), loaded, draws=1000)
+    truth = np.exp(dim / 2)
+    assert abs(found.value - truth) < 4 * found.standard_error
+    # Draws of the prior have a relative error of sqrt((e^dim - 1) / 1000): 0.04 and 0.08.
+    assert found.standard_error < 0.02 * truth
 
 
 def test_the_largest_seed_learns():
