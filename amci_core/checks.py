@@ -2,8 +2,11 @@ r"""Checks of plain arguments; errors name the argument, what came and what is a
 
 from __future__ import annotations
 
-__all__ = ["MAX_SEED", "PURPOSES", "check_count", "check_seed", "seed_sequence"]
+__all__ = ["MAX_SEED", "PURPOSES", "check_count", "check_number", "check_seed", "seed_sequence"]
 
+import math
+from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,26 @@ def check_count(name: str, value: Any, *, low: int, high: int) -> int:
     if not whole or not low <= value <= high:
         raise ValueError(f"{name}: expected a whole number from {low} to {high:,}, got {value!r}")
     return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    expected: str = "a finite number",
+    allowed: Callable[[float], bool] = math.isfinite,
+) -> float:
+    """Returns a real number that is allowed, or says what is expected.
+
+    Raises:
+        ValueError: it is no number that a float can hold, or not allowed; NaN must not be.
+    """
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.nan
+    if not allowed(number):
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+    return number
 
 
 def check_seed(value: Any) -> int:

@@ -105,10 +105,10 @@ def check_path(name: str, path: str | Path) -> Path:
     """Returns a path that the system can look up.
 
     Raises:
-        StoredFileError: it holds a NUL, or what file names cannot be encoded in.
+        StoredFileError: it is no path or empty, or holds a NUL or what no file name can.
     """
     try:
-        if b"\0" not in os.fsencode(path):
+        if isinstance(path, str | Path) and str(path) and b"\0" not in os.fsencode(path):
             return Path(path)
     except UnicodeEncodeError:
         pass

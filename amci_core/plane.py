@@ -51,12 +51,6 @@ def kept_case(problem: Problem, y: Any, theta: Any) -> tuple[Any, Any]:
     return typical[0] if y is None else y, typical[1] if theta is None else theta
 
 
-def _shown(variable: Variable) -> tuple[float, float] | None:
-    """The part of its range that is looked at; None where that has no end."""
-    ends = variable.usual_range
-    return ends if np.isfinite(ends).all() else None
-
-
 def moved_cases(
     y: Tensor, theta: Tensor | None, values: list[tuple[Axis, Array]]
 ) -> tuple[Tensor, Tensor | None]:
@@ -80,7 +74,8 @@ def plane_axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) ->
     Raises:
         ValueError: they are not two axes of the problem, or a range has no end.
     """
-    if isinstance(along, str) or len(along) != 2 or along[0] == along[1]:
+    two = isinstance(along, Sequence) and not isinstance(along, str) and len(along) == 2
+    if not two or along[0] == along[1]:
         raise ValueError(f"along: expected two axes, such as ('y', 'theta'), got {along!r}")
     across, upwards = (_axis(problem, name, n) for name, n in zip(along, size, strict=True))
     if across.variable == upwards.variable and None in (across.coordinate, upwards.coordinate):
@@ -91,13 +86,12 @@ def plane_axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) ->
 def _axis(problem: Problem, name: str, size: int) -> Axis:
     match = re.fullmatch(r"(y|theta)(?:\[(\d+)\])?", str(name))
     variable: Variable | None = getattr(problem, match[1]) if match else None
-    if match is None or variable is None:
-        raise ValueError(f"along: expected one of {_allowed(problem)}, got {name!r}")
+    if match is None or variable is None or name not in axis_names(problem):
+        allowed = ", ".join(axis_names(problem))
+        raise ValueError(f"along: expected one of {allowed}, got {name!r}")
     coordinate = None if match[2] is None else int(match[2])
-    if coordinate is not None and coordinate >= variable.dim:
-        raise ValueError(f"along: expected one of {_allowed(problem)}, got {name!r}")
-    ends = _shown(variable)
-    if ends is None:
+    ends = variable.usual_range
+    if not np.isfinite(ends).all():
         raise ValueError(
             f"along: the range of {match[1]} has no end, [{variable.low:g}, {variable.high:g}]; "
             "declare the part of it that is shown"
@@ -113,7 +107,3 @@ def axis_names(problem: Problem) -> list[str]:
         if variable is not None:
             found += [name, *(f"{name}[{i}]" for i in range(variable.dim))]
     return found
-
-
-def _allowed(problem: Problem) -> str:
-    return ", ".join(axis_names(problem))

@@ -218,7 +218,7 @@ def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> Term
         tail=tail,
         tail_heights=tail_heights,
         k=float(term.pareto_k),
-        error=float(term.pareto_error),
+        error=float(term.pareto_fit.error),
         threshold=float(term.pareto_threshold),
         effective=float(term.effective_draws),
         nonzero=int(term.nonzero_draws),

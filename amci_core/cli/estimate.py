@@ -10,6 +10,7 @@ import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
+from amci_core.diagnostics.verdict import LEVELS, NEARLY_ALL
 
 # What JSON shows of a term's diagnostics.
 FIGURES = (
@@ -27,7 +28,9 @@ def estimate(
     theta: Annotated[
         str | None, typer.Option(help="Parameters of f, likewise, where the problem has any.")
     ] = None,
-    draws: Annotated[int, typer.Option(help="Draws from each proposal.")] = 64,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws from each proposal. Default: 64.")
+    ] = None,
     estimator: Annotated[
         str,
         typer.Option(
@@ -66,15 +69,18 @@ def estimate(
     options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
     options = {name: value for name, value in options.items() if value is not None}
     precision: dict[str, Any] = {}
+    counted = total is not None or relative_error is not None
+    if draws is not None and counted:
+        raise ValueError("--draws: cannot be combined with --total or --relative-error")
+    if not counted:
+        draws = options["draws"] = 64 if draws is None else draws
     if relative_error is None:
         if shift not in (None, "pilot"):
             shifts = terminal.split("shift", shift, float)
             if len(shifts) != 1:
                 raise ValueError(f"shift: expected one number or pilot, got {shift!r}")
             options["shift"] = shifts[0]
-        found = amci.estimate(
-            chosen, proposals, **case, draws=draws, estimator=estimator, seed=seed, **options
-        )
+        found = amci.estimate(chosen, proposals, **case, estimator=estimator, seed=seed, **options)
     elif options:
         raise ValueError(f"relative_error: cannot be combined with {', '.join(options)}")
     else:
@@ -151,7 +157,7 @@ def _print(result: dict[str, Any]) -> None:
             (
                 name,
                 number(result["terms"][name]["value"]),
-                f"{number(term['effective_draws'])} of {term['draws']}",
+                f"{term['effective_draws']:,.1f} of {term['draws']:,}",
                 *(number(term[figure]) for figure in ("largest_share", "nonzero_share")),
                 *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )
@@ -161,3 +167,8 @@ def _print(result: dict[str, Any]) -> None:
     typer.echo(f"Verdict: {result['verdict']['text']}.")
     for reason in result["verdict"]["reasons"][1:]:
         typer.echo(f"  {reason}.")
+    for name, term in result["diagnostics"].items():
+        if result["verdict"]["level"] == LEVELS[0] and term["pareto_k"] > term["pareto_threshold"]:
+            even = term["effective_draws"] >= NEARLY_ALL * term["draws"]
+            why = "the weights hardly vary" if even else "draws of other components confirm them"
+            typer.echo(f"  {name}: its k-hat is above that limit, but {why}.")

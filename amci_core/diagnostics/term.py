@@ -89,11 +89,6 @@ class TermDiagnostics:
         return self.pareto_fit.k
 
     @property
-    def pareto_error(self) -> Array:
-        """Standard error of k-hat, (*)."""
-        return self.pareto_fit.error
-
-    @property
     def pareto_threshold(self) -> Array:
         """The largest k-hat that can be believed with so many draws, (*): S counts h > 0."""
         return self.pareto_fit.threshold

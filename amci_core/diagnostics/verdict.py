@@ -99,9 +99,11 @@ class Verdict:
             return f"{LEVELS[code]} {reasons[0]}"
         if code == MORE_DRAWS:
             return f"{LEVELS[code]}: {reasons[0]}"
+        effective = float(self.effective_draws)
+        amount = f"{effective:,.0f}" if effective >= 100 else f"{effective:.3g}"
         return (
-            f"{LEVELS[code]}: every term has at least {float(self.effective_draws):.3g} effective "
-            f"draws, {float(self.effective_share):.1%} of its draws"
+            f"{LEVELS[code]}: every term has at least {amount} effective draws, "
+            f"{float(self.effective_share):.1%} of its draws"
         )
 
     def __getitem__(self, index: Any) -> Verdict:

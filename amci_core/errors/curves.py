@@ -52,11 +52,6 @@ class Curve:
     truth: Truth
 
     @property
-    def mu_squared(self) -> Array:
-        """mu squared, (*, 1), in units of f squared."""
-        return np.asarray(np.square(self.truth.size)[..., None])
-
-    @property
     def remse(self) -> Array:
         """Mean relative squared error, (*, B)."""
         return self._relative(self.squared.mean)
@@ -191,8 +186,7 @@ def stream_error_curves(
     """Squared errors of estimators at equal total draws, over independent runs.
 
     Warning:
-        On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are
-        small, and threads that wait for one another can take thirty times as long.
+        Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
         problem: What is integrated.

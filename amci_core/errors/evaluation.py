@@ -101,8 +101,7 @@ def evaluate(
     """Relative and absolute errors of estimators over cases drawn from p(y) p(theta).
 
     Warning:
-        On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are
-        small, and threads that wait for one another can take thirty times as long.
+        Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
         problem: What is integrated.

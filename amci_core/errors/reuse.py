@@ -5,12 +5,11 @@ from __future__ import annotations
 __all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 
 from collections.abc import Iterator, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from amci_core.checks import check_count
+from amci_core.checks import check_count, check_number
 from amci_core.errors.reuse_map import Q1, Q2, ReuseErrors
 from amci_core.errors.runs import Truth
 from amci_core.errors.support import Support, mean_support, support_of
@@ -86,8 +85,7 @@ def stream_reuse_errors(
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
     check_count("draws times runs", draws * runs, low=1, high=MAX_POINTS)
-    if not isinstance(share, Real) or not 0 < share < 1:
-        raise ValueError(f"share: expected a number between 0 and 1, got {share!r}")
+    share = check_number("share", share, "a number between 0 and 1", allowed=lambda v: 0 < v < 1)
     if common and share != 0.5:
         raise ValueError(f"share: common random numbers need 0.5, got {share!r}")
     over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
@@ -146,8 +144,7 @@ reuse_errors = last_item(stream_reuse_errors)
 def _log_means(draws: Draws, counts: Counts) -> Array:
     """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
     return np.stack(
-        [running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]] for j in (Q1, Q2)],
-        axis=1,
+        [running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]] for j in (Q1, Q2)], axis=1
     )
 
 

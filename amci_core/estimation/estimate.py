@@ -7,12 +7,11 @@ __all__ = ["estimate", "pilot_moments", "reference_draws", "report"]
 import math
 import warnings
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from amci_core.checks import check_count
+from amci_core.checks import check_count, check_number
 from amci_core.estimation.result import Estimate, Term
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, TERMS, Draws, Estimator, Moments, moments, resolve
@@ -176,7 +175,7 @@ def pilot_moments(
         np.int64(100)
     """
     check_count("draws", draws, low=1, high=MAX_POINTS)
-    sampler = Sampler(problem, proposals, *problem.check(y, theta), shift)
+    sampler = Sampler(problem, proposals, *problem.check(y, theta), check_number("shift", shift))
     return moments(_pilot(sampler, draws, seed, purpose="pilot"))
 
 
@@ -209,15 +208,14 @@ def _constant(
         if not np.isfinite(shift):
             raise ValueError("shift: the pilot gave no estimate; give it more draws")
         spent = pilot * len(sampler.present)
-    if not isinstance(shift, Real) or not math.isfinite(shift):
-        raise ValueError(f"shift: expected a finite number or pilot, got {shift!r}")
+    shift = check_number("shift", shift, "a finite number or pilot")
     if shift and type(problem).shifted is Problem.shifted:
         warnings.warn(
             f"shift: the proposals of {problem.name} were trained for f, not for f - {shift:g}: "
             "expect larger errors, and look at the verdict",
             stacklevel=3,
         )
-    return float(shift), spent
+    return shift, spent
 
 
 def _split(

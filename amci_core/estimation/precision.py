@@ -7,7 +7,6 @@ __all__ = ["estimate_to"]
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checks import check_count
+from amci_core.checks import check_count, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NEARLY_ALL, RELIABLE
 from amci_core.estimation.estimate import reference_draws, report
@@ -93,10 +92,8 @@ def estimate_to(
     """
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
-    if not isinstance(relative_error, Real) or not LEAST_ERROR <= relative_error < 1:
-        raise ValueError(
-            f"relative_error: expected a number from {LEAST_ERROR:g} to 1, got {relative_error!r}"
-        )
+    expected = f"a number from {LEAST_ERROR:g} to 1"
+    check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
     least = FIRST_DRAWS * len(proposals.present)
     check_count("max_draws", max_draws, low=least, high=MAX_POINTS)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from amci_core.checks import check_number
 from amci_core.estimators import tables
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Moments
@@ -55,15 +56,14 @@ def split_budget(
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
     if moments.log_scale.ndim:
         raise ValueError(f"moments: expected one pair's, got batch {moments.log_scale.shape}")
-    price = np.asarray(costs, dtype=np.float64)
-    if price.shape != (3,) or not (np.isfinite(price) & (price > 0)).all():
+    price = np.asarray(costs)
+    numbers = price.dtype.kind in "iuf" and price.shape == (3,)
+    if not numbers or not (np.isfinite(price) & (price > 0)).all():
         raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
     present = np.array([j for j in range(3) if j not in absent(moments)])
     least = price[present].sum()
-    if not math.isfinite(total) or total < least:
-        raise ValueError(
-            f"total: expected at least {least:g}, one draw of each proposal, got {total!r}"
-        )
+    expected = f"at least {least:g}, one draw of each proposal"
+    total = check_number("total", total, expected, lambda value: least <= value < math.inf)
     shares = _closed_form(moments, price, present)
     if estimator == "reuse-optimal" and len(present) > 1:
         shares = _least_variance(moments, price, present, shares)
@@ -76,10 +76,7 @@ def split_budget(
 
 
 def predicted_variance(
-    moments: Moments,
-    counts: Sequence[float] | Array,
-    *,
-    table: Callable[[Moments], tables.Table],
+    moments: Moments, counts: Sequence[float] | Array, *, table: Callable[[Moments], tables.Table]
 ) -> Array:
     """Delta-method variance of the estimate with these counts, in units of f squared, (*).
 

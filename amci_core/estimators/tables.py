@@ -22,12 +22,11 @@ __all__ = [
     "validate",
 ]
 
-import math
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amci_core.checks import check_number
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array
 from amci_core.estimators.mis import Moments
 
@@ -68,9 +67,7 @@ def reuse(alpha: float, beta: float) -> Table:
     Raises:
         ValueError: alpha or beta is not a finite number.
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(value, Real) or not math.isfinite(value):
-            raise ValueError(f"{name}: expected a finite number, got {value!r}")
+    alpha, beta = check_number("alpha", alpha), check_number("beta", beta)
     return np.array([[alpha, 0, beta], [0, 0, 0], [1 - alpha, 0, 1 - beta]], dtype=np.float64)
 
 
@@ -140,10 +137,8 @@ def optimum(moments: Moments) -> Table:
 
 def gradient(mu: Array) -> Array:
     """(1, -1, -mu): what an error of each term, over E2, adds to mu to first order; (*, 3)."""
-    mu = np.asarray(mu)
-    found = np.empty((*mu.shape, 3))
-    found[..., 0], found[..., 1], found[..., 2] = 1.0, -1.0, -mu
-    return found
+    one = np.ones_like(mu, dtype=np.float64)
+    return np.stack([one, -one, -np.asarray(mu)], axis=-1)
 
 
 def _share(first: Array, second: Array) -> Array:

@@ -17,23 +17,18 @@ References:
 
 from __future__ import annotations
 
-__all__ = [
-    "Uncertainty",
-    "central_interval",
-    "normal_quantile",
-    "uncertainty",
-]
+__all__ = ["Uncertainty", "central_interval", "normal_quantile", "uncertainty"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from amci_core.checks import check_number
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Part, Pooled
@@ -41,6 +36,8 @@ from amci_core.estimators.tables import gradient, needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
+# Sums are rounded: a standard error is no smaller share of the value than this.
+LEAST_ERROR = 8 * np.finfo(float).eps
 # An interval never reaches further than this multiple of a normal one.
 WIDEST = 4.0
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -217,7 +214,8 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
                 infinite |= missed & ((value != 0) | (t != 2))
         mean = np.stack([seen.mean(t) for t in range(3)], -1)
         term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
-        error = np.where(infinite, np.inf, np.sqrt(variance))
+        error = np.maximum(np.sqrt(variance), LEAST_ERROR * np.abs(value))
+        error = np.where(infinite, np.inf, error)
         of_ratio = TO_RATIO @ (covariance / np.square(E2)[..., None, None]) @ TO_RATIO.T
     return Uncertainty(
         value=value,
@@ -253,9 +251,8 @@ def normal_quantile(level: float) -> float:
     Raises:
         ValueError: the level does not lie strictly between 0 and 1.
     """
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level!r}")
-    return float(-ndtri((1 - float(level)) / 2))
+    level = check_number("level", level, "a number between 0 and 1", allowed=lambda v: 0 < v < 1)
+    return float(-ndtri((1 - level) / 2))
 
 
 def central_interval(

@@ -182,8 +182,14 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         (f"{ESTIMATE} --y 9 --theta 1", r"y: expected .* \[-8, 8\], got 9"),
         (f"{ESTIMATE} --y nan --theta 1", "y: expected .* got nan"),
         (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
-        (f"{ESTIMATE} --y 1,2 --theta 1", r"y: expected .* got shape \(2,\)"),
+        (f"{ESTIMATE} --y 1,2 --theta 1", r"y: expected 1 number, got 2"),
         (f"{ESTIMATE} --y 1 --theta -1", "theta: expected .* got -1"),
+        ("estimate cancer --y 900,60,3", "y: expected 2 numbers, got 3"),
+        (f"{ESTIMATE} --y 1 --theta 1 --draws 9 --total 99", "--draws: cannot .* --total"),
+        (
+            f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
+            "--draws: cannot .* --relative-error",
+        ),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1000000000000", "draws: expected .* got 1000000"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
@@ -274,6 +280,23 @@ def test_estimate_ends_with_a_verdict(run):
     out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --draws 256 --estimator snis-q2"))
     assert "Verdict: do not trust E1: all 256 weights of q2 are zero." in out
     assert "k-hat" in out
+
+
+def test_a_k_hat_above_its_limit_beside_reliable_is_explained(run):
+    words = f"{ESTIMATE} --variant paper --y 1 --theta 3 --seed 1"
+    found = strict(succeeded(run(f"{words} --format json")))
+    term = found["diagnostics"]["E1_plus"]
+    assert found["verdict"]["level"] == "reliable"
+    assert term["pareto_k"] > term["pareto_threshold"]
+    out = succeeded(run(words))
+    assert "\n  E1_plus: its k-hat is above that limit, but " in out
+    assert "\n  E2: " not in out
+
+
+def test_draws_that_are_not_the_options_are_not_told(run):
+    words = f"{ESTIMATE} --y 1 --theta 3 --format json"
+    assert strict(succeeded(run(words)))["draws"] == 64
+    assert strict(succeeded(run(f"{words} --total 300")))["draws"] is None
 
 
 def test_an_estimate_without_a_known_truth_leaves_it_out(run, monkeypatch):

@@ -106,6 +106,7 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--budget", "soon"], "budget: expected 1s to 24h"),
         (["--variant", "maf"], "variant: expected one of spline, paper"),
         (["--device", "abacus"], "device: expected auto, cpu"),
+        (["--device", "meta"], "device: expected auto, cpu"),
         (["--seed", "-1"], "seed: expected"),
         (["--resume"], "resume: there is no checkpoint"),
         (["--source", "mcmc"], "source: only variants on the paper's objective"),

@@ -43,6 +43,12 @@ def test_even_weights_are_reliable():
     )
 
 
+def test_many_effective_draws_are_written_out():
+    assert verdict(lognormal(0.01, n=30_000)).text.startswith(
+        "reliable: every term has at least 29,9"
+    )
+
+
 def test_heavy_tails_are_not_to_be_trusted():
     # Pareto weights with k = 1 have no mean.
     weights = 1 + np.random.default_rng(0).pareto(1.0, 4000)

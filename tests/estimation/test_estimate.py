@@ -250,7 +250,7 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     [
         ({"y": 9.0}, r"y: expected .* within \[-8, 8\], got 9"),
         ({"y": float("nan")}, r"y: expected .* got nan"),
-        ({"y": [0.0, 1.0]}, r"y: expected .* got shape \(2,\)"),
+        ({"y": [0.0, 1.0]}, r"y: expected 1 number, got 2"),
         ({"theta": None}, r"theta: expected .* got None"),
         ({"theta": -1.0}, r"theta: expected .* within \[0, 5\], got -1"),
         ({"draws": 0}, r"draws: expected a whole number from 1 to 20,000,000, got 0"),
@@ -267,3 +267,13 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "peak"])
+def test_an_exact_estimate_claims_no_error_below_rounding(name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name, variant="oracle")
+    y, theta = problem.cases(20, seed=1)
+    found = amci.estimate(problem, proposals, y, theta, draws=64)
+    relative = found.standard_error / found.value
+    assert (relative >= 4 * np.finfo(float).eps).all()
+    assert (relative < 1e-12).all()
