@@ -87,8 +87,7 @@ def _axis(problem: Problem, name: str, size: int) -> Axis:
     match = re.fullmatch(r"(y|theta)(?:\[(\d+)\])?", str(name))
     variable: Variable | None = getattr(problem, match[1]) if match else None
     if match is None or variable is None or name not in axis_names(problem):
-        allowed = ", ".join(axis_names(problem))
-        raise ValueError(f"along: expected one of {allowed}, got {name!r}")
+        raise ValueError(f"along: expected one of {', '.join(axis_names(problem))}, got {name!r}")
     coordinate = None if match[2] is None else int(match[2])
     ends = variable.usual_range
     if not np.isfinite(ends).all():

@@ -97,7 +97,6 @@ class Variable:
         if tensor.ndim == 0 or tensor.shape[-1] != self.dim or tensor.numel() == 0:
             if tensor.ndim > 1 or tensor.numel() == 0:
                 raise ValueError(f"{expected} shape {tuple(tensor.shape)}")
-            # In one dimension each number of a row would be a case of its own.
             hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
             wanted = f"{self.dim} numbers" if self.dim > 1 else "1 number"
             raise ValueError(

@@ -115,6 +115,7 @@ class Quadrature:
         if not isinstance(mixture, DefensiveMixture) or log_pilot == -math.inf:
             return TermEstimate(log_pilot, math.nan, integrand.evaluations - before)
         density, unit = mixture.adapted, float(log_w.max())
+        spare = self.evaluations - (integrand.evaluations - before)
         left, width = torch.zeros(1, dim), torch.ones(1, 1)
         if dim == 1:
             at = (log_w + log_q - density.log_prob(x) - unit).exp().nan_to_num(0.0)
@@ -124,17 +125,15 @@ class Quadrature:
             inside = left + width * torch.from_numpy(u)[:, None]
             x, log_q = density.points(inside.flatten(0, 1))
             value = (integrand.log_weight(x, log_q) - unit).exp().view(len(u), -1)
-            found: Array = (value * width[:, 0]).numpy()
-            return found
+            return np.asarray(value * width[:, 0])
 
-        remaining = self.evaluations - (integrand.evaluations - before)
         found = cubature(
             ratio,
             np.zeros(dim),
             np.ones(dim),
             rtol=self.relative_error if dim > 1 else 0.0,
             atol=0.0 if dim > 1 else self.relative_error * math.exp(log_pilot - unit) / len(left),
-            max_subdivisions=max(remaining // (len(left) * (2 * NODES) ** dim), 1),
+            max_subdivisions=max(spare // (len(left) * (2 * NODES) ** dim), 1),
             points=[np.full(dim, 0.5)],
         )
         value, error = float(found.estimate.sum()), float(found.error.sum())
@@ -150,10 +149,8 @@ class Quadrature:
 
 
 def _pieces(u: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Left ends and widths (P, 1) of pieces of the unit interval with about as many draws in each.
-
-    Beside them are those between neighbouring draws u (n,) over which the value (n,) changes most.
-    """
+    """Left ends and widths (P, 1) of pieces of the unit interval: about as many draws u (n,) in
+    each, and the gaps between neighbouring ones over which the value (n,) changes most."""
     order = u.argsort()
     u, value = u[order], value[order]
     step = (value.diff() * u.diff()).abs().topk(STEPS).indices

@@ -56,9 +56,8 @@ def stream_learning(
         TrainingDiverged: a loss, a gradient or a parameter was not finite.
 
     Warning:
-        On a machine whose cores are busy, call `torch.set_num_threads(1)` first: the arrays are
-        small, and threads that wait for one another made it fifteen times slower. And proposals
-        can miss what their reference misses: look at the verdict of `amci_core.estimate`.
+        Where cores are busy call `torch.set_num_threads(1)` first. Proposals can miss what their
+        reference misses: look at the verdict of `amci_core.estimate`.
 
     Example:
         >>> import amci_core as amci
