@@ -6,7 +6,7 @@ __all__ = ["Evaluation", "evaluate"]
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -185,7 +185,7 @@ class _Cases:
     mse: Array
     mse_error: Array
     failed: Array
-    judged: Array
+    mean_judged: Array
     truth_matters: Array
 
     @classmethod
@@ -196,22 +196,13 @@ class _Cases:
             rows = np.stack([getattr(curve, name) for curve in curves])
             return rows.reshape(-1, rows.shape[-1])
 
-        names = (
-            "remse",
-            "remse_error",
-            "mse",
-            "mse_error",
-            "failed",
-            "mean_judged",
-            "truth_matters",
-        )
-        return cls(*map(gathered, names))
+        return cls(*(gathered(field.name) for field in fields(cls)))
 
     def against(self, bound: Array) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound (n, B), surely below, and undecided, (B,) each."""
         below = self.mse < bound
         near = np.abs(self.mse - bound) <= OPEN * np.nan_to_num(self.mse_error)
-        unsettled = (self.judged == 0) & (bound < UNSETTLED * self.mse)
+        unsettled = (self.mean_judged == 0) & (bound < UNSETTLED * self.mse)
         undecided = near | unsettled
         shares = (below, below & ~undecided, undecided)
         return tuple(share.mean(axis=0).tolist() for share in shares)
@@ -228,7 +219,7 @@ class _Cases:
         found |= {f"remse_{name}_error": v for name, v in zip(LEVELS, relative_error, strict=True)}
         found["mse_median_error"] = absolute_error[0]
         found["failed"] = self.failed.sum(axis=0)
-        found["unjudged"] = (self.judged == 0).mean(axis=0)
+        found["unjudged"] = (self.mean_judged == 0).mean(axis=0)
         found["truth_matters"] = self.truth_matters.mean(axis=0)
         return {name: values.tolist() for name, values in found.items()}
 
