@@ -1,7 +1,6 @@
 """The command `amci`, as a user sees it: what it prints, where, and its exit codes."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -251,17 +250,13 @@ def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
 
 
 def test_help_does_not_wait_for_pytorch():
-    started = os.times()
     code = (
         "import sys; sys.argv[1:] = ['--help']\n"
         "import amci_core.cli\n"
         "try: amci_core.cli.main()\n"
-        "finally: assert 'torch' not in sys.modules"
+        "finally: assert not {'torch', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
-    ended = os.times()
-    used = ended.children_user + ended.children_system
-    assert used - started.children_user - started.children_system < 2
 
 
 def test_the_package_is_a_command():

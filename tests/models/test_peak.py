@@ -51,7 +51,7 @@ def test_cases_have_no_y():
     ("given", "message"),
     [
         ({"y": 1.0, "theta": POINTS[0]}, "y: peak has none"),
-        ({"theta": (0.5, 0.5)}, r"theta: expected an array of shape \(..., 3\)"),
+        ({"theta": (0.5, 0.5)}, r"theta: expected 3 numbers, got 2"),
         ({"theta": (0.5, 0.5, 2.0)}, "theta: expected .* got 2"),
         ({}, "theta: expected"),
     ],
