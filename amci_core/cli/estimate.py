@@ -10,7 +10,6 @@ import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
-from amci_core.diagnostics.verdict import LEVELS, NEARLY_ALL
 
 # What JSON shows of a term's diagnostics.
 FIGURES = (
@@ -167,6 +166,9 @@ def _print(result: dict[str, Any]) -> None:
     typer.echo(f"Verdict: {result['verdict']['text']}.")
     for reason in result["verdict"]["reasons"][1:]:
         typer.echo(f"  {reason}.")
+    # Imported late: help does not wait for it.
+    from amci_core.diagnostics.verdict import LEVELS, NEARLY_ALL
+
     for name, term in result["diagnostics"].items():
         if result["verdict"]["level"] == LEVELS[0] and term["pareto_k"] > term["pareto_threshold"]:
             even = term["effective_draws"] >= NEARLY_ALL * term["draws"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from cards import open_map
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 from visit import SIDEWAYS
 
 from app.presets import PRESETS
@@ -85,12 +85,21 @@ def controls_can_be_used_from_the_keyboard(opened):
 
 
 def a_quick_hand_is_followed_to_where_it_ends(opened):
-    opened.move(THETA, 0.5)
-    opened.wait("() => window.location.search.includes('theta=0.5')")
-    opened.slider(THETA).focus()
-    for _ in range(40):
-        opened.page.keyboard.press("ArrowRight")
-    opened.wait("() => window.location.search.includes('theta=0.9')")
+    for tries_left in (1, 0):
+        opened.move(THETA, 0.5)
+        opened.wait("() => window.location.search.includes('theta=0.5')")
+        opened.slider(THETA).focus()
+        for _ in range(40):
+            opened.page.keyboard.press("ArrowRight")
+        try:
+            opened.wait("() => window.location.search.includes('theta=0.9')")
+        except TimeoutError:
+            # Where the machine is very busy, Panel's React state can take a handle back by some
+            # steps between two keys: these are then lost before the server hears of them.
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit):
