@@ -14,7 +14,7 @@ from amci_core.errors.reuse_map import Q1, Q2, ReuseErrors
 from amci_core.errors.runs import Truth
 from amci_core.errors.support import Support, mean_support, support_of
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import Draws, Moments
+from amci_core.estimators import Moments
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
@@ -115,7 +115,8 @@ def stream_reuse_errors(
                 reference=reference,
                 reference_generator=for_reference,
             )
-            log_means = _log_means(drawn, counts)
+            running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
+            log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
             if not means:
                 log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(size))
             units = [float(target.log_unit) + log_E2, log_E2]
@@ -139,13 +140,6 @@ def stream_reuse_errors(
 
 
 reuse_errors = last_item(stream_reuse_errors)
-
-
-def _log_means(draws: Draws, counts: Counts) -> Array:
-    """log of the means of (f w, w) in each run, over q1's draws, then over q2's: (R, 2, 2)."""
-    return np.stack(
-        [running_log_means(draws, j, counts[[j]])[:, 0, [0, 2]] for j in (Q1, Q2)], axis=1
-    )
 
 
 def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:

@@ -51,6 +51,13 @@ def split_budget(
 
     References:
         `docs/concepts.md`, "Error", without sharing; "Every estimator is a table" for V*.
+
+    Example:
+        >>> from amci_core.estimators import Moments
+        >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
+        >>> moments = Moments(np.array(0.0), np.array([1.0, 0.0, 1.0]), single, np.full(3, 10.0))
+        >>> split_budget(moments, 100)  # q2's weights spread three times as far as q1's
+        array([24,  1, 74])
     """
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")

@@ -66,6 +66,10 @@ def reuse(alpha: float, beta: float) -> Table:
 
     Raises:
         ValueError: alpha or beta is not a finite number.
+
+    Example:
+        >>> reuse(0.9, 0.1)[0].tolist()
+        [0.9, 0.0, 0.1]
     """
     alpha, beta = check_number("alpha", alpha), check_number("beta", beta)
     return np.array([[alpha, 0, beta], [0, 0, 0], [1 - alpha, 0, 1 - beta]], dtype=np.float64)
@@ -155,6 +159,10 @@ def validate(table: ArrayLike) -> Table:
     Raises:
         ValueError: its shape is not (3, 3), an entry is not a finite number, or a column does not
             sum to one (that of E1_minus may be zero, for f >= 0).
+
+    Example:
+        >>> validate([[1, 0, 0], [0, 0, 0], [0, 0, 1]]).shape
+        (3, 3)
     """
     expected = (
         f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "

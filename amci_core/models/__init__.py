@@ -49,6 +49,4 @@ def problem(name: str) -> Problem:
     return _built(name)
 
 
-@cache
-def _built(name: str) -> Problem:
-    return _PROBLEMS[name]()
+_built = cache(lambda name: _PROBLEMS[name]())
