@@ -54,7 +54,9 @@ def estimate(
         float | None,
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
-    max_draws: Annotated[int, typer.Option(help="The most draws for that.")] = 1_000_000,
+    max_draws: Annotated[
+        int | None, typer.Option(help="The most draws for that. Default: 1,000,000.")
+    ] = None,
     variant: terminal.VariantOption = "spline",
     seed: terminal.SeedOption = 0,
     form: terminal.FormatOption = terminal.Format.table,
@@ -74,6 +76,8 @@ def estimate(
     if not counted:
         draws = options["draws"] = 64 if draws is None else draws
     if relative_error is None:
+        if max_draws is not None:
+            raise ValueError("--max-draws: needs --relative-error")
         if shift not in (None, "pilot"):
             shifts = terminal.split("shift", shift, float)
             if len(shifts) != 1:
@@ -88,7 +92,7 @@ def estimate(
             proposals,
             **case,
             relative_error=relative_error,
-            max_draws=max_draws,
+            max_draws=1_000_000 if max_draws is None else max_draws,
             estimator=estimator,
             seed=seed,
         )

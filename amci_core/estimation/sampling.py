@@ -21,7 +21,7 @@ from amci_core.models import Problem
 from amci_core.models.reference import Reference
 
 MAX_POINTS = 20_000_000
-# The largest |f| of all points lies between these, so that its square is a number.
+# The largest |f| of a pair's points lies between these, so that its square is a number.
 SMALLEST_F, LARGEST_F = 1e-150, 1e150
 
 

@@ -22,7 +22,6 @@ __all__ = [
     "validate",
 ]
 
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -84,6 +83,12 @@ def paper_optimum(moments: Moments) -> Table:
 
     References:
         Appendix "Derivation of the optimal parameter values" of the paper.
+
+    Example:
+        >>> same = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 1.0])  # under q1 as under q2
+        >>> moments = Moments(np.array(0.0), np.ones(3), same, np.array([10.0, 0.0, 30.0]))
+        >>> paper_optimum(moments)[:, 0].tolist()  # shares of E1 are those of the draws
+        [0.25, 0.0, 0.75]
     """
     n, m = moments.counts[..., 0], moments.counts[..., 2]
     covariance = moments.covariance
@@ -110,6 +115,12 @@ def optimum(moments: Moments) -> Table:
 
     References:
         `docs/concepts.md`, "Every estimator is a table"; with two proposals u* = (P + Q)^-1 Q e.
+
+    Example:
+        >>> single = np.diag([1.0, 0.0, 4.0]), np.full((3, 3), np.nan), np.diag([4.0, 0.0, 1.0])
+        >>> mean, counts = np.array([1.0, 0.0, 1.0]), np.array([10.0, 0.0, 10.0])
+        >>> optimum(Moments(np.array(0.0), mean, np.array(single), counts))[:, 0].round(2).tolist()
+        [0.8, 0.0, 0.2]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         c = gradient(moments.mu)

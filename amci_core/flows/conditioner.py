@@ -88,7 +88,7 @@ class Conditioner(nn.Module):
         """Draws all weights but the last layer's biases afresh from the generator."""
         last = self.linear[-1]
         for layer in self.linear:
-            bound = 1 / math.sqrt(max(layer.in_features, 1))
+            bound = 1 / math.sqrt(layer.in_features)
             scale = 0.1 if layer is last else 1.0
             with torch.no_grad():
                 layer.weight.uniform_(-bound * scale, bound * scale, generator=generator)
@@ -102,9 +102,9 @@ class Conditioner(nn.Module):
             assert theta is not None  # narrows the type; problems with theta always pass it
             read.append(theta)
         values = torch.cat(read, dim=-1)
-        return (
-            (values - self.centre) / self.half_width if values.numel() else y.new_zeros(len(y), 1)
-        )
+        if not values.shape[-1]:
+            return values.new_zeros(len(y), 1)
+        return (values - self.centre) / self.half_width
 
     def forward(self, y: Tensor, theta: Tensor | None, preceding: Tensor | None = None) -> Tensor:
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).

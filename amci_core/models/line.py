@@ -107,6 +107,11 @@ class LineProblem(Problem):
         return self.sample_prior(PRIOR_DRAWS, torch.Generator().manual_seed(0)).double()
 
     @cached_property
+    def _quantiles(self) -> Tensor:
+        """17 quantiles of the prior, from its least to its largest draw, evenly spaced, about."""
+        return self._prior_draws.quantile(torch.linspace(0, 1, 17, dtype=torch.float64))
+
+    @cached_property
     def _spread(self) -> float:
         """The prior's standard deviation, about."""
         return float(self._prior_draws.std())
@@ -114,8 +119,7 @@ class LineProblem(Problem):
     @cached_property
     def _centre_and_scale(self) -> tuple[Tensor, Tensor]:
         """The prior's median and interquartile range, about."""
-        quartiles = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
-        low, centre, high = self._prior_draws.quantile(quartiles)
+        low, centre, high = self._quantiles[[4, 8, 12]]
         return centre, (high - low).clamp(min=1e-12)
 
     def _one_sided(self, y: Tensor, theta: Tensor | None) -> tuple[Tensor | None, int]:

@@ -50,8 +50,6 @@ CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
 RANGE, STEP, HALVINGS = 4.5, 1 / 32, 5
 # Change of a term at which halving ends, and beyond which the term is refused, as a share of it.
 SMALL_CHANGE, LARGEST_CHANGE = 1e-9, 1e-4
-# The range of x is split at these quantiles of the prior as well.
-SEEN = torch.linspace(0, 1, 17, dtype=torch.float64)
 # Share of a term that may lie outside `reach`.
 OUTSIDE = 1e-8
 
@@ -213,8 +211,7 @@ class Integrals:
         best = best.where(~empty, 0.0)
         reach = [torch.tensor(e).double() for e in self.problem.reach if math.isfinite(e)]
         # Modes of the prior that lie apart are in pieces of their own.
-        seen = self.problem._prior_draws[:, 0].quantile(SEEN)
-        breaks = [self.low, self.high, mode, *self.kinks, *reach, seen]
+        breaks = [self.low, self.high, mode, *self.kinks, *reach, self.problem._quantiles]
         inside = [e.clamp(self.low, self.high) for e in breaks]
         edges = torch.cat(inside, -1).sort(-1).values
         left, right = edges[..., :-1], edges[..., 1:]

@@ -189,6 +189,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
             "--draws: cannot .* --relative-error",
         ),
+        (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1000000000000", "draws: expected .* got 1000000"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),

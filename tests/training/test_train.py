@@ -306,9 +306,11 @@ def test_a_short_training_of_the_real_recipe_learns_the_tail(tmp_path, monkeypat
 
 
 def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr(files, "pretrained_root", lambda: quick)
-    folder = quick / "tail-1d" / "tiny"
-    content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
+    root = shutil.copytree(quick, tmp_path / "pretrained")  # the other tests' has no such variant
+    for module in (files, recipes):
+        monkeypatch.setattr(module, "pretrained_root", lambda: root)
+    folder = root / "tail-1d" / "tiny"
+    content = read_json(root / "tail-1d" / "spline" / "recipe.json")
     content["terms"]["q1_plus"]["arguments"]["bins"] = 4
     write_recipe(folder, content)
     assert recipes.variants("tail-1d") == ("spline", "paper", "tiny")
