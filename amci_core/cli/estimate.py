@@ -54,9 +54,7 @@ def estimate(
         float | None,
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
-    max_draws: Annotated[
-        int | None, typer.Option(help="The most draws for that. Default: 1,000,000.")
-    ] = None,
+    max_draws: Annotated[int | None, typer.Option(help="The most draws (1,000,000).")] = None,
     variant: terminal.VariantOption = "spline",
     seed: terminal.SeedOption = 0,
     form: terminal.FormatOption = terminal.Format.table,
@@ -114,11 +112,7 @@ def estimate(
             name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
             for name, term in found.terms.items()
         },
-        "verdict": {
-            "level": str(found.verdict.level),
-            "text": found.verdict.text,
-            "reasons": found.verdict.reasons,
-        },
+        "verdict": {name: getattr(found.verdict, name) for name in ("level", "text", "reasons")},
         "diagnostics": {
             name: {figure: getattr(term, figure) for figure in FIGURES}
             for name, term in found.diagnostics.items()

@@ -165,7 +165,10 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         return nothing
     # psislw takes its tail from the number of weights; those below the cutoff do not matter.
     below = np.full(int(draws_with_tail(len(tail))) - len(tail), cutoff)
-    smoothed, k = _arviz().psislw(-np.concatenate([below, tail]), r_eff=1.0)
+    from arviz_stats.base import array_stats  # where it is needed: it takes most of a second
+
+    psislw: Any = array_stats.psislw  # it declares no types
+    smoothed, k = psislw(-np.concatenate([below, tail]), r_eff=1.0)
     k = float(k)
     # Libraries say NaN or an infinity of either sign where their fit has failed.
     if not math.isfinite(k):
@@ -187,10 +190,3 @@ def draws_with_tail(size: ArrayLike) -> NDArray[np.int64]:
     """The least S of which M weights make up the tail, (*)."""
     m = np.asarray(size)
     return np.where(m > 45, -(-m * m // 9), 5 * m)
-
-
-def _arviz() -> Any:
-    # Imported when first needed: it takes most of a second.
-    from arviz_stats.base import array_stats
-
-    return array_stats

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amci_core.diagnostics.pareto import ParetoFit, pareto_fit, pareto_k, pareto_threshold
 from amci_core.estimators.combine import Prepared, Sharing
@@ -78,10 +77,6 @@ class TermDiagnostics:
     def pareto_fit(self) -> ParetoFit:
         """k-hat of the h that are not zero, its error and its threshold, (*) each."""
         return pareto_fit(self.weights)
-
-    def pareto_fit_of(self, cases: NDArray[np.bool_]) -> ParetoFit:
-        """The same for some cases, NaN for the others: many fits take long."""
-        return self.pareto_fit if cases.all() else pareto_fit(self.weights, cases)
 
     @property
     def pareto_k(self) -> Array:

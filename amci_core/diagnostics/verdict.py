@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.diagnostics.pareto import LARGEST_K, LEAST_DRAWS
+from amci_core.diagnostics.pareto import LARGEST_K, LEAST_DRAWS, pareto_fit
 from amci_core.diagnostics.term import TermDiagnostics
 from amci_core.estimators.draws import Array
 
@@ -162,7 +162,7 @@ def _of_term(term: TermDiagnostics, about: str, q: str) -> list[Finding]:
     few = ~none & (term.nonzero_draws < LEAST_DRAWS)
     confirmed = ~np.isnan(missed) & (term.pooled_draws >= CONFIRMED * term.effective_draws)
     uneven = (term.effective_draws < NEARLY_ALL * n) & ~confirmed
-    fit = term.pareto_fit_of(uneven)
+    fit = term.pareto_fit if uneven.all() else pareto_fit(term.weights, uneven)
     doubt = K_ERRORS * fit.error
     with np.errstate(invalid="ignore", divide="ignore"):
         heavy = uneven & ((fit.k - doubt > LARGEST_K) | np.isposinf(fit.k))

@@ -86,9 +86,8 @@ def paper_optimum(moments: Moments) -> Table:
 
     Example:
         >>> same = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 1.0])  # under q1 as under q2
-        >>> moments = Moments(np.array(0.0), np.ones(3), same, np.array([10.0, 0.0, 30.0]))
-        >>> paper_optimum(moments)[:, 0].tolist()  # shares of E1 are those of the draws
-        [0.25, 0.0, 0.75]
+        >>> paper_optimum(Moments(np.array(0.0), np.ones(3), same, np.array([10, 0, 30])))[:, 0]
+        array([0.25, 0.  , 0.75])
     """
     n, m = moments.counts[..., 0], moments.counts[..., 2]
     covariance = moments.covariance
