@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import panel as pn
-from panel.io.document import schedule_write_events
+from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 
 # So long after a message it is seen to that none is left behind.
 SECONDS_UNTIL_SWEPT = 0.02
@@ -33,10 +33,20 @@ def one_message(document: Any) -> Iterator[None]:
             yield
     finally:
         if getattr(getattr(document, "session_context", None), "session", None) is not None:
-            # Panel queues messages while the socket is busy. One that comes while the one before
-            # it is still being written can stay there until another one comes.
-            wake = partial(schedule_write_events, document, [], [])
-            asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, wake)
+            asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+
+
+def _sweep(document: Any) -> None:
+    """Wakes Panel's queue of messages until nothing is left in it.
+
+    Panel queues messages while the socket is busy. The first sender that finds none left ends the
+    queue, also for those that wait for the socket: what they hold would stay there until something
+    else happens.
+    """
+    if _WRITE_MSGS.get(document):
+        if document not in _WRITE_BLOCK:
+            schedule_write_events(document, [], [])
+        asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
 
 
 def answer(act: Callable[..., Any]) -> Callable[..., None]:

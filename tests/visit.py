@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import numpy as np
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 SOURCE = "name => Bokeh.documents[0].get_model_by_name(name)"
 DATA = f"""
@@ -17,6 +18,8 @@ DATA = f"""
 """
 PATIENCE = 30
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
+TEXTS = """() => [...Bokeh.documents[0].all_models]
+    .map(model => model.text).filter(text => text?.includes?.("run"))"""
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
     const main = inner.querySelector(".main-content")
@@ -102,7 +105,10 @@ class Visit:
 
     def wait_for_end(self, runs: int) -> None:
         """Waits until the error curves are over that many runs."""
-        self.wait_for_text(f"{runs:,} runs in")
+        try:
+            self.wait_for_text(f"{runs:,} runs in")
+        except PlaywrightTimeoutError as error:
+            raise AssertionError(f"the page was told {self.page.evaluate(TEXTS)}") from error
 
     def sideways(self) -> list[int]:
         """By how many pixels the main area, and the page, are wider than their places."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from bokeh.client import pull_session
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
 from bokeh.models import Div
+from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
 
@@ -70,6 +72,13 @@ class Served:
 
             self.call(partial(self.document.add_next_tick_callback, in_one))
             assert done.wait(PATIENCE)
+
+    def wait_until_sent(self) -> None:
+        """Waits until nothing waits for the connection, though the client may not have read it."""
+        deadline = time.monotonic() + PATIENCE
+        while _WRITE_MSGS.get(self.document):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -142,3 +151,20 @@ def test_the_last_of_many_messages_arrives(served):
             served.do(lambda count=count: served.shown.update(text=f"0 of {count}"))
             served.call(say)
         served.wait_until(lambda count=count: served.told() == f"{count} of {count}")
+
+
+def test_a_line_behind_a_long_message_arrives(served):
+    """As where a large picture takes a busy page long to take, and one line comes after it."""
+    served.do(lambda: served.place.append(pn.pane.Bokeh(served.shown)))
+    # Too long to be sent whole before the client reads, which it does only when it waits.
+    long = "long " * 1_000_000
+    with served.busy():
+        served.do(lambda: served.shown.update(text=long))
+    served.wait_until_sent()
+    with served.busy():
+        served.do(lambda: served.shown.update(text="last"))
+        time.sleep(0.2)
+        served.wait_until(lambda: served.told() == long)
+        # The sender of the long one takes it that nothing is left, and the other believes it.
+        time.sleep(0.2)
+    served.wait_until(lambda: served.told() == "last")
