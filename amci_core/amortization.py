@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from amci_core.checks import check_count, seed_sequence
+from amci_core.checks import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import TERMS, moments
@@ -31,7 +31,7 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.plane import Axis, axis_names, default_plane, kept_case, moved_cases, plane_axes
-from amci_core.streams import last_item
+from amci_core.streams import Stream, last_item
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
@@ -94,7 +94,7 @@ def stream_amortization_map(
     y: Any = None,
     theta: Any = None,
     seed: int = 0,
-) -> Iterator[AmortizationMap]:
+) -> Stream[AmortizationMap]:
     """The quality of proposals over a plane of (y, theta), within the ranges shown.
 
     Arguments:
@@ -132,7 +132,7 @@ def stream_amortization_map(
             f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
         )
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
-    root = seed_sequence(seed, "map")
+    check_seed(seed)
     n, m = _checked_size(size)
     across, upwards = plane_axes(
         problem, default_plane(problem) if along is None else along, (n, m)
@@ -144,31 +144,29 @@ def stream_amortization_map(
     terms = tuple(TERMS[j] for j in present)
     a_step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
 
-    def judged(number: int, cases: Indices) -> dict[str, Array]:
+    steps = list(_steps(m, n, a_step))
+
+    def part(number: int) -> dict[str, Array]:
+        cases = steps[number][0]
         at = [(axis, axis.values[cases[:, i]]) for i, axis in ((1, across), (0, upwards))]
         moved = moved_cases(kept_y, kept_theta, at)
-        key = (*root.spawn_key, number)
-        for_points, _ = generators(np.random.SeedSequence(root.entropy, spawn_key=key))
+        for_points, _ = generators(part_seed(seed, number, "map"))
         return _judged(Sampler(problem, proposals, *moved), draws, for_points)
 
-    def stream() -> Iterator[AmortizationMap]:
-        shape = (m, n)
-        done = np.zeros(shape, dtype=bool)
-        single, of_terms = np.full(shape, np.nan), np.full((len(terms), *shape), np.nan)
+    def merge(parts: Sequence[dict[str, Array]]) -> AmortizationMap:
+        single, of_terms = np.full((m, n), np.nan), np.full((len(terms), m, n), np.nan)
         fields = {
             "relative_variance": single, "effective_share": of_terms, "pareto_k": of_terms,
             "bound_ratio": single,
         }  # fmt: skip
-        for number, (cases, stride) in enumerate(_steps(m, n, a_step)):
-            new = judged(number, cases)
-            fields = {
-                name: _refined(field, new[name], cases, stride) for name, field in fields.items()
-            }
-            done = done.copy()
+        done = np.zeros((m, n), dtype=bool)
+        for new, (cases, stride) in zip(parts, steps, strict=False):
+            for name, field in fields.items():
+                fields[name] = _refined(field, new[name], cases, stride)
             done[tuple(cases.T)] = True
-            yield AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
+        return AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
-    return stream()
+    return Stream(len(steps), part, merge)
 
 
 amortization_map = last_item(stream_amortization_map)

@@ -2,7 +2,15 @@ r"""Checks of plain arguments; errors name the argument, what came and what is a
 
 from __future__ import annotations
 
-__all__ = ["MAX_SEED", "PURPOSES", "check_count", "check_number", "check_seed", "seed_sequence"]
+__all__ = [
+    "MAX_SEED",
+    "PURPOSES",
+    "check_count",
+    "check_number",
+    "check_seed",
+    "part_seed",
+    "seed_sequence",
+]
 
 import math
 from collections.abc import Callable
@@ -71,3 +79,9 @@ def seed_sequence(seed: Any, purpose: str = "runs") -> np.random.SeedSequence:
     """
     checked, number = check_seed(seed), PURPOSES.index(purpose)
     return np.random.SeedSequence(checked, spawn_key=(FIRST_KEY + number,) if number else ())
+
+
+def part_seed(seed: Any, number: int, purpose: str = "runs") -> np.random.SeedSequence:
+    """The seed of a computation's part of that number, see `seed_sequence`."""
+    root = seed_sequence(seed, purpose)
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, number))

@@ -1,12 +1,12 @@
-r"""The plain form of a computation that streams its results: the last item of the stream."""
+r"""Computations in parts: a stream of ever better results, and their plain form, its last item."""
 
 from __future__ import annotations
 
-__all__ = ["last_item"]
+__all__ = ["Stream", "last_item"]
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 P = ParamSpec("P")
@@ -16,6 +16,41 @@ R = TypeVar("R")
 PREFIX = "stream_"
 # A section of a docstring lasts until the next line that is not indented.
 YIELDS = re.compile(r"^Yields:\n(?:(?: .*)?\n)*", re.MULTILINE)
+
+
+class Stream(Iterator[T]):
+    """Creates results that get better part by part.
+
+    Every part is seeded by its number: any process can do any of them, in any order, and merged
+    in order they give what this iterator gives.
+
+    Arguments:
+        count: Number of parts, at least one.
+        part: Does the part of a number.
+        merge: Makes a result of the first parts, in their order.
+
+    Attributes:
+        count: As above.
+        part: As above.
+        merge: As above.
+
+    Example:
+        >>> stream = Stream(3, lambda number: number**2, sum)
+        >>> list(stream), stream.merge([stream.part(i) for i in (0, 1)])
+        ([0, 1, 5], 1)
+    """
+
+    def __init__(
+        self, count: int, part: Callable[[int], Any], merge: Callable[[Sequence[Any]], T]
+    ) -> None:
+        self.count, self.part, self.merge = count, part, merge
+        self._done: list[Any] = []
+
+    def __next__(self) -> T:
+        if len(self._done) == self.count:
+            raise StopIteration
+        self._done.append(self.part(len(self._done)))
+        return self.merge(self._done)
 
 
 @overload
@@ -71,8 +106,8 @@ def last_item(
 
 
 def _item(annotation: Any) -> Any:
-    """X of the annotation Iterator[X], which is text where annotations are not evaluated."""
+    """X of Iterator[X] or Stream[X], which is text where annotations are not evaluated."""
     if isinstance(annotation, str):
-        return annotation.removeprefix("Iterator[").removesuffix("]")
+        return annotation.partition("[")[2].removesuffix("]")
     (item,) = annotation.__args__
     return item

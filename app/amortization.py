@@ -14,11 +14,12 @@ from typing import Any
 
 from amci_core.amortization import AmortizationMap, axis_names, default_plane
 from amci_core.models import Problem
+from app.computations import Asked
+from app.engine import Jobs
 from app.presets import opening, variable_labels
 from app.session import answer
 from app.state import Choice, Point, State, shown_range
 from app.views.amortization import AmortizationView
-from app.worker import Jobs
 
 JOB = "amortization"
 
@@ -125,7 +126,7 @@ class Amortization:
         self.view.begin()
         self._jobs.start(
             JOB,
-            lambda: self._store().amortization(asked.choice, asked.along),
+            Asked("amortization", asked.choice, (asked.along,)),
             show=self._show,
             finish=self._finish,
         )

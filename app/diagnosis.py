@@ -5,8 +5,9 @@ from __future__ import annotations
 __all__ = ["Along", "Diagnosis", "TermWeights", "diagnosis"]
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -20,6 +21,7 @@ from amci_core.estimators import PROPOSALS, TERMS, Draws, resolve
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.streams import Stream
 
 # A tail needs draws to be fitted to: as many are looked at, or as many as were asked for if more.
 LEAST_DRAWS = 1000
@@ -130,7 +132,7 @@ def diagnosis(
     theta: Tensor | None,
     draws: int,
     seed: int,
-) -> Iterator[Diagnosis]:
+) -> Stream[Diagnosis]:
     """Weights and verdict; then these with the estimate along more and more of the draws.
 
     Arguments:
@@ -150,32 +152,42 @@ def diagnosis(
         used = count * len(drawn.present)
         return report(prepared, draws=used, positive=problem.nonnegative)
 
-    found = estimate(n)
-    verdict = found.verdict
-    asked: Verdict = verdict if draws == n else estimate(draws).verdict
-    everything = Diagnosis(
-        draws=n,
-        truth=float(problem.truth(y, theta)),
-        terms=tuple(
-            _weights(name, found.diagnostics[name], points)
-            for name in TERMS
-            if name in found.diagnostics
-        ),
-        level=str(verdict.level),
-        text=verdict.text,
-        reasons=verdict.reasons,
-        asked=draws,
-        asked_text=asked.text,
-    )
-    yield everything
-    stops = np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int))
-    rows: list[tuple[float, ...]] = []
-    for i, stop in enumerate(stops, start=1):
-        at = estimate(int(stop))
+    def weights() -> Diagnosis:
+        found = estimate(n)
+        verdict = found.verdict
+        asked: Verdict = verdict if draws == n else estimate(draws).verdict
+        return Diagnosis(
+            draws=n,
+            truth=float(problem.truth(y, theta)),
+            terms=tuple(
+                _weights(name, found.diagnostics[name], points)
+                for name in TERMS
+                if name in found.diagnostics
+            ),
+            level=str(verdict.level),
+            text=verdict.text,
+            reasons=verdict.reasons,
+            asked=draws,
+            asked_text=asked.text,
+        )
+
+    def along(stop: int) -> tuple[float, ...]:
+        at = estimate(stop)
         low, high = at.interval(LEVEL)
-        rows.append((float(stop), float(at.value), float(low), float(high)))
-        if i % STOPS_A_STEP == 0 or i == len(stops):
-            yield replace(everything, along=Along(*np.array(rows).T))
+        return float(stop), float(at.value), float(low), float(high)
+
+    stops = np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int)).tolist()
+    steps = [stops[i : i + STOPS_A_STEP] for i in range(0, len(stops), STOPS_A_STEP)]
+
+    def part(number: int) -> Any:
+        return weights() if number == 0 else [along(stop) for stop in steps[number - 1]]
+
+    def merge(parts: Sequence[Any]) -> Diagnosis:
+        everything: Diagnosis = parts[0]
+        rows = [row for step in parts[1:] for row in step]
+        return replace(everything, along=Along(*np.array(rows).T)) if rows else everything
+
+    return Stream(1 + len(steps), part, merge)
 
 
 def _draw(

@@ -7,20 +7,22 @@ __all__ = ["Explorer"]
 import logging
 import math
 import sys
-from functools import cache, partial
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
-import amci_core as amci
 from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.proposals import DEFAULT_VARIANT, available_variants
+from amci_core.proposals import DEFAULT_VARIANT
 from app import export
 from app.amortization import Amortization
+from app.computations import Asked
 from app.diagnosis import Diagnosis
+from app.engine import Jobs
 from app.presets import Preset
+from app.ready import get_ready
 from app.session import answer
 from app.state import Choice, State
 from app.store import Store, store_of
@@ -37,7 +39,6 @@ from app.views.reuse import ReuseView, why_not_reuse
 from app.views.story import StoryView
 from app.views.strip import StripView
 from app.views.tabs import Tab, TabsView
-from app.worker import Jobs, in_spare_time
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ class Explorer:
         if self._turning:
             self._asked = True
             return
-        choice, store = self.state.choice, self.store
+        choice = self.state.choice
         if choice == self._computed:
             return
         self._computed = choice
@@ -144,13 +145,13 @@ class Explorer:
         self.errors.begin()
         self.jobs.start(
             "errors",
-            lambda: store.error_curves(choice),
+            Asked("error_curves", choice),
             show=self._show_curves,
             finish=self._finish_curves,
         )
         self.jobs.start(
             "summary",
-            lambda: store.summary(choice),
+            Asked("summary", choice),
             show=self._show_summary,
             finish=self._report,
         )
@@ -194,22 +195,21 @@ class Explorer:
         return None if self._turning else self.state.choice
 
     def _start_reuse(self, choice: Choice) -> None:
-        store, share, common = self.store, self.reuse.share.value, self.reuse.common.value
+        share, common = self.reuse.share.value, self.reuse.common.value
         asked = (choice, share, common)
         if asked != self._reused:
             self.jobs.start(
                 "reuse",
-                lambda: store.reuse(choice, share=share, common=common),
+                Asked("reuse", choice, (share, common)),
                 show=self._show_reuse,
                 finish=partial(self._finish_reuse, asked),
             )
 
     def _start_diagnosis(self, choice: Choice) -> None:
-        store = self.store
         if choice != self._diagnosed:
             self.jobs.start(
                 "diagnosis",
-                lambda: store.diagnosis(choice),
+                Asked("diagnosis", choice),
                 show=self._show_diagnosis,
                 finish=partial(self._finish_diagnosis, choice),
             )
@@ -315,7 +315,7 @@ class Explorer:
     def _finish_curves(self, message: str | None) -> None:
         self.errors.end()
         self._report(message)
-        _get_ready()
+        get_ready()
 
     def _show_summary(self, found: Summary) -> None:
         self._summary = found
@@ -390,18 +390,6 @@ class Explorer:
             amortization=self.amortization.found,
             plane=self.amortization.plane,
         )
-
-
-@cache
-def _get_ready() -> None:
-    """Computes once, in spare time, what a first turn to any problem would wait for."""
-
-    def look_at(name: str) -> None:
-        state, store = State(name), store_of(name)
-        state.level_range()
-        store.densities(state.choice)
-
-    in_spare_time(partial(look_at, name) for name in amci.problems() if available_variants(name))
 
 
 # The address is replaced, not pushed: Back leads to where the visitor came from.

@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -35,6 +34,7 @@ from amci_core.estimators.draws import TERMS, Array
 from amci_core.flows import Proposal, Proposals, Snapshot
 from amci_core.models import Problem
 from amci_core.models.cancer import TumourTreatment
+from amci_core.streams import Stream
 from app.diagnosis import Diagnosis, diagnosis
 from app.planes import (
     Course,
@@ -52,7 +52,6 @@ BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).to
 # dimensions.
 MAP_SIZES = {1: (33, 256), 2: (25, 256)}
 SMALL_MAP = (25, 128)
-MAPS_KEPT = 64
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 SMALLEST_DENSITY = 1e-30
@@ -115,7 +114,6 @@ class Store(ABC):
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._maps: dict[tuple[Choice, tuple[str, str]], AmortizationMap] = {}
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -153,19 +151,23 @@ class Store(ABC):
             look: What the picture is to show, where there is a choice of that.
         """
 
-    def summary(self, choice: Choice) -> Iterator[Summary]:
-        """The figures of the strip, once."""
+    def summary(self, choice: Choice) -> Stream[Summary]:
+        """The figures of the strip, in a single part."""
         y, theta = choice.pair
-        yield summarize(
-            self.problem,
-            self.proposals(choice),
-            y=y,
-            theta=theta,
-            draws=choice.draws,
-            seed=choice.seed,
-        )
 
-    def diagnosis(self, choice: Choice) -> Iterator[Diagnosis]:
+        def part(_: int) -> Summary:
+            return summarize(
+                self.problem,
+                self.proposals(choice),
+                y=y,
+                theta=theta,
+                draws=choice.draws,
+                seed=choice.seed,
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def diagnosis(self, choice: Choice) -> Stream[Diagnosis]:
         """What the draws say of every term's proposal."""
         y, theta = self.problem.check(*choice.pair)
         return diagnosis(
@@ -177,21 +179,16 @@ class Store(ABC):
             seed=choice.seed,
         )
 
-    def amortization(self, choice: Choice, along: tuple[str, str]) -> Iterator[AmortizationMap]:
-        """The quality of the proposals over a plane, from coarse to fine; the whole map at once
-        where a visitor had it before.
+    def amortization(self, choice: Choice, along: tuple[str, str]) -> Stream[AmortizationMap]:
+        """The quality of the proposals over a plane, from coarse to fine.
 
         Arguments:
             choice: The proposals, and the case where the axes do not move it.
             along: The axes across and upwards.
         """
-        known = self._maps.get((choice, along))
-        if known is not None:
-            yield known
-            return
         y, theta = choice.pair
         size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
-        for found in amci.stream_amortization_map(
+        return amci.stream_amortization_map(
             self.problem,
             self.proposals(choice),
             along=along,
@@ -199,13 +196,9 @@ class Store(ABC):
             draws=draws,
             y=y,
             theta=theta,
-        ):
-            yield found
-        while len(self._maps) >= MAPS_KEPT:
-            del self._maps[next(iter(self._maps))]
-        self._maps[choice, along] = found
+        )
 
-    def error_curves(self, choice: Choice) -> Iterator[ErrorCurves]:
+    def error_curves(self, choice: Choice) -> Stream[ErrorCurves]:
         """Errors against total draws, over more and more runs."""
         return amci.stream_error_curves(
             self.problem,
@@ -217,8 +210,8 @@ class Store(ABC):
         )
 
     def reuse(
-        self, choice: Choice, *, share: float = 0.5, common: bool = False
-    ) -> Iterator[ReuseErrors]:
+        self, choice: Choice, share: float = 0.5, common: bool = False
+    ) -> Stream[ReuseErrors]:
         """Errors over (alpha, beta), over more and more runs.
 
         Arguments:

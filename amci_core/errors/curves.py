@@ -4,31 +4,31 @@ from __future__ import annotations
 
 __all__ = ["Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.checks import check_count, check_seed
+from amci_core.checks import check_count, check_seed, part_seed
 from amci_core.errors.runs import (
     BOUND,
     MAX_RUNS,
     Budgets,
     Estimators,
+    Runs,
     Truth,
     checked_budgets,
     chosen_estimators,
-    run_chunks,
 )
 from amci_core.errors.spread import OverRuns
-from amci_core.estimation.sampling import Sampler
+from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.streams import last_item
+from amci_core.streams import Stream, last_item
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
@@ -182,7 +182,7 @@ def stream_error_curves(
     estimators: Estimators | None = None,
     truth: Any = None,
     seed: int = 0,
-) -> Iterator[ErrorCurves]:
+) -> Stream[ErrorCurves]:
     """Squared errors of estimators at equal total draws, over independent runs.
 
     Warning:
@@ -227,26 +227,28 @@ def stream_error_curves(
     sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
     drawn = {name: each for name, each in chosen.items() if each is not None}
-    curves: dict[str, Curve] = {}
+    check_seed(seed)
+    bound = None
     if BOUND in chosen:
-        curves[BOUND] = bound_curve(problem.expected_deviation(y, theta), checked, target)
-    if not drawn:
-        check_seed(seed)
-        return iter([ErrorCurves(checked, curves, runs, runs)])
-    chunks = run_chunks(sampler, drawn, target, budgets=checked, runs=runs, seed=seed)
+        bound = bound_curve(problem.expected_deviation(y, theta), checked, target)
     tried = {name: checked >= each.least(sampler.present) for name, each in drawn.items()}
+    all_runs = Runs(sampler, drawn, target, budgets=checked) if drawn else None
+    sizes = all_runs.sizes(runs) if all_runs else [runs]
 
-    def stream() -> Iterator[ErrorCurves]:
-        so_far = {name: np.empty((*target.sign.shape, 0, len(checked))) for name in drawn}
-        for chunk in chunks:
-            for name, errors in chunk.items():
-                so_far[name] = np.concatenate([so_far[name], errors], axis=-2)
-                curves[name] = Curve(OverRuns(so_far[name], tried[name]), target)
-            yield ErrorCurves(
-                checked, {n: curves[n] for n in chosen}, so_far[name].shape[-2], runs
-            )
+    def part(number: int) -> dict[str, Array]:
+        if all_runs is None:
+            return {}
+        return all_runs.squared_errors(sizes[number], *generators(part_seed(seed, number)))
 
-    return stream()
+    def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
+        curves = {BOUND: bound} if bound else {}
+        for name in drawn:
+            squared = np.concatenate([errors[name] for errors in parts], axis=-2)
+            curves[name] = Curve(OverRuns(squared, tried[name]), target)
+        done = sum(sizes[: len(parts)])
+        return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
+
+    return Stream(len(sizes), part, merge)
 
 
 error_curves = last_item(stream_error_curves)

@@ -17,14 +17,14 @@ from amci_core.errors.runs import (
     BOUND,
     MAX_RUNS,
     Estimators,
+    Runs,
     Truth,
     checked_budgets,
     chosen_estimators,
     reserve,
-    run_chunks,
 )
 from amci_core.errors.spread import OverRuns, quantiles
-from amci_core.estimation.sampling import Sampler
+from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -146,8 +146,9 @@ def evaluate(
     for case in range(pairs if drawn else 0):
         sampler = Sampler(problem, proposals, y[case], None if theta is None else theta[case])
         points += runs * int(reserve(drawn, sampler, budgets=checked).sum())
-        settings: dict[str, Any] = {"budgets": checked, "runs": runs, "seed": seeds[case]}
-        chunks = list(run_chunks(sampler, drawn, target[case], **settings))
+        of_case = Runs(sampler, drawn, target[case], budgets=checked)
+        rngs = generators(seeds[case])
+        chunks = [of_case.squared_errors(size, *rngs) for size in of_case.sizes(runs)]
         for name, each in drawn.items():
             errors = np.concatenate([chunk[name] for chunk in chunks])
             tried = checked >= each.least(sampler.present)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from amci_core.checks import check_count, check_number
+from amci_core.checks import check_count, check_number, check_seed, part_seed
 from amci_core.errors.reuse_map import Q1, Q2, ReuseErrors
 from amci_core.errors.runs import Truth
 from amci_core.errors.support import Support, mean_support, support_of
@@ -20,7 +22,7 @@ from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.streams import last_item
+from amci_core.streams import Stream, last_item
 
 CHUNK_POINTS = 50_000
 # Points of the broad reference in each run, as a share of its draws.
@@ -41,7 +43,7 @@ def stream_reuse_errors(
     runs: int = 1000,
     truth: Any = None,
     seed: int = 0,
-) -> Iterator[ReuseErrors]:
+) -> Stream[ReuseErrors]:
     """Errors over the grid alphas x betas, every point of it on the same draws.
 
     Arguments:
@@ -91,55 +93,70 @@ def stream_reuse_errors(
     over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
-    for_points, _ = generators(seed)
-    for_reference, _ = generators(seed, "reference")
+    check_seed(seed)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
     reference = max(round(REFERENCE_SHARE * draws), 1)
     planned = [runs * int(counts[j]) for j in (Q1, Q2)]
-    largest = max(1, CHUNK_POINTS // (2 * draws))
+    sizes = _sizes(runs, largest=max(1, CHUNK_POINTS // (2 * draws)))
 
-    def stream() -> Iterator[ReuseErrors]:
-        means: list[Array] = []
-        moments: list[Moments] = []
-        supports: list[Support] = []
-        log_E2 = 0.0
-        done = 0
-        while done < runs:
-            size = min(largest, runs - done, max(4, 2 * done))
-            drawn = sampler.draw(
-                counts,
-                for_points,
-                runs=size,
-                common=common,
-                reference=reference,
-                reference_generator=for_reference,
-            )
-            running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
-            log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
-            if not means:
-                log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(size))
-            units = [float(target.log_unit) + log_E2, log_E2]
-            means.append(np.exp(log_means - units))
-            together = drawn.merged()
-            moments.append(moments_of(together))
-            supports.append(support_of(together, (Q1, Q2), units, planned=planned))
-            done += size
-            yield ReuseErrors(
-                alphas=over_alphas,
-                betas=over_betas,
-                means=np.concatenate(means),
-                expected=mean_support(supports),
-                moments=_mean_moments(moments, counts),
-                truth=target,
-                common=common,
-                runs_wanted=runs,
-            )
+    def part(number: int) -> _Part:
+        drawn = sampler.draw(
+            counts,
+            generators(part_seed(seed, number))[0],
+            runs=sizes[number],
+            common=common,
+            reference=reference,
+            reference_generator=generators(part_seed(seed, number, "reference"))[0],
+        )
+        running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
+        log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
+        log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(sizes[number]))
+        merged = drawn.merged()
+        units = [float(target.log_unit) + log_E2, log_E2]
+        support = support_of(merged, (Q1, Q2), units, planned=planned)
+        return _Part(log_means, log_E2, moments_of(merged), support)
 
-    return stream()
+    def merge(parts: Sequence[_Part]) -> ReuseErrors:
+        log_E2 = parts[0].log_E2
+        units = [float(target.log_unit) + log_E2, log_E2]
+        return ReuseErrors(
+            alphas=over_alphas,
+            betas=over_betas,
+            means=np.exp(np.concatenate([each.log_means for each in parts]) - units),
+            expected=mean_support([each.support_in(log_E2) for each in parts]),
+            moments=_mean_moments([each.moments for each in parts], counts),
+            truth=target,
+            common=common,
+            runs_wanted=runs,
+        )
+
+    return Stream(len(sizes), part, merge)
 
 
 reuse_errors = last_item(stream_reuse_errors)
+
+
+class _Part(NamedTuple):
+    """Some of the runs: their means, and what all of their draws say, in units of their own E2."""
+
+    log_means: Array
+    log_E2: float
+    moments: Moments
+    support: Support
+
+    def support_in(self, log_E2: float) -> Support:
+        """The support in units of another E2, given by its logarithm in nats."""
+        scale = math.exp(2 * (self.log_E2 - log_E2))
+        return replace(self.support, covariance=scale * self.support.covariance)
+
+
+def _sizes(runs: int, *, largest: int) -> list[int]:
+    """Runs of each part: at first few, so that something shows at once."""
+    found: list[int] = []
+    while (done := sum(found)) < runs:
+        found.append(min(largest, runs - done, max(4, 2 * done)))
+    return found
 
 
 def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:

@@ -5,24 +5,25 @@ from __future__ import annotations
 __all__ = [
     "MAX_RUNS",
     "Estimators",
+    "Runs",
     "Truth",
     "checked_budgets",
     "chosen_estimators",
     "reserve",
-    "run_chunks",
     "usual_estimators",
 ]
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.checks import check_count
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import Array
@@ -109,59 +110,75 @@ class Truth:
             return np.square(value * unit - self.sign[..., None, None])
 
 
-def run_chunks(
-    sampler: Sampler,
-    estimators: Mapping[str, Estimator],
-    truth: Truth,
-    *,
-    budgets: Budgets,
-    runs: int,
-    seed: int | np.random.SeedSequence,
-) -> Iterator[dict[str, Array]]:
-    """Squared errors in units of the truth's, chunk by chunk of runs: name -> (*, runs, B).
+class Runs:
+    """Creates independent runs of estimators for a batch (*) of pairs.
 
     All estimators see the same draws, so that differences between them are not noise; those with
-    common random numbers have draws of their own. A chunk takes some 50 ms; the first one is
-    small. The error is NaN where an estimate has no value (no weight at all), and for a budget
-    with fewer draws than proposals.
+    common random numbers have draws of their own.
+
+    Arguments:
+        sampler: What is drawn from.
+        estimators: The estimators by name.
+        truth: What errors are counted from.
+        budgets: Total draws of an estimator, increasing, (B,).
 
     Raises:
-        ValueError: the budgets are too small or too large, or the seed is none; at the call,
-            not at the first chunk.
+        ValueError: the budgets are too small or too large.
     """
-    groups = {
-        common: {name: each for name, each in estimators.items() if each.common is common}
-        for common in sorted({each.common for each in estimators.values()})
-    }
-    a_run = {common: reserve(each, sampler, budgets=budgets) for common, each in groups.items()}
-    points_a_run = sum(int(counts.sum()) for counts in a_run.values()) * truth.log_unit.size
-    of_all = "budgets, of all proposals and pairs"
-    check_count(of_all, points_a_run, low=1, high=MAX_POINTS)
-    dim = sampler.problem.x.dim
-    largest = max(1, CHUNK_POINTS // (dim**2 * points_a_run))
-    first = 4 if dim == 1 else 1
-    for_points, for_choices = generators(seed)
 
-    def errors_of(chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
-        least = chosen.least(sampler.present)
-        value = chosen.prepare(draws, _afforded(budgets, least), rng).combine().value
-        return np.where(budgets < least, np.nan, truth.squared_errors(value))
+    def __init__(
+        self,
+        sampler: Sampler,
+        estimators: Mapping[str, Estimator],
+        truth: Truth,
+        *,
+        budgets: Budgets,
+    ) -> None:
+        self._sampler, self._estimators = sampler, estimators
+        self._truth, self._budgets = truth, budgets
+        self._counts = {
+            common: reserve(
+                {name: each for name, each in estimators.items() if each.common is common},
+                sampler,
+                budgets=budgets,
+            )
+            for common in sorted({each.common for each in estimators.values()})
+        }
+        points = sum(int(counts.sum()) for counts in self._counts.values()) * truth.log_unit.size
+        of_all = "budgets, of all proposals and pairs"
+        check_count(of_all, points, low=1, high=MAX_POINTS)
+        dim = sampler.problem.x.dim
+        self._largest = max(1, CHUNK_POINTS // (dim**2 * points))
+        self._first = 4 if dim == 1 else 1
 
-    def chunks() -> Iterator[dict[str, Array]]:
-        done = 0
-        while done < runs:
-            size = min(largest, runs - done, max(first, 2 * done))
-            draws = {
-                common: sampler.draw(n, for_points, common=common, runs=size)
-                for common, n in a_run.items()
-            }
-            yield {
-                name: errors_of(chosen, draws[chosen.common], for_choices)
-                for name, chosen in estimators.items()
-            }
-            done += size
+    def sizes(self, runs: int) -> list[int]:
+        """How many of so many runs are made at a time: for some 50 ms, at first fewer."""
+        found: list[int] = []
+        while (done := sum(found)) < runs:
+            found.append(min(self._largest, runs - done, max(self._first, 2 * done)))
+        return found
 
-    return chunks()
+    def squared_errors(
+        self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
+    ) -> dict[str, Array]:
+        """Squared errors in units of the truth's: name -> (*, runs, B).
+
+        NaN where an estimate has no value (no weight at all), and for a budget with fewer draws
+        than proposals.
+        """
+        draws = {
+            common: self._sampler.draw(counts, for_points, common=common, runs=runs)
+            for common, counts in self._counts.items()
+        }
+        return {
+            name: self._errors_of(chosen, draws[chosen.common], for_choices)
+            for name, chosen in self._estimators.items()
+        }
+
+    def _errors_of(self, chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
+        least = chosen.least(self._sampler.present)
+        value = chosen.prepare(draws, _afforded(self._budgets, least), rng).combine().value
+        return np.where(self._budgets < least, np.nan, self._truth.squared_errors(value))
 
 
 def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: Budgets) -> Counts:

@@ -78,7 +78,6 @@ def test_where_proposals_miss_their_term_there_is_no_optimum(problem, grid):
     proposals = amci.load_proposals("tail-1d", variant="paper")
     found = reuse_errors(problem, proposals, -4.0, 5.0, alphas=alphas, betas=betas)
     assert found.best is None
-    assert found.remse.min() > 0.5
     assert not found.mean_along([1.0], beta=0.0)[1][0]
     # Nowhere do the runs settle an error that would be worth having.
     assert not found.judged[found.remse < 1].any()

@@ -1,0 +1,102 @@
+r"""Where parts of computations are done: in processes of this machine, or by Dask's workers.
+
+Both are executors of `concurrent.futures`. What is submitted to them is a function of a module
+with plain arguments. Work goes to processes and not to threads: small operations of PyTorch hold
+the interpreter's lock, and threads that compute keep a server from answering.
+"""
+
+from __future__ import annotations
+
+__all__ = ["executor", "usual_workers"]
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import Executor, ProcessPoolExecutor
+
+import torch
+
+from amci_core.checks import check_count
+
+MOST_WORKERS = 1000
+SECONDS_FOR_DASK = 10
+# What a worker needs, imported once by the process that workers are forked from. It starts no
+# thread: a fork of a process whose PyTorch has threads can wait for ever.
+PRELOADED = ("amci_core.errors", "amci_core.amortization", "amci_core.diagnostics")
+
+
+def usual_workers() -> int:
+    """One less than the cores this process may use, at least one."""
+    known = getattr(os, "sched_getaffinity", None)
+    return max(1, (len(known(0)) if known else os.cpu_count() or 2) - 1)
+
+
+def executor(*, workers: int | None = None, dask: str | None = None) -> tuple[Executor, int]:
+    """Starts an executor, and says how many tasks it does at a time.
+
+    Workers start with the first tasks. PyTorch has one thread in each: work is spread over
+    processes.
+
+    Arguments:
+        workers: Number of processes; by default `usual_workers`.
+        dask: Address of a Dask scheduler, such as `tcp://192.168.0.5:8786`, whose workers are
+            taken in the place of processes. They need this package in the same version.
+
+    Raises:
+        ValueError: the number is out of range, both are given, Dask is not installed, or there is
+            no scheduler at that address with a worker.
+
+    Example:
+        >>> pool, at_a_time = executor(workers=1)
+        >>> with pool:
+        ...     pool.submit(abs, -2).result(), at_a_time
+        (2, 1)
+    """
+    if dask is not None:
+        if workers is not None:
+            raise ValueError(f"workers: Dask has its own at {dask}, got {workers!r}")
+        return _of_dask(dask)
+    count = usual_workers() if workers is None else workers
+    check_count("workers", count, low=1, high=MOST_WORKERS)
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload(list(PRELOADED))
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_begin), count
+
+
+def _begin() -> None:
+    """Makes a worker end with the process that started it, and not by Ctrl-C before that."""
+    _one_thread()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def _of_dask(address: str) -> tuple[Executor, int]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("dask: Dask is not installed; pip install distributed") from None
+    try:
+        client = Client(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        expected = "dask: expected the address of a scheduler"
+        raise ValueError(f"{expected}, got {address!r}: {error}") from None
+    at_a_time = sum(client.nthreads().values())
+    if not at_a_time:
+        client.close()
+        raise ValueError(f"dask: the scheduler at {address} has no workers")
+    client.run(_one_thread)
+    return client.get_executor(), at_a_time

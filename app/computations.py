@@ -1,0 +1,65 @@
+r"""What is computed for a choice, as plain values that a process elsewhere can be sent."""
+
+from __future__ import annotations
+
+__all__ = ["Asked"]
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from amci_core.errors import ErrorCurves, ReuseErrors
+from amci_core.streams import Stream
+from app.state import Choice
+from app.store import store_of
+
+# Computations that a worker keeps the samplers of: those of a few visitors at a time.
+KEPT = 16
+CURVE_FIGURES = ("mean", "mean_judged", "median_judged", "failed", "quartiles")
+REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A computation: a method of `app.store.Store` that gives a stream, and its arguments.
+
+    Arguments:
+        what: The method's name.
+        choice: What it computes for.
+        options: Further arguments.
+    """
+
+    what: str
+    choice: Choice
+    options: tuple[Any, ...] = ()
+
+    def part(self, number: int) -> tuple[int, Any]:
+        """How many parts there are, and the part of that number."""
+        stream = _stream(self)
+        return stream.count, stream.part(number)
+
+    def result(self, parts: list[Any]) -> Any:
+        """The result of the first parts, with the figures that the page shows computed."""
+        found = _stream(self).merge(parts)
+        if isinstance(found, ErrorCurves):
+            for curve in found.by_name.values():
+                _compute(curve.squared, CURVE_FIGURES)
+        if isinstance(found, ReuseErrors):
+            _compute(found, REUSE_FIGURES)
+        return found
+
+
+@lru_cache(KEPT)
+def _stream(asked: Asked) -> Stream[Any]:
+    torch.set_num_threads(1)
+    compute = getattr(store_of(asked.choice.problem), asked.what)
+    stream: Stream[Any] = compute(asked.choice, *asked.options)
+    return stream
+
+
+def _compute(found: Any, names: tuple[str, ...]) -> None:
+    """Computes what is computed when it is first asked for, and then sent along."""
+    for name in names:
+        getattr(found, name)

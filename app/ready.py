@@ -1,0 +1,35 @@
+r"""What a first turn to any problem would wait for, computed before anybody asks."""
+
+from __future__ import annotations
+
+__all__ = ["get_ready"]
+
+import logging
+import threading
+from functools import cache
+
+import amci_core as amci
+from amci_core.proposals import available_variants
+from app.state import State
+from app.store import store_of
+
+log = logging.getLogger(__name__)
+
+
+@cache
+def get_ready() -> threading.Thread:
+    """Looks once at every problem, one after the other, in a thread of its own."""
+    thread = threading.Thread(target=_look_at_all, name="ready", daemon=True)
+    thread.start()
+    return thread
+
+
+def _look_at_all() -> None:
+    for name in amci.problems():
+        try:
+            if available_variants(name):
+                state = State(name)
+                state.level_range()
+                store_of(name).densities(state.choice)
+        except Exception:  # nobody waits for it
+            log.exception("the densities of %s could not be made ready", name)

@@ -1,0 +1,273 @@
+"""Jobs of visitors: results grow, in turn, in other processes, and each can be called off."""
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from bokeh.document import Document
+from works import Count, Where
+
+from amci_core.executor import executor
+from app.engine import AHEAD, Engine, Jobs
+
+PATIENCE = 60
+
+
+class Server(Document):
+    """A server's event loop and its document: callbacks run one after the other, on demand."""
+
+    def __init__(self):
+        super().__init__()
+        self._soon = queue.SimpleQueue()
+        self.waiting = []
+        self.told_by = set()
+        self.gone = False
+        self.session = None
+
+    def call_soon_threadsafe(self, callback, *arguments):
+        self._soon.put(partial(callback, *arguments))
+
+    def call_later(self, delay, callback, *arguments):
+        threading.Timer(delay, callback, arguments).start()
+
+    @property
+    def session_context(self):
+        return SimpleNamespace(session=self.session)
+
+    def add_next_tick_callback(self, callback):
+        if self.gone:
+            raise RuntimeError("the session is gone")
+        self.told_by.add(threading.current_thread())
+        self.waiting.append(callback)
+
+    def turn(self):
+        """One turn of the loop."""
+        with contextlib.suppress(queue.Empty):
+            self._soon.get(timeout=0.01)()
+
+    def run_until(self, true):
+        deadline = time.monotonic() + PATIENCE
+        while not true():
+            assert time.monotonic() < deadline, "it never came true"
+            self.turn()
+            waiting, self.waiting = self.waiting, []
+            for callback in waiting:
+                callback()
+
+
+class Watched(ThreadPoolExecutor):
+    """Two threads in the place of processes, and what was submitted to them."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.submitted = []
+
+    def submit(self, function, *arguments):
+        self.submitted.append((function.__self__, function.__name__, *arguments))
+        return super().submit(function, *arguments)
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+@pytest.fixture
+def watched():
+    with Watched() as pool:
+        yield pool
+
+
+@pytest.fixture
+def engine(watched):
+    created = Engine(lambda: (watched, 2))
+    yield created
+    created.close()
+
+
+@pytest.fixture
+def jobs(server, engine):
+    """The jobs of a visitor, who goes at the end."""
+    created = Jobs(server, server, of=engine)
+    yield created
+    created.cancel_all()
+
+
+@pytest.fixture(scope="module")
+def processes():
+    created = Engine(partial(executor, workers=2))
+    yield created
+    created.close()
+
+
+def run(server, jobs, work, name="work"):
+    """What is shown, and how it ends."""
+    shown, ends = [], []
+    jobs.start(name, work, show=shown.append, finish=ends.append)
+    server.run_until(lambda: ends)
+    return shown, ends
+
+
+def test_results_grow_in_order_and_the_whole_one_is_shown_last(server, jobs):
+    shown, ends = run(server, jobs, Count(200, seconds=0.002))
+    assert ends == [None]
+    assert shown[-1] == list(range(200))
+    assert all(each == shown[-1][: len(each)] for each in shown)
+    assert [len(each) for each in shown] == sorted({len(each) for each in shown})
+    assert len(shown) > 2
+
+
+def test_results_are_pushed_at_most_ten_times_a_second(server, jobs):
+    started = time.monotonic()
+    shown, _ = run(server, jobs, Count(300, seconds=0.002))
+    # The first and the last one come at once.
+    assert len(shown) <= (time.monotonic() - started) / 0.1 + 2
+
+
+def test_a_slow_page_gets_the_newest_result_not_all_of_them(server, jobs):
+    shown, ends = [], []
+
+    def show(result):
+        time.sleep(0.3)
+        shown.append(len(result))
+
+    jobs.start("work", Count(300, seconds=0.002), show=show, finish=ends.append)
+    server.run_until(lambda: ends)
+    assert shown[-1] == 300
+    assert len(shown) <= 4
+
+
+def test_a_result_that_is_known_is_shown_to_the_next_visitor_without_computing(
+    server, jobs, engine, watched
+):
+    first, _ = run(server, jobs, Count(20))
+    so_far = len(watched.submitted)
+    again, ends = run(server, Jobs(server, server, of=engine), Count(20))
+    assert again == first[-1:]
+    assert ends == [None]
+    assert len(watched.submitted) == so_far
+
+
+def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
+    # There is no page to send a message to.
+    monkeypatch.setattr("app.engine.one_message", contextlib.nullcontext)
+    server.session = SimpleNamespace(connection_count=0)
+    ends, work = [], Count(500, seconds=0.002)
+    jobs.start("count", work, show=lambda _: None, finish=ends.append)
+    # A page that has not come yet is computed for.
+    server.run_until(lambda: watched.submitted)
+    server.session.connection_count = 1
+    server.run_until(lambda: len(watched.submitted) > 10)
+    server.session.connection_count = 0
+    server.run_until(lambda: not jobs.engine.busy)
+    so_far = len(watched.submitted)
+    time.sleep(0.3)
+    assert len(watched.submitted) == so_far < 500
+    server.session.connection_count = 1
+    server.run_until(lambda: ends)
+    assert ends == [None]
+
+
+def test_what_is_called_off_is_never_submitted(server, jobs, watched):
+    shown = []
+    jobs.start("count", Count(1000, seconds=0.01), show=shown.append, finish=shown.append)
+    server.run_until(lambda: shown)
+    jobs.cancel("count")
+    shown.clear()
+    so_far = len(watched.submitted)
+    other, _ = run(server, jobs, Count(5))
+    assert other[-1] == list(range(5))
+    assert all(work == Count(5) for work, *_ in watched.submitted[so_far:])
+    assert shown == []
+
+
+def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server, jobs):
+    shown = []
+    jobs.start("count", Count(1000), show=shown.append, finish=shown.append)
+    while not server.waiting:
+        server.turn()
+    jobs.cancel("count")
+    run(server, jobs, Count(1))
+    assert shown == []
+
+
+def test_a_new_start_calls_the_old_job_off(server, jobs):
+    shown, closed = [], []
+    jobs.start("curves", Count(1000), show=shown.append, finish=closed.append)
+    server.run_until(lambda: shown)
+    new, ends = run(server, jobs, Count(2), name="curves")
+    assert new[-1] == [0, 1]
+    assert ends == [None]
+    assert closed == []
+
+
+def test_visitors_take_turns(server, jobs, engine, watched):
+    """Visitors who come later do not wait for the first one's thousand parts."""
+    shown = []
+    jobs.start("long", Count(1000, seconds=0.01), show=shown.append, finish=shown.append)
+    server.run_until(lambda: shown)
+    others = [Jobs(server, server, of=engine) for _ in range(3)]
+    so_far = len(watched.submitted)
+    ends = []
+    for i, each in enumerate(others):
+        each.start("short", Count(5, name=str(i)), show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: len(ends) == 3)
+    tasks = watched.submitted[so_far:]
+    own = sum(work.name == "" for work, *_ in tasks)
+    # Six tasks a visitor at least, and of the long one's hardly more.
+    assert own <= max(sum(work.name == str(i) for work, *_ in tasks) for i in range(3)) + 2 + AHEAD
+
+
+def test_a_failure_reaches_the_visitor_and_the_next_job_works(server, jobs, watched):
+    _, ends = run(server, jobs, Count(100, fails=3))
+    assert ends == ["theta: expected a number"]
+    tried = [task for task in watched.submitted if task[0].fails]
+    assert len(tried) < 10
+    assert run(server, jobs, Count(1))[1] == [None]
+
+
+def test_the_document_is_told_by_the_servers_thread_alone(server, jobs):
+    run(server, jobs, Count(50))
+    assert server.told_by == {threading.current_thread()}
+
+
+def test_a_visitor_who_has_gone_harms_nobody(server, jobs, engine):
+    shown = []
+    jobs.start("count", Count(1000, seconds=0.002), show=shown.append, finish=shown.append)
+    server.run_until(lambda: shown)
+    server.gone = True
+    jobs.cancel_all()
+    other = Server()
+    assert run(other, Jobs(other, other, of=engine), Count(3))[1] == [None]
+
+
+def test_work_is_done_in_other_processes(server, processes):
+    shown, _ = run(server, Jobs(server, server, of=processes), Where())
+    assert shown[0] != os.getpid()
+
+
+def test_a_worker_that_dies_is_replaced_and_its_task_done_again(server, processes, tmp_path):
+    dies_once = Count(20, kills=3, once=str(tmp_path / "died"))
+    shown, ends = run(server, Jobs(server, server, of=processes), dies_once)
+    assert (tmp_path / "died").exists()
+    assert ends == [None]
+    assert shown[-1] == list(range(20))
+
+
+def test_a_task_that_kills_every_worker_is_named_and_no_other_visitor_is_blamed(processes):
+    bad, good = Server(), Server()
+    ends, good_ends, shown = [], [], []
+    of_bad, of_good = (Jobs(each, each, of=processes) for each in (bad, good))
+    of_good.start("curves", Count(400), show=shown.append, finish=good_ends.append)
+    of_bad.start("reuse", Count(20, kills=3), show=lambda _: None, finish=ends.append)
+    bad.run_until(lambda: ends)
+    assert ends == ["a process died twice while it computed reuse"]
+    good.run_until(lambda: good_ends)
+    assert good_ends == [None]
+    assert shown[-1] == list(range(400))
