@@ -2,6 +2,8 @@
 
 PORT ?= 5006
 ADDRESS ?= 127.0.0.1
+WORKERS ?=
+DASK ?=
 PYTHON ?=
 TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
@@ -25,6 +27,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
+	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
@@ -42,7 +45,8 @@ install: $(VENV)/.installed
 	@echo "Everything is installed in $(VENV)"
 
 serve: $(VENV)/.installed
-	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)"
+	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
+	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)")
 
 test: lint browser
 	@echo "Running the tests"

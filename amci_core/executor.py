@@ -14,6 +14,7 @@ import os
 import signal
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor
+from typing import Any
 
 import torch
 
@@ -90,7 +91,7 @@ def _of_dask(address: str) -> tuple[Executor, int]:
     except ImportError:
         raise ValueError("dask: Dask is not installed; pip install distributed") from None
     try:
-        client = Client(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
+        client: Any = Client(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         expected = "dask: expected the address of a scheduler"
         raise ValueError(f"{expected}, got {address!r}: {error}") from None

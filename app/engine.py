@@ -8,10 +8,11 @@ order, by such a process as well.
 
 from __future__ import annotations
 
-__all__ = ["Engine", "Jobs", "engine"]
+__all__ = ["DASK", "WORKERS", "Engine", "Jobs", "engine"]
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -28,6 +29,8 @@ from app.session import one_message
 
 log = logging.getLogger(__name__)
 
+# What the environment says of workers: their number, or the address of a Dask scheduler.
+WORKERS, DASK = "AMCI_WORKERS", "AMCI_DASK"
 # A result is pushed to the page at most this often: painting costs more than a task.
 SECONDS_BETWEEN_PUSHES = 0.1
 # So long after a look a page that was gone is looked for again.
@@ -77,6 +80,7 @@ class Engine:
         self._start = start
         self._executor: Executor | None = None
         self._at_a_time = 1
+        self._starting = False
         self.lock = threading.RLock()
         self._turns: deque[Jobs] = deque()
         self._in_hand: set[_Task] = set()
@@ -86,9 +90,25 @@ class Engine:
     def warm(self) -> None:
         """Starts the workers, so that the first visitor need not wait for them."""
         with self.lock:
-            running = self._running()
-            for _ in range(self._at_a_time):
-                running.submit(int)
+            if self._executor is None and not self._starting:
+                self._starting = True
+                # A new worker takes seconds to import what it needs: the server goes on meanwhile.
+                threading.Thread(target=self._begin, name="engine", daemon=True).start()
+
+    def _begin(self) -> None:
+        try:
+            started, at_a_time = self._start()
+            started.submit(int).result()
+        except Exception as error:  # whatever it is, those who wait must be told
+            log.exception("the workers do not start")
+            with self.lock:
+                self._starting = False
+                while self._turns:
+                    self._turns.popleft().fail(f"nothing can be computed: {error}")
+            return
+        with self.lock:
+            self._executor, self._at_a_time, self._starting = started, at_a_time, False
+            self._submit()
 
     def close(self) -> None:
         """Calls everything off and stops the workers."""
@@ -96,7 +116,7 @@ class Engine:
             self._turns.clear()
             self._again.clear()
             if self._executor is not None:
-                self._executor.shutdown(wait=False, cancel_futures=True)
+                self._executor.shutdown(wait=False)
                 self._executor = None
 
     @property
@@ -123,14 +143,9 @@ class Engine:
                 self._turns.append(visitor)
             self._submit()
 
-    def _running(self) -> Executor:
-        if self._executor is None:
-            self._executor, self._at_a_time = self._start()
-        return self._executor
-
     def _submit(self) -> None:
         """Submits tasks while a worker is free, a visitor's after another's."""
-        while True:
+        while (self._turns or self._again) and self._ready():
             # What may have killed a worker is done alone: then it is known what did.
             if self._again:
                 if self._in_hand:
@@ -146,6 +161,12 @@ class Engine:
             if not task.job.cancelled:
                 self._give(task)
 
+    def _ready(self) -> bool:
+        """Whether there are workers; if not, they are started."""
+        if self._executor is None:
+            self.warm()
+        return self._executor is not None
+
     def _next(self) -> _Task | None:
         for _ in range(len(self._turns)):
             visitor = self._turns.popleft()
@@ -156,14 +177,15 @@ class Engine:
         return None
 
     def _give(self, task: _Task) -> None:
-        task.tries += 1
+        assert self._executor is not None
+        task.given_to = self._executor
         try:
-            task.given_to = self._running()
-            future = task.given_to.submit(task.function, *task.arguments)
+            future = self._executor.submit(task.function, *task.arguments)
         except RuntimeError:  # it broke between two tasks
             self._executor = None
-            task.given_to = self._running()
-            future = task.given_to.submit(task.function, *task.arguments)
+            self._again.append(task)
+            return
+        task.tries += 1
         self._in_hand.add(task)
         future.add_done_callback(partial(self._done, task))
 
@@ -171,7 +193,8 @@ class Engine:
         """Takes what a task gave; runs in a thread of the executor's."""
         with self.lock:
             self._in_hand.discard(task)
-            outcome, error = None, None
+            outcome: Any = None
+            error: Exception | None = None
             try:
                 outcome = future.result()
             except CancelledError:
@@ -261,6 +284,11 @@ class Jobs:
             job = self._running.pop(name, None)
             if job is not None:
                 job.cancelled = True
+
+    def fail(self, message: str) -> None:
+        """Ends every job with a message."""
+        for job in self._running.values():
+            job.end(message)
 
     def cancel_all(self) -> None:
         """Calls every job off, when the visitor goes."""
@@ -366,7 +394,7 @@ class _Job:
             return
         if error is not None:
             log.error("a job failed: %s", self.what, exc_info=error)
-            self._end(str(error) or type(error).__name__)
+            self.end(str(error) or type(error).__name__)
         elif task.number is not None:
             self._count, self._early[task.number] = outcome
             while len(self._parts) in self._early:
@@ -385,9 +413,9 @@ class _Job:
     def complete(self, result: Any) -> None:
         """Shows what will not get better."""
         self.visitor.push(self, partial(self._show, result))
-        self._end(None)
+        self.end(None)
 
-    def _end(self, message: str | None) -> None:
+    def end(self, message: str | None) -> None:
         """Tells the page that it is over, and submits nothing more."""
         self._parts, self._early = [], {}
         self._count = self._next = self._merged = 0
@@ -396,5 +424,16 @@ class _Job:
 
 @cache
 def engine() -> Engine:
-    """The engine of this process."""
-    return Engine(executor)
+    """The engine of this process, with workers as its environment says.
+
+    Raises:
+        ValueError: see `amci_core.executor.executor`.
+    """
+    workers, dask = os.environ.get(WORKERS, ""), os.environ.get(DASK)
+    if workers and not workers.isdecimal():
+        raise ValueError(f"{WORKERS}: expected a number of processes, got {workers!r}")
+    created = Engine(
+        partial(executor, workers=int(workers) if workers else None, dask=dask or None)
+    )
+    created.warm()
+    return created

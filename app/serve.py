@@ -31,6 +31,17 @@ def port_number(text: str) -> int:
     return int(text)
 
 
+def worker_count(text: str) -> int:
+    """Reads a number of worker processes from 1 to 1000.
+
+    Raises:
+        argparse.ArgumentTypeError: If `text` is anything else.
+    """
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 1000):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to 1000, got {text!r}")
+    return int(text)
+
+
 def why_not_free(port: int, address: str) -> str | None:
     """Tells in a few words why a server cannot listen there, or None when it can."""
     if not address:
@@ -86,6 +97,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m app.serve", description="Start the dashboard.")
     parser.add_argument("--port", type=port_number, default=5006, help="default: 5006")
     parser.add_argument("--address", default="127.0.0.1", help="default: 127.0.0.1")
+    parser.add_argument(
+        "--workers",
+        type=worker_count,
+        help="processes that compute; default: one less than the cores, at least one",
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers compute instead"
+    )
     options = parser.parse_args(arguments)
     port, address = options.port, options.address.strip()
 
@@ -108,6 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     search_path = [str(DASHBOARD.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
+    if options.workers is not None:
+        environment["AMCI_WORKERS"] = str(options.workers)
+    if options.dask is not None:
+        environment["AMCI_DASK"] = options.dask
     if os.name == "posix":
         os.execve(command[0], command, environment)
     return subprocess.call(command, env=environment)

@@ -49,15 +49,6 @@ def test_a_map_follows_the_coordinates_that_its_axes_keep():
     assert after.choice.theta[2] == 0.6
 
 
-def test_a_map_is_computed_once_and_then_known():
-    store, state = store_of("tail-1d"), State("tail-1d")
-    plane = plane_of(state.problem, state.choice, ("y", "theta"))
-    *_, first = store.amortization(plane.choice, plane.along)
-    (again,) = store.amortization(plane.choice, plane.along)
-    assert again is first
-    assert first.done.all()
-
-
 def test_terms_are_those_with_proposals():
     assert store_of("tail-1d").terms == ("E1_plus", "E2")
     assert store_of("gain-loss").terms == ("E1_plus", "E1_minus", "E2")

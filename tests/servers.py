@@ -1,0 +1,54 @@
+"""A server's event loop and its document, in the place of real ones."""
+
+import contextlib
+import queue
+import threading
+import time
+from functools import partial
+from types import SimpleNamespace
+
+from bokeh.document import Document
+
+PATIENCE = 60
+
+
+class Server(Document):
+    """A server's event loop and its document: callbacks run one after the other, on demand."""
+
+    def __init__(self):
+        super().__init__()
+        self._soon = queue.SimpleQueue()
+        self.waiting = []
+        self.told_by = set()
+        self.gone = False
+        self.session = None
+
+    def call_soon_threadsafe(self, callback, *arguments):
+        self._soon.put(partial(callback, *arguments))
+
+    def call_later(self, delay, callback, *arguments):
+        threading.Timer(delay, callback, arguments).start()
+
+    @property
+    def session_context(self):
+        return SimpleNamespace(session=self.session)
+
+    def add_next_tick_callback(self, callback):
+        if self.gone:
+            raise RuntimeError("the session is gone")
+        self.told_by.add(threading.current_thread())
+        self.waiting.append(callback)
+
+    def turn(self):
+        """One turn of the loop."""
+        with contextlib.suppress(queue.Empty):
+            self._soon.get(timeout=0.01)()
+
+    def run_until(self, true):
+        deadline = time.monotonic() + PATIENCE
+        while not true():
+            assert time.monotonic() < deadline, "it never came true"
+            self.turn()
+            waiting, self.waiting = self.waiting, []
+            for callback in waiting:
+                callback()

@@ -1,0 +1,90 @@
+"""Work is done in processes of this machine, or by Dask's workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+import torch
+from servers import Server
+
+from amci_core.executor import executor, usual_workers
+from app.computations import Asked
+from app.engine import Engine, Jobs
+from app.state import State
+
+PATIENCE = 60
+# Prints its worker's number, and waits.
+PARENT = """
+import os, time
+from amci_core.executor import executor
+if __name__ == "__main__":
+    pool, _ = executor(workers=1)
+    print(pool.submit(os.getpid).result(), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_it_computes_in_other_processes_with_one_thread_each():
+    pool, at_a_time = executor(workers=1)
+    with pool:
+        assert at_a_time == 1
+        assert pool.submit(os.getpid).result() != os.getpid()
+        assert pool.submit(torch.get_num_threads).result() == 1
+
+
+def test_one_core_is_left_to_the_server():
+    assert usual_workers() == max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_the_process_that_started_them(how, tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    parent.send_signal(how)
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + PATIENCE
+    while os.path.exists(f"/proc/{worker}"):
+        assert time.monotonic() < deadline, "the worker lives on"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", 10**6])
+def test_a_wrong_number_of_workers_is_refused(workers):
+    with pytest.raises(ValueError, match=r"^workers: expected a whole number from 1 to 1,000"):
+        executor(workers=workers)
+
+
+def test_dask_has_workers_of_its_own():
+    with pytest.raises(ValueError, match=r"^workers: Dask has its own"):
+        executor(workers=2, dask="tcp://127.0.0.1:8786")
+
+
+def test_an_address_without_a_scheduler_is_named(monkeypatch):
+    monkeypatch.setattr("amci_core.executor.SECONDS_FOR_DASK", 0.5)
+    with pytest.raises(ValueError, match=r"^dask: expected the address of a scheduler, got 'tcp"):
+        executor(dask="tcp://127.0.0.1:1")
+
+
+def test_dasks_workers_compute_what_processes_do():
+    from distributed import LocalCluster
+
+    asked = Asked("summary", State().choice)
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+    ) as cluster:
+        address = cluster.scheduler_address
+        engine, server = Engine(partial(executor, dask=address)), Server()
+        shown, ends = [], []
+        jobs = Jobs(server, server, of=engine)
+        jobs.start("summary", asked, show=shown.append, finish=ends.append)
+        server.run_until(lambda: ends)
+        engine.close()
+    assert ends == [None]
+    assert shown[-1] == asked.result([asked.part(0)[1]])
