@@ -87,11 +87,12 @@ def _one_thread() -> None:
 
 def _of_dask(address: str) -> tuple[Executor, int]:
     try:
-        from distributed import Client
+        import distributed
     except ImportError:
         raise ValueError("dask: Dask is not installed; pip install distributed") from None
+    connect: Any = distributed.Client
     try:
-        client: Any = Client(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
+        client = connect(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         expected = "dask: expected the address of a scheduler"
         raise ValueError(f"{expected}, got {address!r}: {error}") from None
