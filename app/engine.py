@@ -100,7 +100,8 @@ class Engine:
             started, at_a_time = self._start()
             started.submit(int).result()
         except Exception as error:  # whatever it is, those who wait must be told
-            log.exception("the workers do not start")
+            ending = isinstance(error, RuntimeError) and "shutdown" in str(error)
+            log.log(logging.DEBUG if ending else logging.ERROR, "no worker starts", exc_info=error)
             with self.lock:
                 self._starting = False
                 while self._turns:

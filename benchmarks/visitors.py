@@ -1,0 +1,260 @@
+r"""How the dashboard bears a class: `python benchmarks/visitors.py`, on an otherwise idle machine.
+
+Starts the real server, and visits it over loopback as pages do, by Bokeh's protocol, without
+browsers: some visitors drag a slider ten times a second while others have error curves computed.
+The densities that answer a move hold the threshold it was moved to, so that every answer is known
+to be that of its move. Then pages are opened and left, and the server's memory is looked at.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests")]
+
+from serving import served_dashboard  # noqa: E402
+
+LABEL, DENSITIES = "Threshold θ", "densities"
+RANGE = (0.5, 4.5)
+MOVES_A_SECOND = 10
+# More runs than end while it is measured.
+ENDLESS = "?runs=10000"
+SECONDS_TO_SETTLE = 40
+MOST_SECONDS, MOST_VISITS = 600, 2000
+PATIENCE = 120
+WANTED_95, WANTED_GROWTH = 0.400, 150
+
+
+class Visitor:
+    """One page, by Bokeh's protocol: what it is sent, and what it says."""
+
+    def __init__(self, connection: WebSocketClientConnection) -> None:
+        self._connection = connection
+        self._slider = ""
+        self.waiting: dict[float, float] = {}
+        self.answered: list[float] = []
+        self.moves = 0
+
+    @classmethod
+    async def come(cls, address: str) -> Visitor:
+        """Opens the page, and takes its whole document as a browser does."""
+        request = HTTPRequest(address, request_timeout=PATIENCE)
+        page = (await AsyncHTTPClient(max_clients=100).fetch(request)).body.decode()
+        found = re.search(r'"token":"([^"]+)"', page)
+        assert found is not None
+        path, _, query = address.partition("?")
+        socket = HTTPRequest(
+            f"{path.replace('http', 'ws', 1)}/ws?{query}",
+            headers={"Origin": path.rpartition("/")[0]},
+        )
+        visitor = cls(
+            await websocket_connect(
+                socket, subprotocols=["bokeh", found[1]], max_message_size=2**30
+            )
+        )
+        await visitor._receive()
+        await visitor._send("PULL-DOC-REQ", {})
+        while True:
+            kind, content, _ = await visitor._receive()
+            if kind == "PULL-DOC-REPLY":
+                break
+        visitor._slider = _slider_of(json.loads(content))
+        # The page says when it stands: then what it asks for is computed.
+        ready = {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": DOCUMENT_READY}
+        await visitor._send("PATCH-DOC", {"events": [ready]})
+        return visitor
+
+    def leave(self) -> None:
+        """Closes the page."""
+        self._connection.close()
+
+    async def listen(self) -> None:
+        """Notes answers until the connection is closed."""
+        while True:
+            try:
+                kind, _, buffers = await self._receive()
+            except ConnectionError:
+                return
+            if kind != "PATCH-DOC" or not self.waiting:
+                continue
+            now = time.perf_counter()
+            arrays = [np.frombuffer(each) for each in buffers if len(each) % 8 == 0]
+            seen = np.concatenate(arrays) if arrays else np.empty(0)
+            for threshold, sent in list(self.waiting.items()):
+                if (np.abs(seen - threshold) < 1e-9).any():
+                    self.answered.append(now - sent)
+                    # The newest move answers those before it.
+                    for other, earlier in list(self.waiting.items()):
+                        if earlier < sent:
+                            self.answered.append(now - earlier)
+                            del self.waiting[other]
+                    del self.waiting[threshold]
+
+    async def drag(self, seconds: float, rng: np.random.Generator) -> None:
+        """Moves the slider about, ten times a second."""
+        low, high = RANGE
+        until = time.perf_counter() + seconds
+        await asyncio.sleep(rng.random() / MOVES_A_SECOND)
+        while time.perf_counter() < until:
+            threshold = float(rng.integers(100 * low, 100 * high)) / 100
+            self.waiting[threshold] = time.perf_counter()
+            self.moves += 1
+            await self._change("value", threshold)
+            await asyncio.sleep(1 / MOVES_A_SECOND)
+
+    async def _change(self, name: str, value: float) -> None:
+        change = {"kind": "ModelChanged", "model": {"id": self._slider}, "attr": name}
+        await self._send("PATCH-DOC", {"events": [change | {"new": value}]})
+
+    async def _send(self, kind: str, content: dict[str, Any]) -> None:
+        header = {"msgid": uuid.uuid4().hex, "msgtype": kind}
+        for part in (header, {}, content):
+            await self._connection.write_message(json.dumps(part))
+
+    async def _receive(self) -> tuple[str, str, list[bytes]]:
+        header = json.loads(await self._read())
+        await self._read()
+        content = await self._read()
+        buffers = []
+        for _ in range(header.get("num_buffers", 0)):
+            await self._read()
+            buffers.append(await self._read())
+        return header["msgtype"], content, buffers
+
+    async def _read(self) -> Any:
+        message = await self._connection.read_message()
+        if message is None:
+            raise ConnectionError("the server closed the connection")
+        return message
+
+
+DOCUMENT_READY = {
+    "type": "event",
+    "name": "document_ready",
+    "values": {"type": "map", "entries": []},
+}
+
+
+def _slider_of(node: Any) -> str:
+    """The id of the data behind the slider, in a document as JSON."""
+    found = ""
+    if isinstance(node, dict):
+        if node.get("attributes", {}).get("label") == LABEL and "value" in node["attributes"]:
+            return str(node["id"])
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            found = found or _slider_of(each)
+    return found
+
+
+async def drag(address: str, *, visitors: int, computing: int, seconds: float) -> None:
+    """Lets visitors drag while others compute, and prints how they are answered."""
+    busy = [await Visitor.come(address + ENDLESS + f"&seed={i}") for i in range(computing)]
+    here = [await Visitor.come(address) for _ in range(visitors)]
+    listening = [asyncio.create_task(each.listen()) for each in (*busy, *here)]
+    await asyncio.sleep(3)
+    rngs = [np.random.default_rng(seed) for seed in range(visitors)]
+    await asyncio.gather(*(each.drag(seconds, rng) for each, rng in zip(here, rngs, strict=True)))
+    await asyncio.sleep(5)
+    answered = np.array([t for each in here for t in each.answered])
+    moves = sum(each.moves for each in here)
+    lost = sum(len(each.waiting) for each in here)
+    print(f"{visitors} visitors dragging, {computing} computing, {moves:,} moves:")
+    if len(answered):
+        middle, most = np.quantile(answered, [0.5, 0.95])
+        print(f"  answered after {1000 * middle:.0f} ms (median), {1000 * most:.0f} ms (95 %)")
+        print(f"  wanted: 95 % within {1000 * WANTED_95:.0f} ms")
+    print(f"  without any answer: {lost}")
+    for each in (*busy, *here):
+        each.leave()
+    await asyncio.gather(*listening)
+
+
+async def open_and_leave(address: str, server: int, *, visits: int) -> None:
+    """Opens pages and leaves them, and prints how the server's memory grows."""
+
+    async def visit(n: int) -> None:
+        for _ in range(n):
+            visitor = await Visitor.come(address)
+            await asyncio.sleep(0.2)
+            visitor.leave()
+
+    await visit(20)
+    await asyncio.sleep(SECONDS_TO_SETTLE)
+    before = megabytes_of(server)
+    await visit(visits - 20)
+    await asyncio.sleep(SECONDS_TO_SETTLE)
+    after = megabytes_of(server)
+    print(f"{visits} visits: {before:.0f} MB after 20, {after:.0f} MB after all")
+    print(f"  grown by {after - before:.0f} MB (wanted: less than {WANTED_GROWTH})")
+
+
+def megabytes_of(process: int) -> float:
+    """What a process holds in memory."""
+    status = Path(f"/proc/{process}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="How the dashboard bears a class.")
+    parser.add_argument("--visitors", type=int, default=16, help="that drag; default: 16")
+    parser.add_argument("--computing", type=int, default=4, help="that compute; default: 4")
+    parser.add_argument("--seconds", type=float, default=20, help="of dragging; default: 20")
+    parser.add_argument("--visits", type=int, default=100, help="to open and leave; default: 100")
+    options = parser.parse_args()
+    options.seconds = min(options.seconds, MOST_SECONDS)
+    options.visits = min(options.visits, MOST_VISITS)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served_dashboard(Path(folder) / "server.log") as address,
+    ):
+        server = served_process(address)
+        if options.visitors:
+            asyncio.run(
+                drag(
+                    address,
+                    visitors=options.visitors,
+                    computing=options.computing,
+                    seconds=options.seconds,
+                )
+            )
+        if options.visits > 20:
+            asyncio.run(open_and_leave(address, server, visits=options.visits))
+    return 0
+
+
+def served_process(address: str) -> int:
+    """The number of the process that serves a port of this machine."""
+    port = address.rpartition(":")[2].partition("/")[0]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if "serve" in words and port in words:
+            return int(folder.name)
+    raise RuntimeError(f"no server on port {port}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
