@@ -12,8 +12,10 @@ __all__ = ["executor", "usual_workers"]
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -21,6 +23,8 @@ import torch
 from amci_core.checks import check_count
 
 MOST_WORKERS = 1000
+FORKSERVER = "forkserver" in multiprocessing.get_all_start_methods()
+CONTEXT = multiprocessing.get_context("forkserver" if FORKSERVER else "spawn")
 SECONDS_FOR_DASK = 10
 # What a worker needs, imported once by the process that workers are forked from. It starts no
 # thread: a fork of a process whose PyTorch has threads can wait for ever.
@@ -60,11 +64,26 @@ def executor(*, workers: int | None = None, dask: str | None = None) -> tuple[Ex
         return _of_dask(dask)
     count = usual_workers() if workers is None else workers
     check_count("workers", count, low=1, high=MOST_WORKERS)
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
-    if method == "forkserver":
+    context = _Context()
+    if FORKSERVER:
         context.set_forkserver_preload(list(PRELOADED))
     return ProcessPoolExecutor(count, mp_context=context, initializer=_begin), count
+
+
+class _Worker(CONTEXT.Process):  # type: ignore[name-defined]
+    """A process that does not run the main script, which may start a server without asking."""
+
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(type(CONTEXT)):  # type: ignore[misc]
+    Process = _Worker
 
 
 def _begin() -> None:

@@ -2,13 +2,14 @@ r"""When a page may be told what: many changes in one message, none before it st
 
 from __future__ import annotations
 
-__all__ = ["answer", "one_message"]
+__all__ = ["answer", "one_message", "weakly"]
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakMethod
 
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
@@ -69,3 +70,19 @@ def answer(act: Callable[..., Any]) -> Callable[..., None]:
             pn.state.onload(partial(given, *arguments))
 
     return wait
+
+
+def weakly(method: Callable[..., Any]) -> Callable[..., None]:
+    """Calls a method of a visitor's object while that exists, and does not keep it alive.
+
+    Panel keeps what it is given for a session where the session itself is only looked up: with the
+    method it would keep the whole page, for as long as the server runs.
+    """
+    there = WeakMethod(method)
+
+    def called(*arguments: Any) -> None:
+        found = there()
+        if found is not None:
+            found(*arguments)
+
+    return called

@@ -18,13 +18,13 @@ from app.state import State
 
 PATIENCE = 60
 # Prints its worker's number, and waits.
+# It has no guard for workers that would run it again.
 PARENT = """
 import os, time
 from amci_core.executor import executor
-if __name__ == "__main__":
-    pool, _ = executor(workers=1)
-    print(pool.submit(os.getpid).result(), flush=True)
-    time.sleep(600)
+pool, _ = executor(workers=1)
+print(pool.submit(os.getpid).result(), flush=True)
+time.sleep(600)
 """
 
 
