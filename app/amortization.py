@@ -15,7 +15,7 @@ from typing import Any
 from amci_core.amortization import AmortizationMap, axis_names, default_plane
 from amci_core.models import Problem
 from app.computations import Asked
-from app.engine import Jobs
+from app.jobs import Jobs
 from app.presets import opening, variable_labels
 from app.session import answer
 from app.state import Choice, Point, State, shown_range

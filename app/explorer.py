@@ -20,7 +20,7 @@ from app import export
 from app.amortization import Amortization
 from app.computations import Asked
 from app.diagnosis import Diagnosis
-from app.engine import Jobs
+from app.jobs import Jobs
 from app.presets import Preset
 from app.ready import get_ready
 from app.session import answer

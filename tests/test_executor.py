@@ -13,7 +13,8 @@ from servers import Server
 
 from amci_core.executor import executor, usual_workers
 from app.computations import Asked
-from app.engine import Engine, Jobs
+from app.engine import Engine
+from app.jobs import Jobs
 from app.state import State
 
 PATIENCE = 60

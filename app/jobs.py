@@ -1,0 +1,268 @@
+r"""The background jobs of a visitor: each a computation in parts, whose results grow on the page.
+
+A job is an iterator of results in parts (`amci_core.streams.Stream`) that is never run as such:
+its parts are done in any order by whichever process is free, and what the page shows is made of
+the first of them, in order, by such a process as well.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Jobs", "Work"]
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, Protocol
+
+from bokeh.document import Document
+
+from app.engine import Engine, Task, engine
+from app.session import one_message
+
+log = logging.getLogger(__name__)
+
+# A result is pushed to the page at most this often: painting costs more than a task.
+SECONDS_BETWEEN_PUSHES = 0.1
+# Results are made again after so many times as long as the last one took.
+REST = 4.0
+# So long after a look a page that was gone is looked for again.
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+class Loop(Protocol):
+    """The part of the server's event loop that jobs need."""
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> Any:
+        """Calls the callback in the server's thread; may be told so by any thread."""
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> Any:
+        """Calls the callback in the server's thread, some seconds later."""
+
+
+class Work(Hashable, Protocol):
+    """What a job computes, as plain values that any process can be sent; equal ones are the same.
+
+    Both methods are called in a worker process.
+    """
+
+    def part(self, number: int) -> tuple[int, Any]:
+        """How many parts there are, and the part of that number."""
+
+    def result(self, parts: list[Any]) -> Any:
+        """What the page shows of the first parts, in order, with every figure computed."""
+
+
+class Jobs:
+    """Creates the background jobs of one visitor: of each name at most one, the newest.
+
+    Each result enters the document in one message, and from the event loop's thread alone. Told by
+    another thread while the server collects changes, Bokeh can put the news on a list that is just
+    being sent, and keep it until something else happens: the last result would never show.
+
+    Arguments:
+        document: Where results are pushed to.
+        loop: The server's event loop; by default the one that runs in this thread.
+        of: What computes; by default this process's `engine`.
+
+    Raises:
+        RuntimeError: no loop is given, and none runs in this thread.
+    """
+
+    def __init__(
+        self, document: Document, loop: Loop | None = None, *, of: Engine | None = None
+    ) -> None:
+        self._document = document
+        self._loop = asyncio.get_running_loop() if loop is None else loop
+        self.engine = of or engine()
+        self._running: dict[str, _Job] = {}
+        self._seen = self._waiting = False
+
+    def start(
+        self,
+        name: str,
+        work: Work,
+        *,
+        show: Callable[[Any], None],
+        finish: Callable[[str | None], None],
+    ) -> None:
+        """Starts a job, and calls off the one of the same name.
+
+        Arguments:
+            name: What the job computes.
+            work: It, with what it depends on.
+            show: Called in the server's thread with the newest result.
+            finish: Called there at the end, with a message if the job failed. Not called for a job
+                that was called off.
+        """
+        with self.engine.lock:
+            self.cancel(name)
+            self._running[name] = job = _Job(self, name, work, show, finish)
+            known = self.engine.known(work)
+            if known is None:
+                self.engine.look(self)
+            else:
+                job.complete(known)
+
+    def cancel(self, name: str) -> None:
+        """Calls a job off: what is not yet submitted never is, and nothing of it is shown."""
+        with self.engine.lock:
+            job = self._running.pop(name, None)
+            if job is not None:
+                job.cancelled = True
+
+    def fail(self, message: str) -> None:
+        """Ends every job with a message."""
+        for job in self._running.values():
+            job.end(message)
+
+    def cancel_all(self) -> None:
+        """Calls every job off, when the visitor goes."""
+        for name in list(self._running):
+            self.cancel(name)
+
+    def next_task(self) -> Task | None:
+        """What a worker can do next for this visitor; jobs take turns. None: nothing for now."""
+        if not self._running:
+            return None
+        if self._page_is_gone():
+            if not self._waiting:
+                self._waiting = True
+                self._soon(self._loop.call_later, SECONDS_BETWEEN_LOOKS, self._look_again)
+            return None
+        for name, job in list(self._running.items()):
+            task = job.next_task()
+            if task is not None:
+                # The other jobs come first the next time.
+                self._running[name] = self._running.pop(name)
+                return task
+        return None
+
+    def push(self, job: _Job, deliver: Callable[[], None]) -> None:
+        """Has the page told of a job; may be told so by any thread."""
+        if not job.cancelled:
+            self._soon(self._hand_over, job, deliver)
+
+    def _soon(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Has the server's thread call something."""
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # the server has closed its loop
+            self.cancel_all()
+
+    def _look_again(self) -> None:
+        self._waiting = False
+        self.engine.look(self)
+
+    def _page_is_gone(self) -> bool:
+        """Whether the page was there and is not: the server keeps its session for a while."""
+        session = getattr(self._document.session_context, "session", None)
+        here = session is None or session.connection_count > 0
+        self._seen = self._seen or here
+        return self._seen and not here
+
+    def _hand_over(self, job: _Job, deliver: Callable[[], None]) -> None:
+        """Gives the document something to do; runs in the server's thread."""
+
+        def unless_cancelled() -> None:
+            job.pushing = False
+            if not job.cancelled:
+                with one_message(self._document):
+                    deliver()
+
+        if job.cancelled:
+            return
+        try:
+            self._document.add_next_tick_callback(unless_cancelled)
+        except Exception:
+            # Bokeh raises different things while and after it takes a session down.
+            log.debug("the visitor has gone", exc_info=True)
+            job.cancelled = True
+
+
+class _Job:
+    """What is known of one job: its parts so far, in order, and what of them has been shown."""
+
+    def __init__(
+        self,
+        visitor: Jobs,
+        what: str,
+        work: Work,
+        show: Callable[[Any], None],
+        finish: Callable[[str | None], None],
+    ) -> None:
+        self.visitor, self.what, self._work = visitor, what, work
+        self._show, self._finish = show, finish
+        self.cancelled = self.pushing = False
+        # Until the first part is there, nobody knows how many there are.
+        self._count, self._next = 1, 0
+        self._parts: list[Any] = []
+        self._early: dict[int, Any] = {}
+        self._merging, self._merged = False, 0
+        self._due = 0.0
+
+    def next_task(self) -> Task | None:
+        """A result if one is due, else a part; None while there is nothing to submit."""
+        complete = len(self._parts) == self._count
+        due = not self.pushing and time.monotonic() >= self._due
+        if len(self._parts) > self._merged and not self._merging and (complete or due):
+            self._merging = True
+            # A copy: more parts may come while a worker is sent these.
+            parts = list(self._parts)
+            return self._task(
+                self._work.result, parts, take=partial(self._show_result, len(parts))
+            )
+        if self._next < self._count:
+            number = self._next
+            self._next += 1
+            return self._task(self._work.part, number, take=partial(self._keep, number))
+        return None
+
+    def _task(self, function: Callable[..., Any], argument: Any, take: Any) -> Task:
+        def taken(outcome: Any, error: Exception | None) -> None:
+            if self.cancelled:
+                return
+            if error is None:
+                take(outcome, time.monotonic() - task.made)
+            else:
+                log.error("a job failed: %s", self.what, exc_info=error)
+                self.end(str(error) or type(error).__name__)
+
+        task = Task(
+            self.visitor,
+            self.what,
+            function,
+            argument,
+            take=taken,
+            called_off=lambda: self.cancelled,
+        )
+        return task
+
+    def _keep(self, number: int, counted: tuple[int, Any], _: float) -> None:
+        """Keeps a part, and how many there are."""
+        self._count, self._early[number] = counted
+        while len(self._parts) in self._early:
+            self._parts.append(self._early.pop(len(self._parts)))
+
+    def _show_result(self, parts: int, result: Any, seconds: float) -> None:
+        """Tells the page of a result that is made of so many parts."""
+        self._merging, self._merged = False, parts
+        self._due = time.monotonic() + max(SECONDS_BETWEEN_PUSHES, REST * seconds)
+        if parts == self._count:
+            self.visitor.engine.keep(self._work, result)
+            self.complete(result)
+        else:
+            self.pushing = True
+            self.visitor.push(self, partial(self._show, result))
+
+    def complete(self, result: Any) -> None:
+        """Shows what will not get better."""
+        self.visitor.push(self, partial(self._show, result))
+        self.end(None)
+
+    def end(self, message: str | None) -> None:
+        """Tells the page that it is over, and submits nothing more."""
+        self._parts, self._early = [], {}
+        self._count = self._next = self._merged = 0
+        self.visitor.push(self, partial(self._finish, message))
