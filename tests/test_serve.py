@@ -58,3 +58,23 @@ def test_no_browser_is_opened_without_a_screen(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     assert not serve.has_screen_and_browser()
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "1001", "two", "1.5", ""])
+def test_workers_must_be_a_number_of_processes(workers: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        serve.main([f"--workers={workers}"])
+    assert stopped.value.code == 2
+    assert f"expected a number from 1 to 1000, got {workers!r}" in capsys.readouterr().err
+
+
+def test_the_server_is_told_of_its_workers(monkeypatch: pytest.MonkeyPatch):
+    told: dict[str, str] = {}
+    monkeypatch.setattr("os.execve", lambda *call: told.update(call[-1]))
+    monkeypatch.setattr("subprocess.call", lambda *_, env: told.update(env))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    serve.main([f"--port={port}", "--workers=3"])
+    assert told["AMCI_WORKERS"] == "3"
+    serve.main([f"--port={port}", "--dask=tcp://127.0.0.1:8786"])
+    assert told["AMCI_DASK"] == "tcp://127.0.0.1:8786"
