@@ -84,10 +84,10 @@ def test_where_proposals_miss_their_term_there_is_no_optimum(problem, grid):
 
 
 def test_what_no_run_happened_to_draw_makes_no_valley(problem):
-    # One run in 2,000 has a draw of q2 above theta, and these decide the mean: 19.9 over many.
+    # One run in 1,600 has a draw of q2 above theta, and these decide the mean: 19.9 over many.
     proposals = amci.load_proposals("tail-1d", variant="spline")
     at = {"alphas": [0.9], "betas": [0.1], "draws": 64, "share": 125 / 128}
-    few = reuse_errors(problem, proposals, 1.0, 3.0, **at, runs=1000)
+    few = reuse_errors(problem, proposals, 1.0, 3.0, **at, runs=1000, seed=1)
     assert few.counts == (125, 3)
     assert few.remse[0, 0] < 1e-6
     assert not few.judged[0, 0]
