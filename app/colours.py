@@ -7,7 +7,7 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "SHAPES", "Style"]
+__all__ = ["ESTIMATORS", "SHAPES", "Style", "label"]
 
 from dataclasses import dataclass
 
@@ -55,3 +55,17 @@ SHAPES = {
     "measured": Style("measured", "#0072b2", "#56b4e9"),
     "guide": Style("slope 1/T", "#8a8a8a", "#8a8a8a", (1, 5)),
 }
+
+
+def label(name: str, *, signed: bool = False, variant: str = "") -> str:
+    """The name of a density in a legend.
+
+    Arguments:
+        name: Which of `SHAPES`.
+        signed: Whether f takes both signs, so that q1 and g carry theirs.
+        variant: Which proposals; those of the oracle were not learnt.
+    """
+    text = SHAPES[name].label
+    if signed and name in ("q1", "target"):
+        text = text.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
+    return text.replace("learnt", "oracle") if variant == "oracle" else text

@@ -21,6 +21,8 @@ from app.amortization import Amortization
 from app.computations import Asked
 from app.diagnosis import Diagnosis
 from app.jobs import Jobs
+from app.numbers.known import log_truth, truth_sign
+from app.pictures import densities, picture
 from app.presets import Preset
 from app.ready import get_ready
 from app.session import answer
@@ -28,13 +30,10 @@ from app.state import Choice, State
 from app.store import Store, store_of
 from app.summary import Summary, about_truth
 from app.views.controls import Controls
-from app.views.densities import DensityView
 from app.views.diagnostics import DiagnosticsView
 from app.views.errors import ErrorView
 from app.views.film import FilmView
 from app.views.layout import column
-from app.views.pictures import density_view
-from app.views.planes import MarginalView
 from app.views.reuse import ReuseView, why_not_reuse
 from app.views.story import StoryView
 from app.views.strip import StripView
@@ -70,7 +69,7 @@ class Explorer:
         self._diagnosed: Choice | None = None
         self._summary: Summary | None = None
         self._dark = False
-        self._density_views: dict[str, Any] = {}
+        self._density_views: dict[Any, Any] = {}
         wrong = self.state.read_query(query)
         self.strip = StripView()
         self.density_place = column()
@@ -101,19 +100,17 @@ class Explorer:
 
     @property
     def densities(self) -> Any:
-        """The density pictures of that problem, made when they are first asked for."""
-        name = self.state.problem.name
-        if name not in self._density_views:
-            self._density_views[name] = created = density_view(
-                self.store, looked=answer(self._move)
-            )
+        """The density pictures of its kind, made when they are first asked for."""
+        make = picture(self.state.problem).view
+        if make not in self._density_views:
+            self._density_views[make] = created = make(self._move)
             created.recolour(self._dark)
-            if isinstance(created, DensityView):
+            if created.scale is not None:
                 self._bind("logarithmic", created.scale)
                 self.state.param.watch(lambda e: created.set_scale(e.new), "logarithmic")
                 created.scale.value = self.state.logarithmic
                 created.set_scale(self.state.logarithmic)
-        return self._density_views[name]
+        return self._density_views[make]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -256,6 +253,7 @@ class Explorer:
         self.jobs.cancel_all()
         self._computed = self._reused = self._diagnosis = self._diagnosed = None
         self._curves = self._reuse = self._summary = None
+        self.densities.open(picture(self.state.problem))
         self.density_place[:] = [self.densities.panel]
         self.story.open(self.state.problem)
         self.controls.open()
@@ -276,13 +274,13 @@ class Explorer:
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact figures and densities, no Monte Carlo."""
         choice, problem, view = self.state.choice, self.state.problem, self.densities
-        look = view.look if isinstance(view, MarginalView) else None
-        self._densities = self.store.densities(choice, look)
+        proposals = self.store.proposals(choice)
+        self._densities = densities(problem, proposals, *choice.pair, **view.look)
         view.show(self._densities)
-        log_truth = float(problem.log_truth(*choice.pair))
+        log_mu = log_truth(problem, *choice.pair)
         self.strip.show_point(
-            truth=float(problem.truth_sign(*choice.pair)) * math.exp(log_truth),
-            about=about_truth(problem, log_truth),
+            truth=truth_sign(problem, *choice.pair) * math.exp(log_mu),
+            about=about_truth(problem, log_mu),
             level=self.state.level,
         )
         self.amortization.mark()

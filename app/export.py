@@ -16,12 +16,9 @@ from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
 from app.amortization import Plane
 from app.diagnosis import Diagnosis
-from app.planes import MarginalDensities, PlaneDensities
+from app.numbers import Numbers
 from app.state import Choice
-from app.store import Densities, TumourDensities
 from app.summary import Summary
-
-Shown = Densities | PlaneDensities | MarginalDensities | TumourDensities
 
 
 def curves_csv(found: ErrorCurves) -> StringIO:
@@ -35,9 +32,9 @@ def curves_csv(found: ErrorCurves) -> StringIO:
     return _csv(lines)
 
 
-def densities_csv(found: Shown) -> StringIO:
+def densities_csv(found: Numbers) -> StringIO:
     """One line for every x."""
-    columns = _columns(found)
+    columns = found.columns
     rows = [list(map(_plain, row)) for row in zip(*columns.values(), strict=True)]
     return _csv([list(columns), *rows])
 
@@ -64,7 +61,7 @@ def map_csv(found: AmortizationMap) -> StringIO:
 def everything_json(
     choice: Choice,
     *,
-    densities: Shown | None,
+    densities: Any,
     curves: ErrorCurves | None,
     reuse: ReuseErrors | None,
     summary: Summary | None,
@@ -143,24 +140,6 @@ def _proposals(plane: Plane) -> dict[str, Any]:
     """The proposals that are mapped, and the case where the axes do not move it."""
     names = ("problem", "variant", "snapshot", "y", "theta")
     return {name: getattr(plane.choice, name) for name in names}
-
-
-def _columns(found: Shown) -> dict[str, Any]:
-    if isinstance(found, Densities):
-        return found.columns
-    if isinstance(found, TumourDensities):
-        return _columns(found.plane)
-    names = ("target", "posterior", "q1", "q2")
-    values = {name: np.ravel(getattr(found, name)) for name in names if _has(found, name)}
-    if isinstance(found, MarginalDensities):
-        return {"x": found.x, **values}
-    # One line for every point of the plane, row by row.
-    first, second = np.meshgrid(found.x, found.y)
-    return {found.labels[0]: first.ravel(), found.labels[1]: second.ravel(), **values}
-
-
-def _has(found: Shown, name: str) -> bool:
-    return getattr(found, name) is not None
 
 
 def _csv(lines: list[list[Any]]) -> StringIO:

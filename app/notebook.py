@@ -4,26 +4,24 @@ from __future__ import annotations
 
 __all__ = ["DensityPicture", "error_picture"]
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import panel as pn
 
+import amci_core as amci
 from amci_core.errors import ErrorCurves
 from amci_core.flows import Proposals
-from amci_core.models import Variable
+from amci_core.models import Problem, Variable
 from app.colours import ESTIMATORS
-from app.presets import variable_labels
-from app.state import State, shown_range
-from app.store import store_of
-from app.views.densities import DensityView
+from app.pictures import densities, picture
+from app.presets import opening, variable_labels
+from app.state import shown_range
 from app.views.errors import ErrorView
 from app.views.figures import pane
 from app.views.inputs import slider
 from app.views.layout import column, side_by_side
-from app.views.pictures import density_view
-from app.views.planes import MarginalView
 
 Value = float | Sequence[float] | None
 
@@ -55,32 +53,34 @@ class DensityPicture(pn.viewable.Viewer):
         sliders: bool = True,
     ) -> None:
         super().__init__()
-        self._state = State(problem)
-        self._state.move(y=y, theta=theta)
-        self._store = copy.copy(store_of(problem))
-        self._view: Any = density_view(self._store, looked=lambda *_: self._draw())
+        self._problem = amci.problem(problem)
+        self._case: dict[str, Any] = {}
+        usual = zip(("y", "theta"), (y, theta), opening(self._problem), strict=True)
+        for name, wanted, first in usual:
+            self._case[name] = first if wanted is None else _shown(self._problem, name, wanted)
+        self._proposals = proposals
+        chosen = picture(self._problem)
+        self._view: Any = chosen.view(self._draw)
+        self._view.open(chosen)
         self._view.recolour(False)
-        if isinstance(self._view, DensityView):
+        if self._view.scale is not None:
             self._view.scale.param.watch(lambda event: self._rescale(event.new), "value")
         handles = self._handles() if sliders else []
         self._panel = column(
             *([side_by_side(*handles, least=240)] if handles else []), self._view.panel, gap=8
         )
-        self.look_at(proposals)
+        self._draw()
 
     def __panel__(self) -> pn.viewable.Viewable:
         return self._panel
 
     def look_at(self, proposals: Proposals | None) -> None:
         """Shows other proposals; None for the trained ones that come along."""
-        if proposals is None:
-            self._store.__dict__.pop("proposals", None)
-        else:
-            self._store.__dict__["proposals"] = lambda _: proposals
+        self._proposals = proposals
         self._draw()
 
     def _handles(self) -> list[Any]:
-        problem = self._state.problem
+        problem = self._problem
         return [
             handle
             for name, variable in (("y", problem.y), ("theta", problem.theta))
@@ -90,8 +90,8 @@ class DensityPicture(pn.viewable.Viewer):
 
     def _sliders(self, name: str, variable: Variable) -> list[Any]:
         low, high = shown_range(variable)
-        start = getattr(self._state, name)
-        labels = variable_labels(self._state.problem, variable)
+        start = np.ravel(self._case[name])
+        labels = variable_labels(self._problem, variable)
         if len(labels) != variable.dim:
             labels = tuple(f"{labels[0]}, coordinate {d + 1}" for d in range(variable.dim))
         step = 1.0 if high - low > 100 else 0.01
@@ -103,8 +103,7 @@ class DensityPicture(pn.viewable.Viewer):
         ]
 
         def moved(*_: Any) -> None:
-            asked: dict[str, Any] = {name: [float(handle.value) for handle in handles]}
-            self._state.move(**asked)
+            self._case[name] = tuple(float(handle.value) for handle in handles)
             self._draw()
 
         for handle in handles:
@@ -116,8 +115,9 @@ class DensityPicture(pn.viewable.Viewer):
         self._push()
 
     def _draw(self) -> None:
-        look = self._view.look if isinstance(self._view, MarginalView) else None
-        found = self._store.densities(self._state.choice, look)
+        proposals = self._proposals or amci.load_proposals(self._problem.name)
+        y, theta = (value if np.size(value) else None for value in self._case.values())
+        found = densities(self._problem, proposals, y, theta, **self._view.look)
         self._view.show(found)
         self._view.describe(found)
         self._push()
@@ -125,6 +125,17 @@ class DensityPicture(pn.viewable.Viewer):
     def _push(self) -> None:
         # Nothing carries changes of Bokeh's models out of a cell that is still running.
         pn.io.push_notebook(self._panel)
+
+
+def _shown(problem: Problem, name: str, value: Value) -> Any:
+    variable: Variable | None = getattr(problem, name)
+    if variable is None:
+        raise ValueError(f"{name}: {problem.name} has none, got {value!r}")
+    found = variable.check(value).numpy()
+    low, high = shown_range(variable)
+    if ((found < low) | (found > high)).any():
+        raise ValueError(f"{name}: expected numbers from {low:g} to {high:g}, got {value!r}")
+    return found
 
 
 def error_picture(curves: ErrorCurves) -> pn.Column:

@@ -2,7 +2,15 @@ r"""What the page says of a problem: where it opens, what to watch, what control
 
 from __future__ import annotations
 
-__all__ = ["LABELS", "PRESETS", "Preset", "opening", "presets", "variable_labels"]
+__all__ = [
+    "LABELS",
+    "PRESETS",
+    "Preset",
+    "coordinate_names",
+    "opening",
+    "presets",
+    "variable_labels",
+]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -173,7 +181,10 @@ PRESETS: Mapping[str, Sequence[Preset]] = {
 LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tail-1d": {"y": ("Observation y",), "theta": ("Threshold θ",)},
     "tail-5d": {"y": ("Observation y",), "theta": ("Threshold θ",)},
-    "cancer": {"y": ("Size c₀′ at admission", "Size c₅′ after 5 days")},
+    "cancer": {
+        "x": ("size c₀ at admission", "response ε, per day"),
+        "y": ("Size c₀′ at admission", "Size c₅′ after 5 days"),
+    },
     "gain-loss": {"y": ("Observation y",), "theta": ("Price θ",)},
     "peak": {"theta": ("Centre u₁", "Centre u₂", "Sharpness s")},
 }
@@ -198,3 +209,13 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
     """What controls for a variable are called: one name where its coordinates are alike."""
     return LABELS.get(problem.name, {}).get(variable.name, (variable.name,))
+
+
+def coordinate_names(problem: Problem) -> tuple[str, ...]:
+    """What the coordinates of x are called."""
+    known = LABELS.get(problem.name, {}).get("x")
+    several = tuple(f"x{str(i + 1).translate(SUBSCRIPTS)}" for i in range(problem.x.dim))
+    return known or (several if problem.x.dim > 1 else ("x",))
+
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -10,6 +10,7 @@ from functools import cache
 
 import amci_core as amci
 from amci_core.proposals import available_variants
+from app.pictures import densities
 from app.state import State
 from app.store import store_of
 
@@ -30,6 +31,7 @@ def _look_at_all() -> None:
             if available_variants(name):
                 state = State(name)
                 state.level_range()
-                store_of(name).densities(state.choice)
+                proposals = store_of(name).proposals(state.choice)
+                densities(state.problem, proposals, *state.choice.pair)
         except Exception:  # nobody waits for it
             log.exception("the densities of %s could not be made ready", name)

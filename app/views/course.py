@@ -10,7 +10,7 @@ from bokeh.models import ColumnDataSource, LogTicker, Range1d
 from bokeh.plotting import figure
 
 from app.colours import SHAPES
-from app.planes import Course
+from app.numbers.tumour import Course
 from app.summary import number
 from app.views.figures import Painter, add_legend, describe, pane, picture, set_range
 from app.views.layout import HTML, column

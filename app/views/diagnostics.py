@@ -25,8 +25,9 @@ from amci_core.diagnostics.verdict import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import ESTIMATORS, SHAPES, Style
 from app.diagnosis import Along, Diagnosis, TermWeights
+from app.presets import coordinate_names
 from app.session import answer
-from app.store import Store, TumourStore
+from app.store import Store
 from app.summary import number
 from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
 from app.views.inputs import select
@@ -107,9 +108,7 @@ class DiagnosticsView:
         """Makes ready for a problem; nothing of another one stays."""
         self._latest = None
         problem = store.problem
-        names = [f"x{_subscript(i + 1)}" for i in range(problem.x.dim)]
-        if isinstance(store, TumourStore):
-            names = ["size c₀", "response ε"]
+        names = list(coordinate_names(problem))
         several = len(names) > 1
         self._coordinate.param.update(options=names, value=names[0])
         hide(self._coordinate, not several)

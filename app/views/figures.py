@@ -3,6 +3,7 @@ r"""What all pictures have in common: tools, text alternatives, colours that fol
 from __future__ import annotations
 
 __all__ = [
+    "Legends",
     "Painter",
     "add_hover",
     "add_legend",
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from bokeh.models import CustomAction, CustomJS, HoverTool, Legend, Range1d
+from bokeh.models import CustomAction, CustomJS, HoverTool, Legend, LegendItem, Range1d
 from bokeh.plotting import figure
 
 from app.colours import Style
@@ -34,7 +35,7 @@ SAVE_SVG = """
     })
 """
 FIT_LEGEND = """
-    const [view, shown] = [Bokeh.index.find_one(cb_obj), Bokeh.index.find_one(legend)]
+    const [view, shown] = [Bokeh.index.find_one(picture), Bokeh.index.find_one(legend)]
     const words = shown?.entries.map(entry => entry.label_el.offsetWidth) ?? []
     if (words.length == 0 || words.includes(0)) { return }
     const items = words.map(width => legend.glyph_width + legend.label_standoff + width)
@@ -45,7 +46,7 @@ FIT_LEGEND = """
         }
         return sum
     }
-    const room = cb_obj.outer_width - 12
+    const room = picture.outer_width - 12
     let columns = Math.min(4, items.length)
     while (columns > 1 && taken(columns) > room) { columns -= 1 }
     // No more of them than this many rows need.
@@ -113,7 +114,7 @@ def picture(
     return created
 
 
-def add_legend(shown: figure, items: list[Any], **options: Any) -> None:
+def add_legend(shown: figure, items: list[Any], **options: Any) -> Legend:
     """Puts a legend above a figure, in as many columns as there is room for.
 
     It begins where the frame does, or as far to the left of that as it needs room.
@@ -121,14 +122,43 @@ def add_legend(shown: figure, items: list[Any], **options: Any) -> None:
     options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 2} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")
-    shown.js_on_change("inner_width", CustomJS(args={"legend": legend}, code=FIT_LEGEND))
+    args = {"legend": legend, "picture": shown}
+    shown.js_on_change("inner_width", CustomJS(args=args, code=FIT_LEGEND))
+    return legend
+
+
+class Legends:
+    """A legend whose items have other names, or are not there, for another problem.
+
+    Arguments:
+        shown: The figure.
+        parts: What each item stands for, by name.
+    """
+
+    def __init__(self, shown: figure, parts: dict[str, list[Any]]) -> None:
+        self._items = {n: LegendItem(label=n, renderers=list(p)) for n, p in parts.items()}
+        self._legend = add_legend(shown, [])
+        # The words' widths are known when the page has drawn them.
+        args = {"legend": self._legend, "picture": shown}
+        code = f"setTimeout(() => {{ {FIT_LEGEND} }}, 0)"
+        self._legend.js_on_change("items", CustomJS(args=args, code=code))
+
+    def show(self, names: dict[str, str]) -> None:
+        """Shows these items, under these names, in this order."""
+        for name, text in names.items():
+            self._items[name].label = {"value": text}
+        items = [self._items[name] for name in names]
+        if self._legend.items != items:
+            self._legend.items = items
 
 
 def add_hover(
     shown: figure, renderer: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
-) -> None:
+) -> HoverTool:
     """Shows values at the pointer, with no button of its own in the toolbar."""
-    shown.add_tools(HoverTool(renderers=[renderer], tooltips=tips, mode=mode, visible=False))
+    tool = HoverTool(renderers=[renderer], tooltips=tips, mode=mode, visible=False)
+    shown.add_tools(tool)
+    return tool
 
 
 class Picture(pn.pane.Bokeh):

@@ -2,7 +2,7 @@ r"""Cards: a title, tools, content and a few sentences of help, all in the same 
 
 from __future__ import annotations
 
-__all__ = ["HTML", "card", "column", "heading", "hide", "row", "side_by_side"]
+__all__ = ["HTML", "card", "column", "explain", "heading", "hide", "row", "side_by_side"]
 
 from collections.abc import Sequence
 from typing import Any
@@ -85,7 +85,7 @@ def card(
     title: str,
     *content: Any,
     tools: Sequence[Any] = (),
-    help_text: str = "",
+    help_text: str | HTML = "",
 ) -> pn.Column:
     """Puts content under a title, with tools at its right and help below.
 
@@ -93,19 +93,23 @@ def card(
         title: What the card is about.
         content: What it shows, from top to bottom.
         tools: Small controls of this card alone.
-        help_text: How to read it.
+        help_text: How to read it, or a place for that, which `explain` fills.
     """
-    more = HTML(
-        f"<details><summary>How to read this</summary><p>{help_text}</p></details>",
-        HELP,
-        margin=(8, 0, 0, 0),
-    )
+    more = help_text if isinstance(help_text, HTML) else HTML()
+    more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
+    if more is not help_text:
+        explain(more, str(help_text))
     return column(
         row(heading(title, 2), *tools, margin=(0, 0, 8, 0)),
         *content,
         *([more] if help_text else []),
         stylesheet=CARD,
     )
+
+
+def explain(place: HTML, text: str) -> None:
+    """Says how to read a card."""
+    place.object = f"<details><summary>How to read this</summary><p>{text}</p></details>"
 
 
 def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:

@@ -55,9 +55,12 @@ def in_a_loop():
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
     def body(turned):
         explorer = turned.explorer
-        densities, handles = explorer.density_place[0], explorer.controls.case
+        panel, handles = explorer.density_place[0], explorer.controls.case
         turned.choose("gain-loss")
-        assert explorer.density_place[0] is not densities
+        # Both are on the line: one view is relabelled.
+        assert explorer.density_place[0] is panel
+        legend = explorer.densities.figure.above[0]
+        assert [item.label.value for item in legend.items][-2:] == ["q₁⁺ learnt", "q₁⁻ learnt"]
         assert explorer.controls.case is not handles
         assert turned.started == []
         assert turned.wait() == 1

@@ -8,8 +8,9 @@ import pytest
 from amci_core.diagnostics import LEVELS
 from app import export
 from app.amortization import plane_of
+from app.pictures import densities
 from app.state import State
-from app.store import COLUMNS, store_of
+from app.store import store_of
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,11 @@ def test_curves_are_one_line_for_every_estimator_and_budget(store, choice):
 
 
 def test_densities_are_one_line_for_every_point(store, choice):
-    densities = store.densities(choice)
-    lines = list(csv.DictReader(export.densities_csv(densities)))
-    for name in COLUMNS:
+    found = densities(store.problem, store.proposals(choice), *choice.pair)
+    lines = list(csv.DictReader(export.densities_csv(found)))
+    for name in ("x", "target", "posterior", "q1", "q2", "log_ratio"):
         values = [float(line[name]) for line in lines]
-        np.testing.assert_array_equal(values, getattr(densities, name))
+        np.testing.assert_array_equal(values, getattr(found, name))
 
 
 def parse(text):
@@ -51,7 +52,7 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
     *_, reuse = store.reuse(choice)
     text = export.everything_json(
         choice,
-        densities=store.densities(choice),
+        densities=densities(store.problem, store.proposals(choice), *choice.pair),
         curves=None,
         reuse=reuse,
         summary=next(store.summary(choice)),

@@ -4,6 +4,7 @@ import torch
 from scipy.special import log_ndtr
 
 import amci_core as amci
+from app.pictures import densities
 from app.presets import presets
 from app.state import State
 from app.store import BUDGETS, store_of
@@ -23,9 +24,13 @@ def choice(store, y, theta, **chosen):
     return state.choice
 
 
+def shown(store, choice):
+    return densities(store.problem, store.proposals(choice), *choice.pair)
+
+
 @pytest.mark.parametrize(("y", "theta"), POINTS)
 def test_densities_are_normalised_on_their_points(store, y, theta):
-    found = store.densities(choice(store, y, theta))
+    found = shown(store, choice(store, y, theta))
     assert (np.diff(found.x) > 0).all()
     for name in ("target", "posterior", "q1", "q2"):
         assert np.trapezoid(getattr(found, name), found.x) == pytest.approx(1, abs=5e-3), name
@@ -33,7 +38,7 @@ def test_densities_are_normalised_on_their_points(store, y, theta):
 
 @pytest.mark.parametrize(("y", "theta"), POINTS)
 def test_region_carries_99_per_cent_of_g(store, y, theta):
-    found = store.densities(choice(store, y, theta))
+    found = shown(store, choice(store, y, theta))
     low, high = found.region
     assert theta <= low < high
     above_low, above_high, above_theta = (
@@ -44,7 +49,7 @@ def test_region_carries_99_per_cent_of_g(store, y, theta):
 
 @pytest.mark.parametrize("variant", ["spline", "paper"])
 def test_learnt_densities_are_those_of_the_proposals(store, variant):
-    found = store.densities(choice(store, 1.0, 3.0, variant=variant))
+    found = shown(store, choice(store, 1.0, 3.0, variant=variant))
     proposals = amci.load_proposals("tail-1d", variant=variant)
     y, theta = store.problem.check(1.0, 3.0)
     with torch.inference_mode():
@@ -54,14 +59,14 @@ def test_learnt_densities_are_those_of_the_proposals(store, variant):
 
 
 def test_exact_proposals_have_log_ratio_zero_where_g_lives(store):
-    found = store.densities(choice(store, 1.0, 3.0, variant="oracle"))
+    found = shown(store, choice(store, 1.0, 3.0, variant="oracle"))
     assert np.isnan(found.log_ratio[found.x <= 3.0]).all()
     assert np.abs(found.log_ratio[found.x > 3.0]).max() < 1e-12
     assert found.divergence == pytest.approx(0, abs=1e-12)
 
 
 def test_all_densities_can_be_drawn_on_a_logarithmic_axis(store):
-    found = store.densities(choice(store, -4.0, 5.0, variant="paper"))
+    found = shown(store, choice(store, -4.0, 5.0, variant="paper"))
     for name in ("target", "posterior", "q1", "q2"):
         assert (getattr(found, name) > 0).all()
 
@@ -70,7 +75,7 @@ def test_the_film_starts_untrained_and_ends_with_the_trained_proposal(store):
     assert 5 <= len(store.snapshots) <= 8
     last = len(store.snapshots) - 1
     first, end, trained = (
-        store.densities(choice(store, 1.0, 3.0, snapshot=frame)) for frame in (0, last, None)
+        shown(store, choice(store, 1.0, 3.0, snapshot=frame)) for frame in (0, last, None)
     )
     np.testing.assert_allclose(end.q1, trained.q1, rtol=1e-12)
     assert first.divergence > 100 * max(trained.divergence, 1e-9)

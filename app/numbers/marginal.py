@@ -1,8 +1,8 @@
-r"""Densities of one coordinate of many, and of a pair of them."""
+r"""Densities of one coordinate of a Gaussian tail, and of a pair: exact but for the proposals."""
 
 from __future__ import annotations
 
-__all__ = ["MarginalDensities", "marginal_densities"]
+__all__ = ["tail_densities"]
 
 import math
 from collections.abc import Sequence
@@ -21,22 +21,25 @@ from amci_core.flows.density import TrainableDensity
 from amci_core.models import Problem
 from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
-from app.grids import PlaneDensities, integral, mesh, trapezoid_weights
+from app.numbers import Settings
+from app.numbers.draws import MarginalDensities, smoother
+from app.numbers.grids import densest, integral, mesh, trapezoid_weights
+from app.numbers.plane import PlaneDensities
 
 REGION_MASS = 0.99
 # Draws of a proposal, always from the same noise, so that nothing flickers.
-DRAWS = 2048
+DRAWS = 512
 # Bins of a histogram along one axis, and the width in bins of what smooths it.
-BINS, SMOOTHING = 96, 2.5
-PLANE_BINS, PLANE_SMOOTHING = 40, 1.75
+BINS, SMOOTHING = 80, 2.5
+PLANE_BINS, PLANE_SMOOTHING = 32, 1.75
 # Points along an axis that are not in the bins of q1.
-WHOLE, PLANE_WHOLE = 121, 48
+WHOLE, PLANE_WHOLE = 97, 33
 # How much finer bins are at an edge, as a logarithm.
 GRADING = 2.0
 # For one coordinate and for a pair of them: nodes along an axis between which logarithms of
 # conditional probabilities are interpolated, and points of the quasi-Monte Carlo at each. With
-# these, marginals of g are right to 1e-5 of their maximum.
-NODES = {1: (16, 512), 2: (8, 256)}
+# these, marginals of g are right to 1e-3 of their maximum.
+NODES = {1: (10, 128), 2: (6, 128)}
 # Half the width of what is shown of a Gaussian, in standard deviations.
 REACH = 4.5
 # Likewise how far above theta a bad q1 is followed.
@@ -44,46 +47,12 @@ FARTHEST = 8.0
 EDGE = 1e-7
 
 
-@dataclass(frozen=True)
-class MarginalDensities:
-    """Densities of one coordinate, and of a pair of them, at one (y, theta), each of mass one.
-
-    Arguments:
-        coordinate: The coordinate, from 0 on.
-        x: Its values, increasing, (n,).
-        target: The marginal of g, proportional to f p(x | y); (n,).
-        posterior: The marginal of p(x | y), (n,).
-        q1: The marginal of the learnt proposal for E1, (n,).
-        q2: The marginal of the learnt proposal for E2, (n,).
-        threshold: theta in this coordinate.
-        region: The interval that carries the middle 99 % of g.
-        pair: The coordinates of the plane, from 0 on.
-        plane: The densities of that pair.
-        divergence: KL(g || q1) over all coordinates in nats, from draws.
-    """
-
-    coordinate: int
-    x: Array
-    target: Array
-    posterior: Array
-    q1: Array
-    q2: Array
-    threshold: float
-    region: tuple[float, float]
-    pair: tuple[int, int]
-    plane: PlaneDensities
-    divergence: float
-
-
-@torch.inference_mode()
-def marginal_densities(
-    problem: Problem,
+def tail_densities(
+    problem: GaussianTail,
     proposals: Proposals,
     y: Tensor,
-    theta: Tensor | None,
-    *,
-    coordinate: int,
-    pair: tuple[int, int],
+    theta: Tensor,
+    settings: Settings,
 ) -> MarginalDensities:
     """What proposals in many dimensions look like, one coordinate or a pair of them at a time.
 
@@ -93,47 +62,44 @@ def marginal_densities(
 
     Arguments:
         problem: A Gaussian tail in more than two dimensions.
-        proposals: Proposals for it.
+        proposals: Proposals for it, with a q2.
         y: Checked, (D,).
         theta: Checked, (D,).
-        coordinate: The coordinate to look at, from 0 on.
-        pair: The pair of coordinates to look at.
+        settings: The coordinate and the pair to look at.
     """
-    assert isinstance(problem, GaussianTail)
-    assert theta is not None
-    assert proposals.q2 is not None
     tail = _Tail(problem, y, theta)
-    q1 = _draws(problem, proposals.q1_plus(y, theta), y)
-    q2 = _draws(problem, proposals.q2(y, theta), y)
+    densities = proposals.at(y, theta)
+    q1, q2 = (_draws(problem, densities[j], y) for j in (0, 2))
+    coordinate, pair = settings.coordinate, settings.pair
     axis = tail.axis(coordinate, q1.x)
     target = tail.target((coordinate,), (axis.x,))
     posterior = tail.posterior((coordinate,), (axis.x,))
-    mass = np.concatenate([[0], np.cumsum(np.diff(axis.x) * (target[1:] + target[:-1]) / 2)])
-    outside = (1 - REGION_MASS) / 2
     axes = tuple(tail.axis(i, q1.x, coarse=True) for i in pair)
     points = (axes[0].x, axes[1].x)
     plane_target, plane_posterior = tail.target(pair, points), tail.posterior(pair, points)
+    extents = [(float(math.floor(x[0])), float(math.ceil(x[-1]))) for x in (axis.x, *points)]
     return MarginalDensities(
         coordinate=coordinate,
+        label=settings.labels[coordinate],
         x=axis.x,
         target=target,
         posterior=posterior,
         q1=q1.seen((coordinate,), (axis,), like=target, above=True),
         q2=q2.seen((coordinate,), (axis,), like=posterior, above=False),
         threshold=float(theta[coordinate]),
-        region=(
-            float(np.interp(outside * mass[-1], mass, axis.x)),
-            float(np.interp((1 - outside) * mass[-1], mass, axis.x)),
-        ),
-        pair=pair,
+        region=densest(axis.x, target, REGION_MASS),
+        extent=extents[0],
+        variant=proposals.variant,
         plane=PlaneDensities(
             x=axes[0].x,
             y=axes[1].x,
-            labels=(f"x{_subscript(pair[0])}", f"x{_subscript(pair[1])}"),
+            labels=(settings.labels[pair[0]], settings.labels[pair[1]]),
             target=plane_target,
             posterior=plane_posterior,
             q1=q1.seen(pair, axes, like=plane_target, above=True),
             q2=q2.seen(pair, axes, like=plane_posterior, above=False),
+            extent=(extents[1], extents[2]),
+            variant=proposals.variant,
         ),
         divergence=q1.divergence,
     )
@@ -253,9 +219,7 @@ class _Draws:
             self.x[:, list(chosen)], edges, weights=(1 - beta * self.weight) / len(self.weight)
         )
         width = SMOOTHING if len(chosen) == 1 else PLANE_SMOOTHING
-        smoothers = [
-            _smoother(axis.x, each, width) for axis, each in zip(axes, edges, strict=True)
-        ]
+        smoothers = [smoother(axis.x, each, width) for axis, each in zip(axes, edges, strict=True)]
         smooth = smoothers[0] @ counts
         if len(chosen) == 2:
             smooth = (smooth @ smoothers[1].T).T
@@ -271,24 +235,7 @@ def _draws(problem: Problem, density: ConditionalDensity, y: Tensor) -> _Draws:
     return _Draws(x.numpy(), (problem.log_joint(x, y) - log_q).numpy())
 
 
-def _smoother(points: Array, edges: Array, width: float) -> Array:
-    """Smoothed densities at the points, from counts in bins: (points, bins).
-
-    Rows are normalised over the bins that there are: nothing leaks over their ends.
-    """
-    places = np.interp(points, edges, np.arange(len(edges)))
-    distance = places[:, None] - np.arange(len(edges) - 1) - 0.5
-    kernel = np.exp(-np.square(distance / width) / 2)
-    kernel /= kernel.sum(-1, keepdims=True)
-    kernel[(points < edges[0]) | (points > edges[-1])] = 0
-    return kernel / np.diff(edges)
-
-
 def _mass(points: Sequence[Array], density: Array) -> float:
     if len(points) == 1:
         return float(trapezoid_weights(points[0]) @ density)
     return integral(points[0], points[1], density)
-
-
-def _subscript(i: int) -> str:
-    return chr(ord("₁") + i)

@@ -1,8 +1,8 @@
-r"""How the tumour may develop, and what is solved once for all measurements."""
+r"""How the tumour may develop, and its size and response: solved once for all measurements."""
 
 from __future__ import annotations
 
-__all__ = ["C0_RANGE", "CancerGrid", "Course", "cancer_grid", "course"]
+__all__ = ["C0_RANGE", "Course", "TumourDensities", "tumour_densities"]
 
 import math
 from dataclasses import dataclass
@@ -16,17 +16,21 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
+from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.models.cancer import NOISE, TumourTreatment
 from amci_core.models.tumour import trajectory
-from app.grids import grid_points, trapezoid_weights
+from app.numbers import Settings
+from app.numbers.grids import grid_points, trapezoid_weights
+from app.numbers.known import log_truth
+from app.numbers.plane import PlaneDensities, learnt
 
 # Every posterior and every g that the sliders of the measurements reach lies in here.
 C0_RANGE = (40.0, 1700.0)
 POINTS = 72
 
 # Days on which courses are drawn, closer where tumours change fast.
-DAYS = np.concatenate([np.linspace(0, 10, 21), np.linspace(12, 100, 45)])
+DAYS = np.concatenate([np.linspace(0, 10, 21), np.linspace(12, 100, 23)])
 SECOND_DAY = 5.0
 COURSES = 24
 QUANTILES = (0.05, 0.5, 0.95)
@@ -57,16 +61,44 @@ class Course:
     probability: float
 
 
-def course(problem: Problem, y: Tensor) -> Course:
-    """How the tumour may develop, given its measurements.
+@dataclass(frozen=True, kw_only=True)
+class TumourDensities(PlaneDensities):
+    """Densities over a tumour's size and response.
 
     Arguments:
-        problem: The cancer problem.
-        y: Checked, (2,).
+        course: Its size over the days.
     """
-    assert isinstance(problem, TumourTreatment)
+
+    course: Course
+
+
+def tumour_densities(
+    problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, settings: Settings
+) -> TumourDensities:
+    """As `plane_densities`, on a grid that all measurements share, with the tumour's course."""
     grid = cancer_grid()
-    mass = np.exp(grid.log_posterior(y)) * grid.area
+    shape = (len(grid.epsilon), len(grid.c0))
+    log_posterior = grid.log_posterior(y).reshape(shape)
+    log_mu = log_truth(problem, y, theta)
+    posterior = np.exp(log_posterior)
+    target = np.exp(log_posterior + grid.log_f.reshape(shape) - log_mu)
+    densities = {("q1", "q1_minus", "q2")[j]: q for j, q in proposals.at(y, theta).items()}
+    return TumourDensities(
+        x=grid.c0,
+        y=grid.epsilon,
+        labels=(settings.labels[0], settings.labels[1]),
+        target=target,
+        posterior=posterior,
+        **learnt(densities, (grid.c0, grid.epsilon), {"target": target, "posterior": posterior}),
+        extent=(C0_RANGE, (0.0, 1.0)),
+        variant=proposals.variant,
+        course=_course(grid, posterior, y, math.exp(log_mu)),
+    )
+
+
+def _course(grid: CancerGrid, posterior: Array, y: Tensor, probability: float) -> Course:
+    """How the tumour may develop, given its measurements and the posterior on the grid."""
+    mass = posterior.ravel() * grid.area
     low, median, high = _quantiles(mass)
     c0, epsilon = _placed(grid, mass)
     return Course(
@@ -77,7 +109,7 @@ def course(problem: Problem, y: Tensor) -> Course:
         high=high,
         measured=((0.0, float(y[0])), (SECOND_DAY, float(y[1]))),
         last=float(median[-1]),
-        probability=float(problem.truth(y)),
+        probability=probability,
     )
 
 
@@ -149,18 +181,18 @@ def _bent(epsilon: Array, c0: Array) -> tuple[Array, Array]:
 
 
 @cache
-def _ordered_courses() -> tuple[Array, NDArray[np.intp]]:
+def _ordered_courses() -> tuple[Array, NDArray[np.int32]]:
     """Sizes at all points of the grid on each day, (T, m n), increasing, and their order."""
-    sizes = _courses().T
+    sizes = np.ascontiguousarray(_courses().T)
     order = sizes.argsort(axis=-1)
-    return np.take_along_axis(sizes, order, -1), order
+    return np.take_along_axis(sizes, order, -1), order.astype(np.int32)
 
 
 def _quantiles(mass: Array) -> Array:
     """Quantiles of the size on each day, for points of that mass: (3, T)."""
     sizes, order = _ordered_courses()
-    below = mass[order].cumsum(-1)
-    below -= mass[order] / 2
+    mass = mass[order]
+    below = mass.cumsum(-1) - mass / 2
     rows = zip(sizes, below, strict=True)
     return np.stack([np.interp(QUANTILES, share, size) for size, share in rows], -1)
 

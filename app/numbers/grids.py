@@ -1,0 +1,70 @@
+r"""Points on which densities are computed, and integrals over them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "densest",
+    "exponential",
+    "grid_points",
+    "integral",
+    "mesh",
+    "outward",
+    "trapezoid_weights",
+]
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.estimators.draws import Array
+from app.numbers import SMALLEST_DENSITY
+
+
+def exponential(log_density: Array) -> Array:
+    """Densities from their logarithms, none of them quite zero."""
+    return np.maximum(np.exp(log_density), SMALLEST_DENSITY)
+
+
+def grid_points(first: Array, second: Array) -> Tensor:
+    """The points of a grid, (m n, 2), the first coordinate fastest."""
+    return torch.from_numpy(mesh((first, second)).reshape(-1, 2))
+
+
+def mesh(points: Sequence[Array]) -> Array:
+    """The points of a grid, (n, 1) or (m, n, 2)."""
+    return np.stack(np.meshgrid(*points), -1)
+
+
+def trapezoid_weights(x: Array) -> Array:
+    """Weights of the trapezoid rule."""
+    widths = np.diff(x, prepend=x[0], append=x[-1])
+    return (widths[1:] + widths[:-1]) / 2
+
+
+def integral(first: Array, second: Array, values: Array) -> float:
+    """The integral of values (m, n) over a grid, by the trapezoid rule."""
+    return float(trapezoid_weights(second) @ values @ trapezoid_weights(first))
+
+
+def densest(x: Array, density: Array, mass: float) -> tuple[float, float]:
+    """Ends of the shortest interval that carries that share of a density, (n,) at points x."""
+    below = np.concatenate([[0], np.cumsum(np.diff(x) * (density[1:] + density[:-1]) / 2)])
+    if not below[-1] > 0:
+        return float(x[0]), float(x[-1])
+    below /= below[-1]
+    lows = np.linspace(0, 1 - mass, 201)
+    low, high = np.interp(lows, below, x), np.interp(lows + mass, below, x)
+    # Where the density is zero `below` is flat, and the interpolation gives its left end.
+    low = np.maximum(low, x[np.flatnonzero(density > SMALLEST_DENSITY)[0]])
+    shortest = int(np.argmin(high - low))
+    return float(low[shortest]), float(high[shortest])
+
+
+def outward(low: float, high: float) -> tuple[float, float]:
+    """Rounder ends beyond these, so that an axis rests while a density moves a little."""
+    width = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-300)
+    step = 2.0 ** (math.ceil(math.log2(width)) - 2)
+    return step * math.floor(low / step), step * math.ceil(high / step)
