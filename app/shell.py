@@ -105,10 +105,10 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         meta_description="See amortized Monte Carlo integration at work.",
     )
 
-    # Nothing here shows that the server is busy; to be told of it, this page would be searched
-    # twice at every event of any visitor.
+    # Nothing here shows that the server is busy. Panel's state would search this page twice at
+    # every event of any visitor to tell it, and keep it for ever: another reference ends that.
     with edit_readonly(created):
-        created.busy = False
+        created.busy = created.param.loading
 
     document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
 

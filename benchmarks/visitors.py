@@ -12,22 +12,19 @@ __all__ = ["main"]
 
 import argparse
 import asyncio
-import json
 import re
 import sys
 import tempfile
 import time
-import uuid
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.websocket import WebSocketClientConnection, websocket_connect
+from tornado.websocket import WebSocketClientConnection
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
+from protocol import Page  # noqa: E402
 from serving import served_dashboard  # noqa: E402
 
 LABEL, DENSITIES = "Threshold θ", "densities"
@@ -37,58 +34,23 @@ MOVES_A_SECOND = 10
 ENDLESS = "?runs=10000"
 SECONDS_TO_SETTLE = 40
 MOST_SECONDS, MOST_VISITS = 600, 2000
-PATIENCE = 120
 WANTED_95, WANTED_GROWTH = 0.400, 150
 
 
-class Visitor:
-    """One page, by Bokeh's protocol: what it is sent, and what it says."""
+class Visitor(Page):
+    """A page whose slider is dragged, and which notes when it is answered."""
 
     def __init__(self, connection: WebSocketClientConnection) -> None:
-        self._connection = connection
-        self._slider = ""
+        super().__init__(connection)
         self.waiting: dict[float, float] = {}
         self.answered: list[float] = []
         self.moves = 0
-
-    @classmethod
-    async def come(cls, address: str) -> Visitor:
-        """Opens the page, and takes its whole document as a browser does."""
-        request = HTTPRequest(address, request_timeout=PATIENCE)
-        page = (await AsyncHTTPClient(max_clients=100).fetch(request)).body.decode()
-        found = re.search(r'"token":"([^"]+)"', page)
-        assert found is not None
-        path, _, query = address.partition("?")
-        socket = HTTPRequest(
-            f"{path.replace('http', 'ws', 1)}/ws?{query}",
-            headers={"Origin": path.rpartition("/")[0]},
-        )
-        visitor = cls(
-            await websocket_connect(
-                socket, subprotocols=["bokeh", found[1]], max_message_size=2**30
-            )
-        )
-        await visitor._receive()
-        await visitor._send("PULL-DOC-REQ", {})
-        while True:
-            kind, content, _ = await visitor._receive()
-            if kind == "PULL-DOC-REPLY":
-                break
-        visitor._slider = _slider_of(json.loads(content))
-        # The page says when it stands: then what it asks for is computed.
-        ready = {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": DOCUMENT_READY}
-        await visitor._send("PATCH-DOC", {"events": [ready]})
-        return visitor
-
-    def leave(self) -> None:
-        """Closes the page."""
-        self._connection.close()
 
     async def listen(self) -> None:
         """Notes answers until the connection is closed."""
         while True:
             try:
-                kind, _, buffers = await self._receive()
+                kind, _, buffers = await self.receive()
             except ConnectionError:
                 return
             if kind != "PATCH-DOC" or not self.waiting:
@@ -109,59 +71,15 @@ class Visitor:
     async def drag(self, seconds: float, rng: np.random.Generator) -> None:
         """Moves the slider about, ten times a second."""
         low, high = RANGE
+        slider = self.model(label=LABEL)["id"]
         until = time.perf_counter() + seconds
         await asyncio.sleep(rng.random() / MOVES_A_SECOND)
         while time.perf_counter() < until:
             threshold = float(rng.integers(100 * low, 100 * high)) / 100
             self.waiting[threshold] = time.perf_counter()
             self.moves += 1
-            await self._change("value", threshold)
+            await self.change(slider, "value", threshold)
             await asyncio.sleep(1 / MOVES_A_SECOND)
-
-    async def _change(self, name: str, value: float) -> None:
-        change = {"kind": "ModelChanged", "model": {"id": self._slider}, "attr": name}
-        await self._send("PATCH-DOC", {"events": [change | {"new": value}]})
-
-    async def _send(self, kind: str, content: dict[str, Any]) -> None:
-        header = {"msgid": uuid.uuid4().hex, "msgtype": kind}
-        for part in (header, {}, content):
-            await self._connection.write_message(json.dumps(part))
-
-    async def _receive(self) -> tuple[str, str, list[bytes]]:
-        header = json.loads(await self._read())
-        await self._read()
-        content = await self._read()
-        buffers = []
-        for _ in range(header.get("num_buffers", 0)):
-            await self._read()
-            buffers.append(await self._read())
-        return header["msgtype"], content, buffers
-
-    async def _read(self) -> Any:
-        message = await self._connection.read_message()
-        if message is None:
-            raise ConnectionError("the server closed the connection")
-        return message
-
-
-DOCUMENT_READY = {
-    "type": "event",
-    "name": "document_ready",
-    "values": {"type": "map", "entries": []},
-}
-
-
-def _slider_of(node: Any) -> str:
-    """The id of the data behind the slider, in a document as JSON."""
-    found = ""
-    if isinstance(node, dict):
-        if node.get("attributes", {}).get("label") == LABEL and "value" in node["attributes"]:
-            return str(node["id"])
-        node = list(node.values())
-    if isinstance(node, list):
-        for each in node:
-            found = found or _slider_of(each)
-    return found
 
 
 async def drag(address: str, *, visitors: int, computing: int, seconds: float) -> None:
