@@ -4,6 +4,7 @@ PORT ?= 5006
 ADDRESS ?= 127.0.0.1
 WORKERS ?=
 DASK ?=
+ORIGIN ?=
 PYTHON ?=
 TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
@@ -28,6 +29,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
 	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
+	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
@@ -46,7 +48,8 @@ install: $(VENV)/.installed
 
 serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
-	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)")
+	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
+	    $(if $(ORIGIN),--origin "$(ORIGIN)")
 
 test: lint browser
 	@echo "Running the tests"

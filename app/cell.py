@@ -12,7 +12,6 @@ __all__ = ["open_dashboard"]
 import atexit
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 from functools import cache
@@ -22,7 +21,7 @@ from urllib.parse import urlencode
 
 from IPython.display import IFrame
 
-from app.serve import DASHBOARD
+from app.serve import DASHBOARD, allowed_origins, command_and_environment
 
 PATIENCE = 60.0
 # Where a hub has put this user's server, such as /user/name/; Binder sets it too.
@@ -52,13 +51,8 @@ def _served(hub: str) -> str:
         port = taken.getsockname()[1]
     # On a hub the browser reaches this machine by the hub's name alone, through its proxy.
     prefix = f"{hub.rstrip('/')}/proxy/absolute/{port}" if hub else ""
-    origins = ["*"] if hub else [f"{host}:{port}" for host in ("localhost", "127.0.0.1")]
-    command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD), "--port", str(port)]
-    command += ["--address", "127.0.0.1", "--prefix", prefix]
-    for origin in origins:
-        command += ["--allow-websocket-origin", origin]
-    search_path = [str(DASHBOARD.parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
+    origins = ["*"] if hub else allowed_origins(port, "127.0.0.1")
+    command, environment = command_and_environment(port, "127.0.0.1", origins, prefix=prefix)
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -4,20 +4,29 @@ Checks the port and address first, so that a mistake gives one plain line, then 
 `panel serve dashboard.py`.
 """
 
-__all__ = ["allowed_origins", "main", "page_url"]
+__all__ = ["allowed_origins", "command_and_environment", "main", "page_url"]
 
 import argparse
 import errno
 import os
+import re
 import socket
 import subprocess
 import sys
 import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 DASHBOARD = Path(__file__).resolve().with_name("dashboard.py")
 ANY_ADDRESS = "0.0.0.0"
 LOOPBACK = ("127.0.0.1", "localhost")
+HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
+ORIGIN = re.compile(rf"({HOST.pattern}(:[0-9]{{1,5}})?|\*)", re.ASCII)
+# An address for documentation (RFC 5737).
+ELSEWHERE = "192.0.2.1"
+# How long a page that is left is kept. A slow one takes seconds from its first line to connecting.
+MILLISECONDS_KEPT, MILLISECONDS_BETWEEN_CHECKS = 15_000, 2_000
 
 
 def port_number(text: str) -> int:
@@ -60,16 +69,48 @@ def why_not_free(port: int, address: str) -> str | None:
     return None
 
 
-def allowed_origins(port: int, address: str) -> list[str]:
+def allowed_origins(port: int, address: str, others: Sequence[str] = ()) -> list[str]:
     """Lists the `host:port` a browser may have in its address bar.
 
-    A server on every address is reached by names that it cannot know (another machine's name for
-    it, a forwarded port), so there every origin is allowed.
+    Arguments:
+        port: The port that is listened on.
+        address: The address that is listened on. For every address, these are the names and
+            addresses that this machine knows of itself.
+        others: Names that it cannot know: a proxy's, or a forwarded port's.
     """
+    hosts = [*LOOPBACK] if address in (ANY_ADDRESS, *LOOPBACK) else [address]
     if address == ANY_ADDRESS:
-        return ["*"]
-    hosts = LOOPBACK if address in LOOPBACK else (address,)
-    return [f"{host}:{port}" for host in hosts]
+        hosts += own_names()
+    known = [f"{host}:{port}" for host in hosts]
+    return list(dict.fromkeys([*known, *others]))
+
+
+def own_names() -> list[str]:
+    """The names and addresses under which other machines may know this one."""
+    names = [socket.gethostname()]
+    with suppress(OSError):
+        name, aliases, addresses = socket.gethostbyname_ex(names[0])
+        names += [name, *aliases, *addresses]
+    # Nothing is sent: the route alone tells which address this machine has towards others.
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards_others:
+        towards_others.connect((ELSEWHERE, 9))
+        names.append(towards_others.getsockname()[0])
+    return list(dict.fromkeys(name.lower() for name in names if HOST.fullmatch(name)))
+
+
+def names_elsewhere(text: str) -> list[str]:
+    """Reads names as in a browser's address bar, `host` or `host:port`, with commas between.
+
+    Raises:
+        argparse.ArgumentTypeError: If `text` is anything else.
+    """
+    names = text.lower().split(",")
+    for name in names:
+        if not ORIGIN.fullmatch(name):
+            raise argparse.ArgumentTypeError(
+                f"expected a name such as lecture.example or lecture.example:8443, got {name!r}"
+            )
+    return names
 
 
 def page_url(port: int, address: str) -> str:
@@ -92,6 +133,28 @@ def has_screen_and_browser() -> bool:
     return True
 
 
+def command_and_environment(
+    port: int, address: str, origins: Sequence[str], *, prefix: str = ""
+) -> tuple[list[str], dict[str, str]]:
+    """The command that serves the page, guarded from the first request on, and its environment.
+
+    Arguments:
+        port: The port to listen on.
+        address: The address to listen on.
+        origins: What `allowed_origins` gives.
+        prefix: Path before the page's own.
+    """
+    command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD), "--plugins", "app.guard"]
+    command += ["--port", str(port), "--address", address, "--prefix", prefix]
+    # A page that has lost its connection reloads: what it has left is of no use to anybody.
+    command += ["--unused-session-lifetime", str(MILLISECONDS_KEPT)]
+    command += ["--check-unused-sessions", str(MILLISECONDS_BETWEEN_CHECKS)]
+    for each in origins:
+        command += ["--allow-websocket-origin", each]
+    search_path = [str(DASHBOARD.parents[1]), os.environ.get("PYTHONPATH", "")]
+    return command, os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server until it is stopped, and returns its exit status."""
     parser = argparse.ArgumentParser("python -m app.serve", description="Start the dashboard.")
@@ -105,6 +168,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers compute instead"
     )
+    parser.add_argument(
+        "--origin",
+        type=names_elsewhere,
+        default=[],
+        help="other names of the page, such as a proxy's: lecture.example,127.0.0.1:8443",
+    )
     options = parser.parse_args(arguments)
     port, address = options.port, options.address.strip()
 
@@ -113,20 +182,19 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"AMCI Explorer cannot start: {problem}", file=sys.stderr)
         return 1
 
-    command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD)]
-    command += ["--port", str(port), "--address", address]
-    for origin in allowed_origins(port, address):
-        command += ["--allow-websocket-origin", origin]
+    origins = allowed_origins(port, address, options.origin)
     show = has_screen_and_browser()
-    if show:
-        command.append("--show")
 
     opens = "opens in your browser" if show else "open this address in a browser"
     print(f"AMCI Explorer: {page_url(port, address)} ({opens})", flush=True)
+    if address == ANY_ADDRESS:
+        print(f"It may be opened as {', '.join(origins)}.", flush=True)
+        print("Another name, such as a proxy's: make serve ORIGIN=name:port", flush=True)
     print("To stop it, press Ctrl+C.", flush=True)
 
-    search_path = [str(DASHBOARD.parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
+    command, environment = command_and_environment(port, address, origins)
+    if show:
+        command.append("--show")
     if options.workers is not None:
         environment["AMCI_WORKERS"] = str(options.workers)
     if options.dask is not None:

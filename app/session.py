@@ -38,13 +38,15 @@ def one_message(document: Any) -> Iterator[None]:
 
 
 def _sweep(document: Any) -> None:
-    """Wakes Panel's queue of messages until nothing is left in it.
+    """Wakes Panel's queue of messages until nothing is left in it, or the page has gone.
 
     Panel queues messages while the socket is busy. The first sender that finds none left ends the
     queue, also for those that wait for the socket: what they hold would stay there until something
-    else happens.
+    else happens. A message that never leaves names its connection, which keeps the whole page.
     """
-    if _WRITE_MSGS.get(document):
+    if document.session_context is None:
+        _WRITE_MSGS.pop(document, None)
+    elif _WRITE_MSGS.get(document):
         if document not in _WRITE_BLOCK:
             schedule_write_events(document, [], [])
         asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 from install_browser import find_browser
+
+from app.serve import allowed_origins, command_and_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 90
@@ -29,33 +30,42 @@ QUIET = (
 
 
 @contextmanager
-def served_dashboard(log: Path) -> Iterator[str]:
-    """The address of the dashboard, served by `panel serve` on a free port.
+def served_dashboard(
+    log: Path, *, plain: bool = False, port: int | None = None, first: str = "/dashboard"
+) -> Iterator[str]:
+    """The address of the dashboard, served as by `make serve`.
 
     Arguments:
         log: File for what the server prints.
+        plain: Whether `panel serve app/dashboard.py` starts it, without our options.
+        port: The port to listen on; a free one by default.
+        first: Path of the first request, which is repeated until it is answered.
     """
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "panel", "serve", "app/dashboard.py", "--port", str(port)]
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    if port is None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+    origins = allowed_origins(port, "127.0.0.1")
+    command, environment = command_and_environment(port, "127.0.0.1", origins)
+    if plain:
+        command = [*command[:4], "app/dashboard.py", "--port", str(port)]
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        address = f"http://localhost:{port}/dashboard"
+        address = f"http://localhost:{port}"
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                urllib.request.urlopen(address, timeout=PATIENCE).read()
+                urllib.request.urlopen(address + first, timeout=PATIENCE).read()
+                break
+            except HTTPError:
                 break
             except (URLError, ConnectionError):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"the server does not answer: {log.read_text()}") from None
                 time.sleep(0.1)
-        yield address
+        yield f"{address}/dashboard"
     finally:
         process.terminate()
         process.wait(timeout=30)

@@ -1,6 +1,7 @@
 """`python -m app.serve` starts the server as asked, or says in one line why it cannot."""
 
 import socket
+from itertools import pairwise
 
 import pytest
 
@@ -43,7 +44,6 @@ def test_unusable_address_is_reported(
         ("127.0.0.1", {"127.0.0.1:80", "localhost:80"}, "http://127.0.0.1:80/dashboard"),
         ("localhost", {"127.0.0.1:80", "localhost:80"}, "http://localhost:80/dashboard"),
         ("lecture.example", {"lecture.example:80"}, "http://lecture.example:80/dashboard"),
-        ("0.0.0.0", {"*"}, "http://localhost:80/dashboard"),
     ],
 )
 def test_page_may_be_opened_under_the_names_of_the_server(
@@ -51,6 +51,43 @@ def test_page_may_be_opened_under_the_names_of_the_server(
 ):
     assert set(serve.allowed_origins(80, address)) == origins
     assert serve.page_url(80, address) == url
+
+
+def test_a_server_on_every_address_knows_its_own_names_and_those_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    known = ("Hall.example", ["hall"], ["192.0.2.7"])
+    monkeypatch.setattr("socket.gethostname", lambda: "Hall.example")
+    monkeypatch.setattr("socket.gethostbyname_ex", lambda _: known)
+    origins = serve.allowed_origins(80, "0.0.0.0", ["proxy.example"])
+    assert "*" not in origins
+    hosts = ("127.0.0.1", "localhost", "hall.example", "hall", "192.0.2.7")
+    assert {f"{host}:80" for host in hosts} | {"proxy.example"} <= set(origins)
+    assert serve.page_url(80, "0.0.0.0") == "http://localhost:80/dashboard"
+
+
+def test_origins_are_printed_and_passed_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    called: list[str] = []
+    monkeypatch.setattr("os.name", "other")
+    monkeypatch.setattr("subprocess.call", lambda command, env: called.extend(command))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    serve.main([f"--port={port}", "--address=0.0.0.0", "--origin=Proxy.example:8443,a.example"])
+    allowed = [b for a, b in pairwise(called) if a == "--allow-websocket-origin"]
+    assert {f"localhost:{port}", "proxy.example:8443", "a.example"} <= set(allowed)
+    said = capsys.readouterr().out
+    assert f"opened as {', '.join(allowed)}.\n" in said
+    assert "ORIGIN=" in said
+
+
+@pytest.mark.parametrize("name", ["", "a b", "http://a.example", "a.example:", "a:80:80", "a,"])
+def test_another_name_must_be_a_name(name: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        serve.main([f"--origin={name}"])
+    assert stopped.value.code == 2
+    assert "expected a name such as lecture.example" in capsys.readouterr().err
 
 
 def test_no_browser_is_opened_without_a_screen(monkeypatch: pytest.MonkeyPatch):
