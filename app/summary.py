@@ -16,7 +16,6 @@ from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.models.tail import GaussianTail
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
@@ -115,7 +114,7 @@ def summarize(
         ValueError: see `amci_core.estimate`.
     """
     truth = float(problem.truth(y, theta))
-    where = "above θ" if isinstance(problem, GaussianTail) else "where f is not zero"
+    where = "above θ" if problem.name in TAILS else "where f is not zero"
     total = draws * len(proposals.present)
     estimates = {
         name: amci.estimate(
@@ -201,9 +200,11 @@ def number(value: float, digits: int = 3) -> str:
 
 def about_truth(problem: Problem, log_truth: float) -> str:
     """What the truth says, in words."""
-    return odds(log_truth) if isinstance(problem, GaussianTail) else TRUTHS.get(problem.name, "")
+    return odds(log_truth) if problem.name in TAILS else TRUTHS.get(problem.name, "")
 
 
+# Problems whose f is 1 above theta, and 0 elsewhere.
+TAILS = ("tail-1d", "tail-5d")
 TRUTHS = {
     "cancer": "the probability that the treatment succeeds",
     "gain-loss": "what the position is worth",

@@ -111,10 +111,10 @@ class LineDensities(Line):
         if not np.isfinite(self.target).all():
             return float("nan")
         g = np.where(np.isfinite(self.log_ratio), self.target, 0)
-        return float(-np.trapezoid(g * np.nan_to_num(self.log_ratio), self.x))
+        return max(float(-np.trapezoid(g * np.nan_to_num(self.log_ratio), self.x)), 0.0)
 
     def about(self) -> str:
-        found = max(self.divergence, 0.0)
+        found = self.divergence
         known = f" The divergence of q1 from g is {found:.2g} nats." if found == found else ""
         return self.describe("Densities over x.") + known
 

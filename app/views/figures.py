@@ -46,7 +46,7 @@ FIT_LEGEND = """
         }
         return sum
     }
-    const room = picture.outer_width - 12
+    const room = picture.outer_width - 22
     let columns = Math.min(4, items.length)
     while (columns > 1 && taken(columns) > room) { columns -= 1 }
     // No more of them than this many rows need.
@@ -119,7 +119,7 @@ def add_legend(shown: figure, items: list[Any], **options: Any) -> Legend:
 
     It begins where the frame does, or as far to the left of that as it needs room.
     """
-    options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 2} | options
+    options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 7} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")
     args = {"legend": legend, "picture": shown}

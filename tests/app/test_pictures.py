@@ -1,0 +1,286 @@
+"""A problem that the app has never met has its density picture: numbers against closed forms."""
+
+import importlib.util
+
+import numpy as np
+import panel as pn
+import pytest
+import torch
+from bokeh.models import ColumnDataSource
+from scipy import stats
+from torch.distributions import Normal
+
+import amci_core as amci
+import amci_core.models
+from amci_core.flows import Proposals
+from amci_core.flows.density import ConditionalDensity, Proposal
+from app.notebook import DensityPicture
+from app.numbers.known import level, level_range, log_truth
+from app.numbers.plane import plane_densities
+from app.pictures import densities, picture
+
+# x ~ N(0, I), y ~ N(x, I): the posterior is N(y / 2, I / 2).
+FILE = """
+import math
+
+import torch
+from torch.distributions import Normal
+
+from amci_core.models import Problem, Variable
+
+
+class New(Problem):
+    name = "new"
+    title = "New"
+    description = "A problem of one's own."
+    formula = "x"
+    nonnegative = {nonnegative}
+    x = Variable("x", {dim}, -math.inf, math.inf, "what is unknown")
+    y = Variable("y", {dim}, -9.0, 9.0, "what is seen", shown=(-2.0, 2.0))
+    theta = None
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 1.0).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return {f}
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, {dim}, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return (x + torch.randn(x.shape, generator=generator)).clamp(-9, 9)
+"""
+SQUARE = {"dim": 1, "nonnegative": True, "f": "x.square().squeeze(-1)"}
+FIRST = {"dim": 2, "nonnegative": False, "f": "x[..., 0]"}
+EXPONENTIAL = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) / 2).exp()"}
+RARE = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) > 12).double()"}
+
+
+class Wide(Proposal):
+    """Independent normals about a point that depends on y, of one width."""
+
+    def __init__(self, dim, shift=0.0, scale=1.0):
+        self.dim, self.shift, self.scale = dim, shift, scale
+
+    def __call__(self, y, theta):
+        return WideDensity(y / 2 + self.shift, self.scale)
+
+
+class WideDensity(ConditionalDensity):
+    def __init__(self, mean, scale):
+        super().__init__(mean.shape[:-1])
+        self.mean, self.scale = mean, scale
+
+    def draw(self, n, generator=None):
+        shape = (*self.batch_shape, n, self.mean.shape[-1])
+        z = torch.randn(shape, dtype=torch.float64, generator=generator)
+        x = self.mean[..., None, :] + self.scale * z
+        return x, self.log_prob(x)
+
+    def log_prob(self, x):
+        return Normal(self.mean[..., None, :], self.scale).log_prob(x).sum(-1)
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch):
+    """Adds a problem from a file; gives it with proposals handed in."""
+
+    def make(*, shift=0.2, **options):
+        path = tmp_path / "new.py"
+        path.write_text(FILE.format(**options))
+        found = importlib.util.spec_from_file_location("new", path)
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        problem = module.New()
+        monkeypatch.setitem(amci_core.models._PROBLEMS, "new", lambda: problem)
+        monkeypatch.setattr(amci_core.models, "_built", lambda _: problem)
+        dim = options["dim"]
+        minus = None if options["nonnegative"] else Wide(dim, -shift)
+        return problem, Proposals("new", "mine", Wide(dim, shift), minus, Wide(dim))
+
+    return make
+
+
+def column(shown, source, name):
+    for pane in pn.panel(shown).select(pn.pane.Bokeh):
+        found = pane.object.select_one({"type": ColumnDataSource, "name": source})
+        if found is not None:
+            return found.data[name]
+    raise LookupError(source)
+
+
+def test_on_the_line_without_theta(new):
+    problem, proposals = new(**SQUARE)
+    found = densities(problem, proposals, 1.0)
+    posterior = stats.norm(0.5, np.sqrt(0.5)).pdf(found.x)
+    target = found.x**2 * posterior / (0.5**2 + 0.5)
+    np.testing.assert_allclose(found.posterior, posterior, atol=1e-3 * posterior.max())
+    np.testing.assert_allclose(found.target, target, atol=1e-3 * target.max())
+    # KL of g from a normal, by a finer quadrature.
+    x = np.linspace(-8, 8, 100_001)
+    g = x**2 * stats.norm(0.5, np.sqrt(0.5)).pdf(x) / 0.75
+    ratio = np.log(np.maximum(g, 1e-300)) - stats.norm(0.7, 1).logpdf(x)
+    assert found.divergence == pytest.approx(np.trapezoid(g * ratio, x), abs=1e-3)
+    shown = DensityPicture("new", y=1.0, proposals=proposals)
+    np.testing.assert_array_equal(column(shown, "densities", "target"), found.target)
+    low, high = found.extent
+    assert low < -1.5
+    assert high > 2.5
+    assert "99 % of g" in found.about()
+
+
+def test_in_the_plane_with_both_signs(new):
+    problem, proposals = new(**FIRST)
+    y = (0.4, -1.0)
+    found = densities(problem, proposals, y)
+    s, mean = np.sqrt(0.5), np.array(y) / 2
+    posterior = np.multiply.outer(
+        stats.norm(mean[1], s).pdf(found.y), stats.norm(mean[0], s).pdf(found.x)
+    )
+    gain = s * stats.norm.pdf(mean[0] / s) + mean[0] * stats.norm.cdf(mean[0] / s)
+    for shown, expected in (
+        (found.posterior, posterior),
+        (found.target, np.maximum(found.x, 0) * posterior / gain),
+        (found.target_minus, np.maximum(-found.x, 0) * posterior / (gain - mean[0])),
+    ):
+        np.testing.assert_allclose(shown, expected, atol=0.02 * expected.max())
+    assert set(found.columns) >= {"target_minus", "q1_minus", "x₁", "x₂"}
+    picture_of = DensityPicture("new", y=y, proposals=proposals)
+    for name in ("target", "target_minus", "posterior", "q1", "q1_minus", "q2"):
+        assert len(column(picture_of, f"plane-{name}-data", "xs")) > 0, name
+
+
+def test_beyond_by_weighted_draws_with_their_effective_number(new):
+    problem, proposals = new(**EXPONENTIAL)
+    y = (1.0, 0.0, -1.0)
+    found = densities(problem, proposals, y, coordinate=2, pair=(0, 2))
+    scale = np.sqrt(0.5)
+    for shown, mean in ((found.posterior, -0.5), (found.target, -0.25), (found.q1, -0.3)):
+        law = stats.norm(mean, 1.0 if shown is found.q1 else scale)
+        distance = np.trapezoid(np.abs(shown - law.pdf(found.x)), found.x) / 2
+        # The total variation left by the noise of some 500 effective draws in twenty bins.
+        assert distance < np.sqrt(20 / 500) / 2
+    assert found.plane.labels == ("x₁", "x₃")
+    mass = np.trapezoid(np.trapezoid(found.plane.target, found.plane.x, axis=1), found.plane.y)
+    assert mass == pytest.approx(1, abs=0.05)
+    # KL of two normals, that of the draws within its noise.
+    exact = 3 * (np.log(1 / scale) + (0.5 + 0.05**2) / 2 - 0.5)
+    assert found.divergence == pytest.approx(exact, abs=0.1)
+    assert 100 < found.effective["g"] < 1536
+    assert f"{found.effective['g']:.0f} of g" in found.remark
+    shown = DensityPicture("new", y=y, proposals=proposals)
+    first = column(shown, "marginal-data", "target")
+    np.testing.assert_array_equal(first, densities(problem, proposals, y).target)
+
+
+def test_what_the_draws_cannot_judge_is_not_shown(new):
+    problem, proposals = new(**RARE)
+    found = densities(problem, proposals, (0.0, 0.0, 0.0))
+    assert np.isnan(found.target).all()
+    assert np.isfinite(found.posterior).all()
+    assert np.isnan(found.divergence)
+    assert found.remark.endswith("Not judged: g, met by 0 effective draws.")
+    assert "Not judged" in found.about()
+    assert np.isnan(level(problem, proposals, (0.0, 0.0, 0.0)).value)
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-2])
+def test_a_narrow_posterior_on_the_line_is_found(new, noise):
+    problem, proposals = new(**SQUARE)
+    problem.log_likelihood = lambda x, y: Normal(x, noise).log_prob(y).sum(-1)
+    found = densities(problem, proposals, 1.0)
+    law = stats.norm(1 / (1 + noise**2), noise / np.sqrt(1 + noise**2))
+    expected = law.pdf(found.x)
+    np.testing.assert_allclose(found.posterior, expected, atol=1e-3 * expected.max())
+    assert found.extent[1] - found.extent[0] < 20 * noise
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
+def test_the_quadrature_agrees_with_closed_forms(name, monkeypatch):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    for y in (-3.0, 0.5, 5.0):
+        for theta in (0.1, 2.9):
+            exact = densities(problem, proposals, y, theta)
+            with monkeypatch.context() as context:
+                context.setattr(type(problem), "optimal_proposals", lambda _: None)
+                found = densities(problem, proposals, y, theta)
+            for shown in ("target", "posterior", "target_minus"):
+                wanted = getattr(exact, shown)
+                if wanted is not None:
+                    np.testing.assert_allclose(
+                        getattr(found, shown), wanted, atol=1e-3 * wanted.max()
+                    )
+
+
+@pytest.mark.parametrize("name", ["peak", "cancer"])
+def test_the_general_plane_agrees_with_those_of_its_own(name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    settings = picture(problem).settings
+    cases = {"peak": [(None, (0.3, 0.7, 0.4)), (None, (0.5, 0.5, 1.0))]}
+    for case in cases.get(name, [((600.0, 250.0), None), ((500.0, 900.0), None)]):
+        y, theta = problem.check(*case)
+        with torch.inference_mode():
+            found = plane_densities(problem, proposals, y, theta, settings)
+        points = np.stack(np.meshgrid(found.x, found.y), -1).reshape(-1, 2)
+        x = torch.from_numpy(points)
+        log_g = (problem.log_joint(x, y) + problem.f(x, theta).log()).numpy()
+        expected = np.exp(log_g - problem.log_terms(y, theta)["E1_plus"])
+        np.testing.assert_allclose(found.target.ravel(), expected, atol=0.03 * expected.max())
+        assert found.doubt == ""
+
+
+def test_an_unknown_mismatch_is_estimated_with_its_error(new):
+    problem, proposals = new(**EXPONENTIAL)
+    found = level(problem, proposals, (1.0, 0.0, -1.0))
+    # KL(N(m + a, I / 2) || N(m, I / 2)) with a = 1/4 in each coordinate.
+    assert found.value == pytest.approx(3 * 0.25**2, abs=4 * found.error)
+    assert 0 < found.error < 0.05
+    assert level_range(problem, (1.0, 0.0, -1.0)) is None
+    assert np.isnan(log_truth(problem, (1.0, 0.0, -1.0)))
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_a_known_mismatch_is_what_an_estimate_would_find(name, monkeypatch):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    y, theta = problem.typical_case()
+    known = level(problem, proposals, y, theta)
+    assert known.error == 0
+    assert known.value == float(problem.mismatch(y, theta))
+
+    def unknown(*_):
+        raise ValueError("mismatch: it does not know it")
+
+    monkeypatch.setattr(type(problem), "_mismatch", unknown)
+    shifted = None if theta is None else np.asarray(theta) * 0.999
+    moved = None if y is None else np.asarray(y) + 0.01
+    estimate = level(problem, proposals, moved, shifted)
+    assert estimate.value == pytest.approx(known.value, abs=4 * estimate.error + 0.02)
+    assert 0 < estimate.error < 0.1
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_every_picture_has_a_table_and_words(name):
+    problem = amci.problem(name)
+    found = densities(problem, amci.load_proposals(name), *problem.typical_case())
+    lengths = {len(values) for values in found.columns.values()}
+    assert len(lengths) == 1
+    assert {"target", "posterior", "q1"} <= set(found.columns)
+    assert found.divergence >= 0
+    assert "divergence of q1 from g" in found.about()
+
+
+def test_the_oracle_is_not_called_learnt():
+    exact = amci.load_proposals("tail-1d", variant="oracle")
+    shown = DensityPicture("tail-1d", y=1.0, theta=3.0, proposals=exact)
+
+    def labels():
+        legend = next(iter(pn.panel(shown).select(pn.pane.Bokeh))).object.above[0]
+        return [item.label.value for item in legend.items]
+
+    assert labels() == ["posterior p(x | y)", "g ∝ f p(x | y)", "q₂ oracle", "q₁ oracle"]
+    shown.look_at(None)
+    assert labels()[2:] == ["q₂ learnt", "q₁ learnt"]
