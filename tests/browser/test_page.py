@@ -240,6 +240,18 @@ def legends_stay_within_their_pictures(opened):
             name,
         )
         assert rows <= 3
+        # Half of the highest tick's label lies above the frame.
+        room = opened.page.evaluate(
+            """name => {
+                const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))
+                const legend = Bokeh.index.find_one(view.model.above[0])
+                const ends = legend.entries.map(e => e.label_el.getBoundingClientRect().bottom)
+                const top = view.el.getBoundingClientRect().top + view.frame.bbox.top
+                return top - Math.max(...ends)
+            }""",
+            name,
+        )
+        assert room >= 6
 
 
 def the_map_fits_and_has_no_tools(opened):
