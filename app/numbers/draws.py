@@ -15,7 +15,7 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers import Settings
-from app.numbers.grids import densest, outward
+from app.numbers.grids import densest
 from app.numbers.line import REGION_MASS, Line
 from app.numbers.plane import PlaneDensities
 from app.numbers.weighted import NAMES, Weighted, weighted
@@ -26,7 +26,7 @@ DRAWS = 512
 # the share of each density that may lie beyond either end.
 BINS, SMOOTHING = 64, 2.0
 PLANE_BINS, PLANE_SMOOTHING = 32, 1.5
-TAIL, ROOM = 2e-3, 0.1
+TAIL = 2e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def drawn_densities(
     drawn = weighted(problem, proposals, y, theta, draws=DRAWS)
     coordinate, pair = settings.coordinate, settings.pair
     doubts = [text for text in map(drawn.doubt, drawn.wanted) if text]
-    extents = {i: _extent(problem, drawn, i) for i in {coordinate, *pair}}
+    extents = {i: drawn.extent(i, TAIL, problem) for i in {coordinate, *pair}}
     edges = np.linspace(*extents[coordinate], BINS + 1)
     plane_edges = [np.linspace(*extents[i], PLANE_BINS + 1) for i in pair]
     x, axes = _middles(edges), [_middles(each) for each in plane_edges]
@@ -108,20 +108,6 @@ def drawn_densities(
         divergence=_divergence(drawn),
         effective={NAMES[name]: drawn.effective(name) for name in drawn.wanted},
     )
-
-
-def _extent(problem: Problem, drawn: Weighted, i: int) -> tuple[float, float]:
-    order = drawn.x[:, i].argsort()
-    x = drawn.x[order, i]
-    ends = [x[[0, -1]]]
-    for name in drawn.wanted:
-        below = drawn.weights(name)[order].cumsum()
-        if not drawn.doubt(name):
-            ends.append(np.interp([TAIL, 1 - TAIL], below, x))
-    low, high = np.min(ends[1:] or ends), np.max(ends[1:] or ends)
-    room = ROOM * (high - low)
-    low, high = outward(low - room, high + room)
-    return max(low, problem.x.low), min(high, problem.x.high)
 
 
 def _middles(edges: Array) -> Array:

@@ -3,6 +3,7 @@ r"""Points on which densities are computed, and integrals over them."""
 from __future__ import annotations
 
 __all__ = [
+    "LEAST",
     "densest",
     "exponential",
     "grid_points",
@@ -21,6 +22,9 @@ from torch import Tensor
 
 from amci_core.estimators.draws import Array
 from app.numbers import SMALLEST_DENSITY
+
+# Instead of the logarithm of zero, which could not be subtracted.
+LEAST = -1e300
 
 
 def exponential(log_density: Array) -> Array:

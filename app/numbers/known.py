@@ -16,14 +16,13 @@ from torch import Tensor
 
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from app.numbers.grids import LEAST
 from app.numbers.weighted import FEWEST, weighted
 
 # Cases whose figures are kept, of all problems and visitors together.
 KEPT = 4096
 # Draws from each proposal for an estimated mismatch.
 DRAWS = 1024
-# Instead of the logarithm of zero, which could not be subtracted.
-LEAST = -1e300
 
 Case = tuple[float, ...]
 

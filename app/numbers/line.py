@@ -18,7 +18,8 @@ from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.models import Problem, Reference
 from amci_core.models.base import Density
 from app.numbers import Settings
-from app.numbers.grids import densest, exponential, outward, trapezoid_weights
+from app.numbers.grids import LEAST, densest, exponential, outward, trapezoid_weights
+from app.numbers.weighted import NAMES, PROPOSALS, WANTED, log_densities
 
 CURVES = ("target", "posterior", "q1", "q2", "target_minus", "q1_minus")
 REGION_MASS, SHOWN_MASS = 0.99, 0.9995
@@ -32,8 +33,6 @@ STRAIGHT, ROUNDS, MOST = 3e-5, 24, 1500
 QUARTERS = np.array([0.25, 0.5, 0.75])
 # A density of which a larger share is not resolved is not shown.
 LARGEST_DOUBT = 0.01
-# Instead of the logarithm of zero, which could not be subtracted.
-LEAST = -1e300
 # Distances from the prior's median and from an end of f, in units of the prior's spread.
 FAR = np.sinh(np.linspace(-10, 10, 61))
 NEAR = 4.0 ** np.arange(-10, 6)
@@ -147,43 +146,31 @@ def line_densities(
     log_mass = np.log(_mass(x, log_wanted)) + log_wanted.max(-1)
     points = torch.from_numpy(shown)[:, None]
     optimal = problem.optimal_proposals() or {}
-    names = ("q1_plus", "q1_minus", "q2") if not problem.nonnegative else ("q1_plus", "q2")
-    log_g, rows = {}, _log_wanted(problem, y, theta, shown)
-    for name, row, mass, doubt in zip(names, rows, log_mass, doubts, strict=True):
-        log_g[name] = row - mass if doubt <= LARGEST_DOUBT else np.full_like(row, np.nan)
-        if name in optimal:
-            log_g[name] = optimal[name](y, theta).log_prob(points).numpy()
-    log_q = {
-        name: present[j].log_prob(points).numpy()
-        for j, name in enumerate(("q1_plus", "q1_minus", "q2"))
-        if j in present
-    }
-    minus: dict[str, Any] = {}
-    if "q1_minus" in log_g and "q1_minus" in log_q:
-        minus = {
-            "target_minus": exponential(log_g["q1_minus"]),
-            "q1_minus": exponential(log_q["q1_minus"]),
-            "log_ratio_minus": _log_ratio(log_g["q1_minus"], log_q["q1_minus"]),
-        }
-    target = exponential(log_g["q1_plus"])
-    unknown = [NAMES[name] for name in names if np.isnan(log_g[name]).all()]
+    log_p = log_densities(problem, points, y, theta)
+    for (name, row), mass, doubt in zip(log_p.items(), log_mass, doubts, strict=True):
+        best = optimal.get(OPTIMAL[name])
+        if best is not None:
+            log_p[name] = best(y, theta).log_prob(points).numpy()
+        else:
+            log_p[name] = row - mass if doubt <= LARGEST_DOUBT else np.full_like(row, np.nan)
+    unknown = [NAMES[name] for name, row in log_p.items() if np.isnan(row).all()]
+    log_q = {PROPOSALS[j]: q.log_prob(points).numpy() for j, q in present.items()}
+    found: dict[str, Any] = {n: exponential(row) for n, row in (log_p | log_q).items()}
+    for name, ratio in (("q1", "log_ratio"), ("q1_minus", "log_ratio_minus")):
+        if name in log_q:
+            found[ratio] = _log_ratio(log_p[WANTED[name]], log_q[name])
     return LineDensities(
         x=shown,
-        target=target,
-        posterior=exponential(log_g["q2"]),
-        q1=exponential(log_q["q1_plus"]),
-        q2=exponential(log_q["q2"]) if "q2" in log_q else None,
-        log_ratio=_log_ratio(log_g["q1_plus"], log_q["q1_plus"]),
-        **minus,
-        region=densest(shown, np.nan_to_num(target), REGION_MASS),
+        **({"q2": None} | found),
+        region=densest(shown, np.nan_to_num(found["target"]), REGION_MASS),
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         variant=proposals.variant,
-        doubt=f"Not judged: {' and '.join(unknown)}, too narrow to be found." if unknown else "",
+        doubt=f"Not judged: {' and '.join(unknown)}, found nowhere." if unknown else "",
     )
 
 
-NAMES = {"q1_plus": "g", "q1_minus": "g⁻", "q2": "the posterior"}
+OPTIMAL = {"target": "q1_plus", "target_minus": "q1_minus", "posterior": "q2"}
 
 
 def _log_ratio(log_g: Array, log_q: Array) -> Array:
@@ -192,12 +179,8 @@ def _log_ratio(log_g: Array, log_q: Array) -> Array:
 
 
 def _log_wanted(problem: Problem, y: Tensor, theta: Tensor | None, x: Array) -> Array:
-    """log of f_plus p(x, y), f_minus p(x, y) where there is one, and p(x, y): (k, n), no NaN."""
-    points = torch.from_numpy(x)[:, None]
-    log_joint = problem.log_joint(points, y)
-    sides = [side for side in problem.f_parts(points, theta) if side is not None]
-    found = torch.stack([*(log_joint + side.log() for side in sides), log_joint]).numpy()
-    return np.where(found < np.inf, found, -np.inf)
+    """What `log_densities` gives at points x (n,), in one array (k, n)."""
+    return np.stack([*log_densities(problem, torch.from_numpy(x)[:, None], y, theta).values()])
 
 
 def _bounds(problem: Problem, theta: Tensor | None) -> list[float]:

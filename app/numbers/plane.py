@@ -21,7 +21,7 @@ from amci_core.models import Problem
 from amci_core.models.base import Density
 from amci_core.models.peak import split_theta
 from app.numbers import Settings
-from app.numbers.grids import grid_points, integral, outward
+from app.numbers.grids import LEAST, grid_points, integral
 from app.numbers.weighted import NAMES, Weighted, log_densities, weighted
 
 # Points along an axis for the peak, and how many more as it gets sharper.
@@ -35,14 +35,12 @@ NEAR, FEW = 3e-3, 13
 DRAWS = 192
 # A density is not shown where grid and draws differ by more than this share of its mass.
 LARGEST_DOUBT = 0.1
-# Shares of a density beyond either end of an axis, and room beside these, of the width.
-TAIL, ROOM = 5e-4, 0.08
+# The share of a density beyond either end of an axis.
+TAIL = 5e-4
 # Just inside the end of f's support.
 EDGE = 1e-7
 # Below the highest density by so many nats, a density is taken for zero.
 DEPTH = 60.0
-# Instead of the logarithm of zero, which could not be subtracted.
-LEAST = -1e300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,14 +225,8 @@ def _axis(
     problem: Problem, drawn: Weighted, theta: Tensor | None, i: int
 ) -> tuple[Array, tuple[float, float]]:
     """Points along a coordinate, at ranks of each density that is wanted, and the axis' ends."""
-    order = drawn.x[:, i].argsort()
-    x = drawn.x[order, i]
-    rows = [drawn.weights(name)[order].cumsum() for name in drawn.wanted]
-    rows = [row for row in rows if row[-1] > 0]
-    tails = [np.interp([TAIL, 1 - TAIL], row, x) for row in rows] or [x[[0, -1]]]
-    low, high = float(np.min(tails)), float(np.max(tails))
-    low, high = outward(low - ROOM * (high - low), high + ROOM * (high - low))
-    low, high = max(low, problem.x.low), min(high, problem.x.high)
+    x, rows = drawn.cumulative(i)
+    low, high = drawn.extent(i, TAIL, problem)
     # As many points as each density has mass, and some everywhere, from few ranks: where points
     # lie closer little by little the trapezoid rule is exact to a high order.
     even = np.linspace(low, high, 257)

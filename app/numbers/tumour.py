@@ -24,6 +24,7 @@ from app.numbers import Settings
 from app.numbers.grids import grid_points, trapezoid_weights
 from app.numbers.known import log_truth
 from app.numbers.plane import PlaneDensities, learnt
+from app.numbers.weighted import PROPOSALS
 
 # Every posterior and every g that the sliders of the measurements reach lies in here.
 C0_RANGE = (40.0, 1700.0)
@@ -82,7 +83,7 @@ def tumour_densities(
     log_mu = log_truth(problem, y, theta)
     posterior = np.exp(log_posterior)
     target = np.exp(log_posterior + grid.log_f.reshape(shape) - log_mu)
-    densities = {("q1", "q1_minus", "q2")[j]: q for j, q in proposals.at(y, theta).items()}
+    densities = {PROPOSALS[j]: q for j, q in proposals.at(y, theta).items()}
     return TumourDensities(
         x=grid.c0,
         y=grid.epsilon,

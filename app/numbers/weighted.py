@@ -2,7 +2,7 @@ r"""Draws of all proposals and of a broad reference, weighted to each density of
 
 from __future__ import annotations
 
-__all__ = ["FEWEST", "NAMES", "Weighted", "log_densities", "weighted"]
+__all__ = ["FEWEST", "NAMES", "PROPOSALS", "WANTED", "Weighted", "log_densities", "weighted"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +17,16 @@ from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.flows.proposals import draw_all
 from amci_core.models import Problem, Reference
 from amci_core.models.base import Density
+from app.numbers.grids import LEAST, outward
 
 # What fewer effective draws show is not judged.
 FEWEST = 30.0
 NAMES = {"target": "g", "target_minus": "g⁻", "posterior": "the posterior"}
 PROPOSALS = ("q1", "q1_minus", "q2")
+# What each should look like.
+WANTED = {"q1": "target", "q1_minus": "target_minus", "q2": "posterior"}
+# Room beside what an axis has to show, as a share of its width.
+ROOM = 0.08
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Weighted:
     def weights(self, name: str) -> Array:
         """Weights of one density, of sum one; zeros where no draw has any."""
         log_w = self.log_weights[name]
-        w = np.exp(log_w - max(log_w.max(), -1e300))
+        w = np.exp(log_w - max(log_w.max(), LEAST))
         return np.asarray(w / max(w.sum(), 1e-300))
 
     def log_mean(self, name: str) -> float:
@@ -59,6 +64,21 @@ class Weighted:
     def wanted(self) -> list[str]:
         """What proposals should look like, by name."""
         return [name for name in NAMES if name in self.log_weights]
+
+    def cumulative(self, i: int) -> tuple[Array, list[Array]]:
+        """Coordinate i in order, (n,), and the weight up to there of all that is wanted."""
+        order = self.x[:, i].argsort()
+        rows = [self.weights(name)[order].cumsum() for name in self.wanted]
+        return self.x[order, i], [row for row in rows if row[-1] > 0]
+
+    def extent(self, i: int, tail: float, problem: Problem) -> tuple[float, float]:
+        """Ends of an axis of coordinate i that leaves out that share on either side."""
+        x, rows = self.cumulative(i)
+        ends = [np.interp([tail, 1 - tail], row, x) for row in rows] or [x[[0, -1]]]
+        low, high = float(np.min(ends)), float(np.max(ends))
+        room = ROOM * (high - low)
+        low, high = outward(low - room, high + room)
+        return max(low, problem.x.low), min(high, problem.x.high)
 
     def doubt(self, name: str) -> str:
         """Why a density is not judged; empty where it is."""
