@@ -12,7 +12,8 @@ import torch
 
 from amci_core.errors import ErrorCurves, ReuseErrors
 from amci_core.streams import Stream
-from app.state import Choice
+from app.choice import Choice
+from app.fields import FIELDS
 from app.store import store_of
 
 # Computations that a worker keeps the samplers of: those of a few visitors at a time.
@@ -28,12 +29,22 @@ class Asked:
     Arguments:
         what: The method's name.
         choice: What it computes for.
-        options: Further arguments.
+        options: Further fields of the state that it depends on, and their values.
     """
 
     what: str
     choice: Choice
-    options: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def link(self) -> dict[str, str]:
+        """What it answers, as an address holds it."""
+        found = {"problem": self.choice.problem}
+        for name, value in (*vars(self.choice).items(), *self.options):
+            # No draws: that many are the computation's own affair.
+            if name in FIELDS and value not in ((), None) and (name != "draws" or value):
+                found[name] = FIELDS[name].write(value)
+        return found
 
     def part(self, number: int) -> tuple[int, Any]:
         """How many parts there are, and the part of that number."""
@@ -55,7 +66,7 @@ class Asked:
 def _stream(asked: Asked) -> Stream[Any]:
     torch.set_num_threads(1)
     compute = getattr(store_of(asked.choice.problem), asked.what)
-    stream: Stream[Any] = compute(asked.choice, *asked.options)
+    stream: Stream[Any] = compute(asked.choice, **dict(asked.options))
     return stream
 
 

@@ -110,6 +110,7 @@ class Diagnosis:
         reasons: What speaks against the estimate.
         asked: Draws from each proposal that were asked for, of which these are the first.
         asked_text: The verdict on AMCI with these alone.
+        steps: How many steps of the way there are, and are wanted.
         along: The estimate along the draws, as far as it has been followed.
     """
 
@@ -121,6 +122,7 @@ class Diagnosis:
     reasons: tuple[str, ...]
     asked: int
     asked_text: str
+    steps: tuple[int, int]
     along: Along | None = None
 
 
@@ -169,6 +171,7 @@ def diagnosis(
             reasons=verdict.reasons,
             asked=draws,
             asked_text=asked.text,
+            steps=(0, len(stops)),
         )
 
     def along(stop: int) -> tuple[float, ...]:
@@ -185,7 +188,9 @@ def diagnosis(
     def merge(parts: Sequence[Any]) -> Diagnosis:
         everything: Diagnosis = parts[0]
         rows = [row for step in parts[1:] for row in step]
-        return replace(everything, along=Along(*np.array(rows).T)) if rows else everything
+        if not rows:
+            return everything
+        return replace(everything, steps=(len(rows), len(stops)), along=Along(*np.array(rows).T))
 
     return Stream(1 + len(steps), part, merge)
 

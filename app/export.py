@@ -2,92 +2,125 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["curves_csv", "densities_csv", "everything_json", "map_csv"]
+__all__ = ["curves", "densities", "everything", "plane", "reuse", "summary", "table", "weights"]
 
 import csv
 import json
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from io import StringIO
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
-from app.amortization import Plane
 from app.diagnosis import Diagnosis
 from app.numbers import Numbers
-from app.state import Choice
+from app.results import Result
+from app.state import State
 from app.summary import Summary
 
+Rows = list[list[Any]]
 
-def curves_csv(found: ErrorCurves) -> StringIO:
-    """One line for every estimator and budget."""
-    lines: list[list[Any]] = [
+
+def table(rows: Rows, link: Mapping[str, str]) -> StringIO:
+    """A table with the choice that it answers in its first line, after a hash."""
+    text = StringIO()
+    text.write(f"# {urlencode(link, safe=',')}\n")
+    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in rows])
+    text.seek(0)
+    return text
+
+
+def densities(found: Numbers) -> Rows:
+    """One line for every x, or every point of a plane."""
+    columns = found.columns
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+
+
+def curves(found: ErrorCurves) -> Rows:
+    """One line for every estimator and number of draws."""
+    rows: Rows = [
         ["estimator", "draws", "remse_mean", "remse_q25", "remse_median", "remse_q75", "mse_mean"]
     ]
     for name, curve in found.by_name.items():
-        table = zip(found.budgets, curve.remse, *curve.remse_quartiles, curve.mse, strict=True)
-        lines += [[name, *map(_plain, row)] for row in table]
-    return _csv(lines)
+        lines = zip(found.budgets, curve.remse, *curve.remse_quartiles, curve.mse, strict=True)
+        rows += [[name, *line] for line in lines]
+    return rows
 
 
-def densities_csv(found: Numbers) -> StringIO:
-    """One line for every x."""
-    columns = found.columns
-    rows = [list(map(_plain, row)) for row in zip(*columns.values(), strict=True)]
-    return _csv([list(columns), *rows])
-
-
-def map_csv(found: AmortizationMap) -> StringIO:
+def plane(found: AmortizationMap) -> Rows:
     """One line for every case computed so far."""
     names = [f"{name}_{term}" for name in ("effective_share", "pareto_k") for term in found.terms]
-    lines: list[list[Any]] = [
-        [found.x.name, found.y.name, "relative_variance", *names, "bound_over_amci"]
-    ]
-    for j, i in np.argwhere(found.done):
-        values = (
+    rows: Rows = [[found.x.name, found.y.name, "relative_variance", *names, "bound_over_amci"]]
+    rows += [
+        [
             found.x.values[i],
             found.y.values[j],
             found.relative_variance[j, i],
             *found.effective_share[:, j, i],
             *found.pareto_k[:, j, i],
             found.bound_ratio[j, i],
-        )
-        lines.append(list(map(_plain, values)))
-    return _csv(lines)
+        ]
+        for j, i in np.argwhere(found.done)
+    ]
+    return rows
 
 
-def everything_json(
-    choice: Choice,
-    *,
-    densities: Any,
-    curves: ErrorCurves | None,
-    reuse: ReuseErrors | None,
-    summary: Summary | None,
-    diagnosis: Diagnosis | None = None,
-    amortization: AmortizationMap | None = None,
-    plane: Plane | None = None,
-) -> StringIO:
-    """All that is shown, with the choices that lead to it; null for what is not there yet.
+def reuse(found: ReuseErrors) -> Rows:
+    """One line for every (alpha, beta)."""
+    rows: Rows = [["alpha", "beta", "remse_mean", "settled"]]
+    rows += [
+        [alpha, beta, found.remse[i, j], bool(found.judged[i, j])]
+        for i, alpha in enumerate(found.alphas)
+        for j, beta in enumerate(found.betas)
+    ]
+    return rows
+
+
+def summary(found: Summary) -> Rows:
+    """One line for every estimator."""
+    names = ("name", "value", "standard_error", "relative_error", "draws", "remark")
+    return [list(names), *([getattr(row, name) for name in names] for row in found.rows)]
+
+
+def weights(found: Diagnosis) -> Rows:
+    """One line for every draw of every term."""
+    dim = found.terms[0].x.shape[1]
+    rows: Rows = [["term", *(f"x{i + 1}" for i in range(dim)), "log10_weight_over_mean"]]
+    for term in found.terms:
+        rows += [[term.name, *x, w] for x, w in zip(term.x, term.log_weights, strict=True)]
+    return rows
+
+
+def everything(state: State, results: Sequence[Result]) -> StringIO:
+    """All that is shown, each with the choice that it answers.
 
     Arguments:
-        choice: What the user chose.
-        densities: What the pictures of densities show.
-        curves: Errors against draws.
-        reuse: Errors over (alpha, beta).
-        summary: The figures of the strip.
-        diagnosis: What the draws say of every term.
-        amortization: The map as far as it is computed.
-        plane: What it is a map of, which may no longer be what was chosen.
+        state: What the visitor chose.
+        results: What there is.
     """
-    content: dict[str, Any] = {"choice": asdict(choice), "densities": None, "error_curves": None}
-    if densities is not None:
-        content["densities"] = asdict(densities)
-    if curves is not None:
-        content["error_curves"] = {
-            "runs": curves.runs,
-            "draws": curves.budgets,
+    content = {
+        "state": state.as_json(),
+        "results": {
+            found.asked.what: {
+                "answers": found.asked.link,
+                "complete": found.complete,
+                **_content(found.value),
+            }
+            for found in results
+        },
+    }
+    return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+
+
+def _content(found: Any) -> dict[str, Any]:
+    if isinstance(found, ErrorCurves):
+        return {
+            "runs": found.runs,
+            "draws": found.budgets,
             "estimators": {
                 name: {
                     "remse_mean": curve.remse,
@@ -97,56 +130,37 @@ def everything_json(
                     "median_settled": curve.median_judged,
                     "failed": curve.failed,
                 }
-                for name, curve in curves.by_name.items()
+                for name, curve in found.by_name.items()
             },
         }
-    content["reuse"] = None if reuse is None else _reuse(reuse)
-    content["summary"] = summary and asdict(summary)
-    content["diagnosis"] = diagnosis and asdict(diagnosis)
-    content["amortization_map"] = amortization and {
-        "proposals": plane and _proposals(plane),
-        "done_cases": amortization.cases,
-        **asdict(amortization),
-    }
-    return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))
+    if isinstance(found, ReuseErrors):
+        return _reuse(found)
+    return asdict(found) if is_dataclass(found) else {"value": found}  # type: ignore[arg-type]
 
 
-def _reuse(reuse: ReuseErrors) -> dict[str, Any]:
+def _reuse(found: ReuseErrors) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "runs": reuse.runs,
-        "alphas": reuse.alphas,
-        "betas": reuse.betas,
-        "remse": reuse.remse,
-        "settled": reuse.judged,
-        "draws_q1_q2": reuse.counts,
-        "common_random_numbers": reuse.common,
-        "paper_optimum": reuse.paper,
-        "optimum": reuse.optimum,
-        "best": reuse.best,
+        "runs": found.runs,
+        "alphas": found.alphas,
+        "betas": found.betas,
+        "remse": found.remse,
+        "settled": found.judged,
+        "draws_q1_q2": found.counts,
+        "common_random_numbers": found.common,
+        "paper_optimum": found.paper,
+        "optimum": found.optimum,
+        "best": found.best,
         "predicted_remse": None,
         "best_draws_q1_q2": None,
     }
     # What is predicted takes the draws of both proposals for independent.
-    if not reuse.common:
-        at = {"amci": (1.0, 0.0), "paper_optimum": reuse.paper, "optimum": reuse.optimum}
-        of_q1 = {"amci": reuse.best_split_alone, "optimum": reuse.best_split}
-        total = sum(reuse.counts)
-        shown["predicted_remse"] = {name: reuse.predicted(*pair) for name, pair in at.items()}
+    if not found.common:
+        at = {"amci": (1.0, 0.0), "paper_optimum": found.paper, "optimum": found.optimum}
+        of_q1 = {"amci": found.best_split_alone, "optimum": found.best_split}
+        total = sum(found.counts)
+        shown["predicted_remse"] = {name: found.predicted(*pair) for name, pair in at.items()}
         shown["best_draws_q1_q2"] = {name: (n, total - n) for name, n in of_q1.items()}
     return shown
-
-
-def _proposals(plane: Plane) -> dict[str, Any]:
-    """The proposals that are mapped, and the case where the axes do not move it."""
-    names = ("problem", "variant", "snapshot", "y", "theta")
-    return {name: getattr(plane.choice, name) for name in names}
-
-
-def _csv(lines: list[list[Any]]) -> StringIO:
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    text.seek(0)
-    return text
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from bokeh.document import Document
 
 from app.engine import Engine, Task, engine
-from app.session import one_message
+from app.session import guarded
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class Jobs:
         def unless_cancelled() -> None:
             job.pushing = False
             if not job.cancelled:
-                with one_message(self._document):
+                with guarded(self._document):
                     deliver()
 
         if job.cancelled:

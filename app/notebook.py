@@ -2,7 +2,7 @@ r"""The dashboard's own pictures in a notebook, each with the sliders that it ne
 
 from __future__ import annotations
 
-__all__ = ["DensityPicture", "error_picture"]
+__all__ = ["DensityPicture", "diagnosis_picture", "error_picture"]
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,11 @@ from amci_core.models import Problem, Variable
 from app.colours import ESTIMATORS
 from app.pictures import densities, picture
 from app.presets import opening, variable_labels
-from app.state import shown_range
-from app.views.errors import ErrorView
+from app.results import Result, Results
+from app.state import State
+from app.store import store_of
+from app.views.diagnostics import DiagnosticsCard
+from app.views.errors import ErrorCard
 from app.views.figures import pane
 from app.views.inputs import slider
 from app.views.layout import column, side_by_side
@@ -89,7 +92,7 @@ class DensityPicture(pn.viewable.Viewer):
         ]
 
     def _sliders(self, name: str, variable: Variable) -> list[Any]:
-        low, high = shown_range(variable)
+        low, high = variable.usual_range
         start = np.ravel(self._case[name])
         labels = variable_labels(self._problem, variable)
         if len(labels) != variable.dim:
@@ -132,7 +135,7 @@ def _shown(problem: Problem, name: str, value: Value) -> Any:
     if variable is None:
         raise ValueError(f"{name}: {problem.name} has none, got {value!r}")
     found = variable.check(value).numpy()
-    low, high = shown_range(variable)
+    low, high = variable.usual_range
     if ((found < low) | (found > high)).any():
         raise ValueError(f"{name}: expected numbers from {low:g} to {high:g}, got {value!r}")
     return found
@@ -158,11 +161,38 @@ def error_picture(curves: ErrorCurves) -> pn.Column:
             f"curves: expected those of a single pair, got shape {curves['amci'].remse.shape}"
         )
     drawn = {name: curve for name, curve in curves.by_name.items() if name in ESTIMATORS}
-    view = ErrorView()
-    view.open(tuple(drawn))
+    view = ErrorCard(State(), Results())
+    view.limit(tuple(drawn))
     shown = ErrorCurves(curves.budgets, drawn, curves.runs, curves.runs_wanted)
     view.fit(shown)
-    view.show(shown)
+    view.draw(shown, complete=True)
     view.describe(shown)
     view.recolour(False)
     return column(pane(view.figure), view.note)
+
+
+def diagnosis_picture(
+    problem: str, *, y: Value = None, theta: Value = None, variant: str = "spline", draws: int = 64
+) -> pn.Column:
+    """The dashboard's verdict on AMCI at one case, with each term's weights and the way to mu.
+
+    Arguments:
+        problem: The problem's name.
+        y: The observation; by default the first preset's.
+        theta: Likewise.
+        variant: Which proposals.
+        draws: Draws from each proposal; at least 1,000 are looked at.
+
+    Raises:
+        ValueError: there is no such problem or variant, or a value is out of its range.
+    """
+    state = State(problem)
+    state.move(y=y, theta=theta)
+    state.set(variant=variant, draws=draws)
+    view = DiagnosticsCard(state, Results())
+    view.recolour(False)
+    view.open()
+    for found in store_of(problem).diagnosis(state.choice):
+        view.take(Result(view.asked(), found, 0.0))
+    view.describe(found)
+    return view.body

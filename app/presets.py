@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from amci_core.models import Problem, Variable
+from app.words.numbers import subscript
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Preset:
     draws: int | None = None
     alpha: float | None = None
     beta: float | None = None
+    card: str | None = None
 
 
 # By the problem's name; the first is where the page opens.
@@ -65,6 +67,7 @@ PRESETS: Mapping[str, Sequence[Preset]] = {
             y=(-4.0,),
             theta=(5.0,),
             variant="paper",
+            card="diagnostics",
             watch="The paper's proposals were not trained on a y so far below θ: q₁ misses "
             "most of g. AMCI stays at a quarter of the truth, and its own draws look fine: all "
             "of them count. Draws of a broad reference see what q₁ misses, so that the "
@@ -77,6 +80,7 @@ PRESETS: Mapping[str, Sequence[Preset]] = {
             theta=(3.0,),
             alpha=1.0,
             beta=0.5,
+            card="reuse",
             watch="Look at Sample reuse, below. Half of E₂ now comes from q₁, which never "
             "sees the bulk of the posterior: E₂ comes out at half its size and the estimate "
             "at twice the truth.",
@@ -214,8 +218,5 @@ def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
 def coordinate_names(problem: Problem) -> tuple[str, ...]:
     """What the coordinates of x are called."""
     known = LABELS.get(problem.name, {}).get("x")
-    several = tuple(f"x{str(i + 1).translate(SUBSCRIPTS)}" for i in range(problem.x.dim))
+    several = tuple(f"x{subscript(i + 1)}" for i in range(problem.x.dim))
     return known or (several if problem.x.dim > 1 else ("x",))
-
-
-SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

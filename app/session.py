@@ -2,17 +2,23 @@ r"""When a page may be told what: many changes in one message, none before it st
 
 from __future__ import annotations
 
-__all__ = ["answer", "one_message", "weakly"]
+__all__ = ["answer", "guarded", "on_failure", "one_message", "weakly"]
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakMethod
+from weakref import WeakKeyDictionary, WeakMethod
 
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
+
+log = logging.getLogger(__name__)
+
+# Who tells a visitor what failed, by the visitor's document.
+_TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
 
 # So long after a message it is seen to that none is left behind.
 SECONDS_UNTIL_SWEPT = 0.02
@@ -52,6 +58,28 @@ def _sweep(document: Any) -> None:
         asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
 
 
+def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
+    """Has a method called with whatever fails while a document is told something."""
+    _TELL[document] = weakly(tell)
+
+
+@contextmanager
+def guarded(document: Any) -> Iterator[None]:
+    """The one way to a page: what changes is one message, and what fails is told the visitor.
+
+    Arguments:
+        document: The visitor's Bokeh document.
+    """
+    with one_message(document):
+        try:
+            yield
+        except Exception as error:
+            if document not in _TELL:
+                raise
+            log.error("a visitor could not be answered", exc_info=error)
+            _TELL[document](error)
+
+
 def answer(act: Callable[..., Any]) -> Callable[..., None]:
     """Makes of an action the answer to a user's: given once the page stands, in one message.
 
@@ -62,7 +90,7 @@ def answer(act: Callable[..., Any]) -> Callable[..., None]:
     """
 
     def given(*arguments: Any) -> None:
-        with one_message(pn.state.curdoc):
+        with guarded(pn.state.curdoc):
             act(*arguments)
 
     def wait(*arguments: Any) -> None:

@@ -1,89 +1,60 @@
-r"""What the user chose: parameters only, no widgets, nothing derived but the mismatch."""
+r"""What the user chose: the table `app.fields.FIELDS` come alive, no widgets."""
 
 from __future__ import annotations
 
-__all__ = ["LIMITS", "Choice", "Point", "State", "shown_range", "usual_runs", "whole_number"]
+__all__ = ["OPENING_PROBLEM", "State"]
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
 
 import param
 
 import amci_core as amci
-from amci_core.models import Problem, Variable
+from amci_core.models import Problem
 from amci_core.proposals import available_variants
-from app.presets import Preset, opening
+from app.choice import Choice, Point
+from app.fields import FIELDS, READ, Field, OutOfBounds, brief, plane_axes, problem_names
+from app.numbers.known import level as known_level
+from app.numbers.known import level_range
+from app.presets import Preset
 
-LIMITS = {"draws": (2, 5000), "runs": (4, 10_000), "seed": (0, 2**31 - 1)}
 OPENING_PROBLEM = "tail-1d"
-REUSE_RANGE = (-0.5, 1.5)
-
-Point = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a Monte Carlo computation depends on; equal choices give equal results.
-
-    Arguments:
-        problem: Name of the problem.
-        y: The observation's coordinates, empty where there is none.
-        theta: Those of theta, likewise.
-        variant: Which proposals.
-        snapshot: Frame of the training film, None for the trained proposals.
-        draws: Draws from each proposal.
-        runs: Independent runs.
-        seed: Seed of every draw.
-    """
-
-    problem: str
-    y: Point
-    theta: Point
-    variant: str
-    snapshot: int | None
-    draws: int
-    runs: int
-    seed: int
-
-    @property
-    def pair(self) -> tuple[Point | None, Point | None]:
-        """y and theta as the core takes them: None for what the problem does not have."""
-        return self.y or None, self.theta or None
+# Steps that Back can undo.
+STEPS = 100
+# A level is kept as it was asked for where the case, to its digits, is as near as this, in nats.
+NEAR = 1e-3
+POINT = ("y", "theta")
+# What leads to the same figures: what is kept of a case to compare with.
+PINNED = ("y", "theta", "variant", "snapshot", "draws", "runs", "seed", "alpha", "beta", "share")
 
 
 class State(param.Parameterized):
     """Creates the choices of one visitor, at their defaults.
 
-    y, theta and the mismatch level are three handles of one point: they change through `move`
-    only, all at once, so that there is nothing that could chase its own tail.
+    It has a parameter for each of `FIELDS`. y, theta and the mismatch level are three handles of
+    one point: they change through `move` only, all at once, so that there is nothing that could
+    chase its own tail.
 
     Arguments:
         problem: Name of the problem that is looked at first.
     """
 
     problem: Any = param.ClassSelector(class_=Problem, constant=True, doc="What is integrated.")
-    y: Any = param.Parameter(default=(), constant=True, doc="The observation's coordinates.")
-    theta: Any = param.Parameter(default=(), constant=True, doc="The coordinates of theta.")
-    level = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
-    variant: Any = param.String(default="spline", doc="Which proposals.")
-    snapshot = param.Integer(
-        default=None, allow_None=True, doc="Frame of the training film; None for the trained one."
-    )
-    draws = param.Integer(default=64, bounds=LIMITS["draws"], doc="Draws from each proposal.")
-    runs = param.Integer(default=1000, bounds=LIMITS["runs"], doc="Independent runs.")
-    seed = param.Integer(default=0, bounds=LIMITS["seed"], doc="Seed of every draw.")
-    alpha = param.Number(default=1.0, bounds=REUSE_RANGE, doc="Share of E1 from q1's draws.")
-    beta = param.Number(default=0.0, bounds=REUSE_RANGE, doc="Share of E2 from q1's draws.")
-    relative = param.Boolean(default=True, doc="Errors in units of mu squared.")
-    logarithmic = param.Boolean(default=False, doc="Densities on a logarithmic axis.")
+    level: Any = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
     released = param.Event(doc="A control was let go: Monte Carlo may start.")
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, problem: str = OPENING_PROBLEM) -> None:
         super().__init__()
-        self._left: dict[str, tuple[Point, Point]] = {}
+        self._left: dict[str, dict[str, Point]] = {}
+        self._steps: list[dict[str, str]] = []
+        self._at = -1
         self.open(problem)
+        self._record()
 
     @property
     def choice(self) -> Choice:
@@ -99,45 +70,64 @@ class State(param.Parameterized):
             seed=self.seed,
         )
 
+    def set(self, **values: Any) -> None:
+        """Changes some of the fields, all at once; for y and theta see `move`.
+
+        Raises:
+            ValueError: a value is not allowed; nothing has changed then.
+        """
+        read = {name: self._read(FIELDS[name], value) for name, value in values.items()}
+        across, upwards = (read.get(n, getattr(self, n)) for n in ("across", "upwards"))
+        if not _independent(across, upwards):
+            # The axis that was chosen last stays.
+            last = "upwards" in read and "across" not in read
+            kept, other = ("upwards", "across") if last else ("across", "upwards")
+            fixed = read.get(kept, getattr(self, kept))
+            free = (name for name in plane_axes(self.problem) if _independent(name, fixed))
+            read[other] = next(free, fixed)
+        self.param.update(**read)
+
     def open(self, name: str, *, keep: bool = True) -> None:
-        """Turns to another problem; keeps the counts, and of the rest what it can.
+        """Turns to another problem; keeps of the rest what it can.
 
         The point is the one that was left there, or where y and theta are of the same kind the
-        one that was looked at, or the first preset's.
+        one that was looked at, or the first preset's. What stood where it starts does so again.
 
         Arguments:
             name: Its name.
-            keep: Whether a point is kept; else the first preset's is taken.
+            keep: Whether anything is kept.
 
         Raises:
             ValueError: there is no such problem, or there are no proposals for it.
         """
-        problem = amci.problem(name)
-        available = available_variants(name)
-        if not available:
-            raise ValueError(f"problem: there are no trained proposals for {name}")
-        before = self.problem
-        y, theta = opening(problem)
-        runs = self.runs
+        if name not in amci.problems():
+            raise ValueError(f"expected one of {', '.join(problem_names())}, got {brief(name)}")
+        if not available_variants(name):
+            raise ValueError(f"there are no trained proposals for {name}")
+        before, problem = self.problem, amci.problem(name)
+        new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
-            self._left[before.name] = (self.y, self.theta)
-            if _covers(problem.y, self.y) and _covers(problem.theta, self.theta):
-                y, theta = self.y, self.theta
-        if before is None or runs == usual_runs(before):
-            runs = usual_runs(problem)
-        y, theta = self._left.get(name, (y, theta))
-        level = float(problem.mismatch(y or None, theta or None))
-        variant = self.variant if self.variant in available else available[0]
+            self._left[before.name] = {n: getattr(self, n) for n in POINT}
+            new |= self._kept(before, problem)
+            new |= self._left.get(name, {})
+        level = known_level(problem, None, new["y"], new["theta"]).value
         with param.parameterized.edit_constant(self):
-            self.param.update(
-                problem=problem,
-                y=y,
-                theta=theta,
-                level=level,
-                variant=variant,
-                snapshot=None,
-                runs=runs,
-            )
+            self.param.update(problem=problem, level=level, **new)
+
+    def _kept(self, before: Problem, problem: Problem) -> dict[str, Any]:
+        """What of one problem makes sense for another."""
+        kept = {}
+        for field in FIELDS.values():
+            value = getattr(self, field.name)
+            if field.name in POINT or value != field.default(before):
+                try:
+                    kept[field.name] = field.read(problem, value)
+                except ValueError:
+                    continue
+        if not all(name in kept for name in POINT):
+            for name in POINT:
+                kept.pop(name, None)
+        return kept | {"snapshot": None}
 
     def move(
         self,
@@ -152,157 +142,177 @@ class State(param.Parameterized):
             ValueError: a value is no number or out of range; the point stays where it was.
         """
         problem = self.problem
-        new_y = self.y if y is None else _shown(problem.y, "y", y)
-        new_theta = self.theta if theta is None else _shown(problem.theta, "theta", theta)
+        new_y = self.y if y is None else self._read(FIELDS["y"], y)
+        new_theta = self.theta if theta is None else self._read(FIELDS["theta"], theta)
         if level is not None:
             at = problem.at_mismatch(level, new_y or None, new_theta or None)
-            new_y, new_theta = (() if v is None else tuple(map(float, v)) for v in at)
-        reached = float(problem.mismatch(new_y or None, new_theta or None))
+            new_y, new_theta = (
+                _nearest(problem, name, () if v is None else tuple(map(float, v)))
+                for name, v in zip(POINT, at, strict=True)
+            )
+        reached = known_level(problem, None, new_y, new_theta).value
         # The level asked for stays as it is, to the digit: the handle under the user's finger
         # must not be moved by rounding.
-        kept = level is not None and abs(reached - level) < 1e-6
+        kept = level is not None and abs(reached - level) < NEAR
         with param.parameterized.edit_constant(self):
             self.param.update(y=new_y, theta=new_theta, level=level if kept else reached)
 
-    def level_range(self) -> tuple[float, float]:
-        """The mismatch levels that the mismatch's handle can reach, in nats."""
-        low, high = self.problem.mismatch_range(self.y or None, self.theta or None)
-        return min(low, self.level), max(high, self.level)
+    def level_range(self) -> tuple[float, float] | None:
+        """The levels that the mismatch's handle can reach, in nats; None where there is no way."""
+        ends = level_range(self.problem, self.y, self.theta)
+        return None if ends is None else (min(ends[0], self.level), max(ends[1], self.level))
+
+    def settle(self) -> None:
+        """Says that a control was let go: a step for Back, and Monte Carlo may start."""
+        self._record()
+        self.param.trigger("released")
 
     def apply(self, preset: Preset) -> None:
         """Goes to a preset; what it does not name is set back."""
+        named = {"variant": None, "snapshot": None, "draws": None, "alpha": None, "beta": None}
+        named |= {"card": self.card}
+        for name, usual in named.items():
+            asked = getattr(preset, name, None)
+            named[name] = FIELDS[name].default(self.problem) if usual is None else usual
+            if asked is not None:
+                named[name] = asked
         with param.parameterized.batch_call_watchers(self):
-            self._set_back()
             self.move(y=preset.y or None, theta=preset.theta)
-            named = {
-                name: getattr(preset, name)
-                for name in ("variant", "draws", "alpha", "beta")
-                if getattr(preset, name) is not None
-            }
-            self.param.update(**named)
-        self.param.trigger("released")
+            self.set(**named)
+        self.settle()
+
+    def at(self, preset: Preset) -> bool:
+        """Whether the state is where a preset leads."""
+        names = ("y", "theta", "variant", "draws", "alpha", "beta")
+        asked = {name: getattr(preset, name) for name in names}
+        return all(v in (None, getattr(self, n)) for n, v in asked.items())
 
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
-        y, theta = opening(self.problem)
-        with param.parameterized.batch_call_watchers(self):
-            self._set_back()
-            self.param.update(
-                relative=True, logarithmic=False, runs=usual_runs(self.problem), seed=0
-            )
-            self.move(y=y or None, theta=theta or None)
-        self.param.trigger("released")
+        self._set_all({})
+        self.settle()
 
-    def read_query(self, query: Mapping[str, Any]) -> dict[str, str]:
-        """Takes problem, y, theta, variant, draws, runs and seed from a page's address.
+    @property
+    def can_go(self) -> tuple[bool, bool]:
+        """Whether there is something to go back to, and forward to."""
+        return self._at > 0, self._at < len(self._steps) - 1
 
-        Returns:
-            For each name that could not be used, what is wrong with it.
+    def go(self, step: int) -> None:
+        """Goes back by one step (-1), or forward (1); without such a step stays."""
+        if 0 <= self._at + step < len(self._steps):
+            self._at += step
+            asked = self._steps[self._at]
+            with param.parameterized.batch_call_watchers(self):
+                if asked["problem"] != self.problem.name:
+                    self.open(asked["problem"])
+                self._set_all(asked)
+            self.param.trigger("released")
+
+    def link(self, *, pinned: bool = False) -> dict[str, str]:
+        """What an address holds that leads back here: all that is not where it opens.
+
+        Arguments:
+            pinned: Whether only what leads to the same figures is wanted.
         """
-        wrong: dict[str, str] = {}
-        if "problem" in query:
-            try:
-                self.open(query["problem"], keep=False)
-            except ValueError as error:
-                wrong["problem"] = str(error)
-        for name in ("y", "theta"):
-            if name in query:
-                try:
-                    asked: dict[str, Any] = {name: _numbers(name, query[name])}
-                    self.move(**asked)
-                except ValueError as error:
-                    wrong[name] = str(error)
-        for name in LIMITS:
-            if name in query:
-                try:
-                    self.param.update(**{name: whole_number(name, query[name])})
-                except ValueError as error:
-                    wrong[name] = str(error)
-        if "variant" in query:
-            allowed = available_variants(self.problem.name)
-            if query["variant"] in allowed:
-                self.variant = query["variant"]
-            else:
-                wrong["variant"] = (
-                    f"expected one of {', '.join(allowed)}, got {query['variant']!r}"
-                )
-        return wrong
-
-    def query(self) -> dict[str, str]:
-        """The address that leads back here, with rounded values."""
-        found = {}
-        if self.problem.name != OPENING_PROBLEM:
-            found["problem"] = self.problem.name
-        for name in ("y", "theta"):
-            if getattr(self, name):
-                found[name] = ",".join(f"{value:.4g}" for value in getattr(self, name))
-        usual = {"runs": usual_runs(self.problem)}
-        for name in ("variant", "draws", "runs", "seed"):
-            value = getattr(self, name)
-            if value != usual.get(name, self.param[name].default):
-                found[name] = str(value)
+        found = {"problem": self.problem.name}
+        for field in FIELDS.values():
+            value = getattr(self, field.name)
+            if pinned and field.name not in PINNED:
+                continue
+            if (field.name in POINT and value) or value != field.default(self.problem):
+                found[field.name] = field.write(value)
         return found
 
-    def _set_back(self) -> None:
-        names = ("snapshot", "draws", "alpha", "beta")
-        self.param.update(
-            variant=available_variants(self.problem.name)[0],
-            **{name: self.param[name].default for name in names},
-        )
+    def read(self, link: Mapping[str, Any]) -> dict[str, str]:
+        """Takes what an address, or a file, holds; numbers beyond their bounds stop there.
+
+        Returns:
+            For each name that could not be used as it was, what is wrong with it.
+        """
+        wrong: dict[str, str] = {}
+        if "problem" in link:
+            try:
+                self.open(link["problem"], keep=False)
+            except ValueError as error:
+                wrong["problem"] = str(error)
+        taken = {}
+        for name in FIELDS.keys() & link.keys():
+            try:
+                if len(str(link[name])) > READ:
+                    raise ValueError(f"expected something short, got {brief(link[name])}")
+                taken[name] = FIELDS[name].read(self.problem, link[name])
+            except OutOfBounds as error:
+                wrong[name], taken[name] = str(error), error.nearest
+            except ValueError as error:
+                wrong[name] = str(error)
+        with param.parameterized.batch_call_watchers(self):
+            self.move(**{name: taken.pop(name) for name in POINT if taken.get(name)})
+            self.set(**{name: value for name, value in taken.items() if name not in POINT})
+        self._steps, self._at = [], -1
+        self._record()
+        return wrong
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything that was chosen, as plain values; `read` takes it."""
+        return {"problem": self.problem.name} | {name: getattr(self, name) for name in FIELDS}
+
+    @property
+    def pinned(self) -> State | None:
+        """The state that is kept to compare with; None without one."""
+        if not self.compared:
+            return None
+        found = State()
+        found.read(dict(parse_qsl(self.compared)))
+        return found
+
+    def pin(self, kept: bool = True) -> None:
+        """Keeps this state to compare with, or lets go of the one that is."""
+        self.param.update(compared=urlencode(self.link(pinned=True)) if kept else "")
+        self.settle()
+
+    def _set_all(self, asked: Mapping[str, str]) -> None:
+        """Sets every field to what a link has, or back where the link is silent."""
+        new = {
+            field.name: field.read(self.problem, asked[field.name])
+            if field.name in asked
+            else field.default(self.problem)
+            for field in FIELDS.values()
+            if field.back
+        }
+        with param.parameterized.batch_call_watchers(self):
+            self.move(**{name: new.pop(name) or None for name in POINT})
+            self.param.update(**new)
+
+    def _record(self) -> None:
+        step = {n: text for n, text in self.link().items() if n == "problem" or FIELDS[n].back}
+        if self._at < 0 or step != self._steps[self._at]:
+            self._steps = [*self._steps[: self._at + 1], step][-STEPS:]
+            self._at = len(self._steps) - 1
+
+    def _read(self, field: Field, value: Any) -> Any:
+        try:
+            return field.read(self.problem, value)
+        except ValueError as error:
+            raise ValueError(f"{field.name}: {error}") from None
 
 
-def usual_runs(problem: Problem) -> int:
-    """How many runs a problem opens with: a draw costs more in more dimensions."""
-    return 1000 if problem.x.dim == 1 else 200
+for _field in FIELDS.values():
+    State.param.add_parameter(
+        _field.name,
+        param.Parameter(default=None, constant=_field.name in POINT, doc=_field.doc),
+    )
 
 
-def shown_range(variable: Variable) -> tuple[float, float]:
-    """The range of a variable's controls."""
-    return variable.usual_range
-
-
-def whole_number(name: str, text: Any) -> int:
-    """Reads one of the counts in `LIMITS`.
-
-    Raises:
-        ValueError: it is not a whole number within its limits.
-    """
-    low, high = LIMITS[name]
+def _nearest(problem: Problem, name: str, value: Point) -> Point:
+    """A point to the digits that are kept, within its bounds: rounding may leave them."""
     try:
-        value = int(str(text).strip().replace(",", ""))
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise ValueError(f"expected a whole number from {low:,} to {high:,}, got {text!r}")
-    return value
-
-
-def _shown(variable: Variable | None, name: str, value: float | Sequence[float]) -> Point:
-    if variable is None:
-        raise ValueError(f"{name}: this problem has none, got {value!r}")
-    values = tuple(value) if isinstance(value, Sequence) else (value,)
-    if len(values) != variable.dim:
-        raise ValueError(f"{name}: expected {variable.dim} numbers, got {len(values)}")
-    low, high = shown_range(variable)
-    for each in values:
-        number = isinstance(each, int | float) and not isinstance(each, bool)
-        if not number or not low <= each <= high:
-            raise ValueError(f"{name}: expected a number from {low:g} to {high:g}, got {each!r}")
-    return tuple(map(float, values))
-
-
-def _covers(variable: Variable | None, value: Point) -> bool:
-    if variable is None:
-        return not value
-    low, high = shown_range(variable)
-    return len(value) == variable.dim and all(low <= v <= high for v in value)
-
-
-def _numbers(name: str, text: Any) -> Point:
-    try:
-        found = tuple(float(part) for part in str(text).split(","))
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected a number, got {text!r}") from None
-    if not all(math.isfinite(value) for value in found):
-        raise ValueError(f"{name}: expected a number, got {text!r}")
+        found: Point = FIELDS[name].read(problem, value)
+    except OutOfBounds as error:
+        found = error.nearest
     return found
+
+
+def _independent(first: str, second: str) -> bool:
+    """Whether two axes move no coordinate together."""
+    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
+    return a != b or (i != j and bool(i) and bool(j))

@@ -17,8 +17,8 @@ from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals, Snapshot
 from amci_core.models import Problem
 from amci_core.streams import Stream
+from app.choice import Choice
 from app.diagnosis import Diagnosis, diagnosis
-from app.state import Choice
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -94,19 +94,20 @@ class Store:
             seed=choice.seed,
         )
 
-    def amortization(self, choice: Choice, along: tuple[str, str]) -> Stream[AmortizationMap]:
+    def amortization(self, choice: Choice, across: str, upwards: str) -> Stream[AmortizationMap]:
         """The quality of the proposals over a plane, from coarse to fine.
 
         Arguments:
             choice: The proposals, and the case where the axes do not move it.
-            along: The axes across and upwards.
+            across: The axis across.
+            upwards: The axis upwards.
         """
         y, theta = choice.pair
         size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
         return amci.stream_amortization_map(
             self.problem,
             self.proposals(choice),
-            along=along,
+            along=(across, upwards),
             size=size,
             draws=draws,
             y=y,

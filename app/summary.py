@@ -2,7 +2,7 @@ r"""The figures of the strip, and what to say about them to someone who meets th
 
 from __future__ import annotations
 
-__all__ = ["PROPOSAL_OF", "Row", "Summary", "about_truth", "number", "odds", "summarize"]
+__all__ = ["PROPOSAL_OF", "Row", "Summary", "about_truth", "summarize"]
 
 import math
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from app.words.numbers import number, odds
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
@@ -187,17 +188,6 @@ def _ratio(first: float, second: float) -> float:
     return first / second
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A number for reading: 0.0234, 2.03 × 10⁻⁴."""
-    if not math.isfinite(value):
-        return "?" if math.isnan(value) else "∞"
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.{digits}g}"
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa} × 10{power}"
-
-
 def about_truth(problem: Problem, log_truth: float) -> str:
     """What the truth says, in words."""
     return odds(log_truth) if problem.name in TAILS else TRUTHS.get(problem.name, "")
@@ -210,15 +200,6 @@ TRUTHS = {
     "gain-loss": "what the position is worth",
     "peak": "the integral of the peak",
 }
-
-
-def odds(log_truth: float) -> str:
-    """A small probability as "1 in so many", from its logarithm; larger ones in per cent."""
-    if log_truth > math.log(0.1):
-        return f"{100 * math.exp(log_truth):.3g} % of the posterior lies above θ"
-    one_in = math.exp(-log_truth)
-    many = f"{float(f'{one_in:.2g}'):,.0f}" if one_in < 1e6 else number(one_in, 2)
-    return f"1 posterior draw in {many} lies above θ"
 
 
 def _worth(name: str, effective: float, draws: int) -> str:

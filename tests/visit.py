@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import time
+from html import unescape
 from typing import Any
 from urllib.parse import urlparse
 
@@ -18,8 +21,10 @@ DATA = f"""
 """
 PATIENCE = 30
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
+STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
+    .find(text => text?.includes?.(`data-card=&quot;${name}&quot;`))"""
 TEXTS = """() => [...Bokeh.documents[0].all_models]
-    .map(model => model.text).filter(text => text?.includes?.("run"))"""
+    .map(model => model.text).filter(text => text?.includes?.("data-card"))"""
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
     const main = inner.querySelector(".main-content")
@@ -99,14 +104,48 @@ class Visit:
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).click()
 
+    def press_in(self, card: str, name: str) -> None:
+        """Presses a button of the card with that title."""
+        self.button_of(card, name).click()
+
+    def button_of(self, card: str, name: str) -> Any:
+        """A button of the card with that title: the first that comes after the title."""
+        titles = self.page.get_by_role("heading", level=2)
+        before = titles.all_inner_texts().index(card)
+        buttons = self.page.get_by_role("button", name=name, exact=True)
+        top = titles.nth(before).bounding_box()
+        for button in buttons.all():
+            place = button.bounding_box()
+            if top and place and place["y"] > top["y"] and place["x"] > top["x"] - 20:
+                return button
+        raise LookupError(f"no button {name} below {card}")
+
+    def take_table(self, card: str) -> list[dict[str, str]]:
+        """The lines of a card's table, from its file."""
+        with self.page.expect_download() as download:
+            self.press_in(card, "CSV")
+        _, *lines = download.value.path().read_text().splitlines()
+        return list(csv.DictReader(lines))
+
     def wait_for_text(self, text: str) -> None:
         """Waits until a text can be seen."""
         self.page.get_by_text(text).first.wait_for(state="visible")
 
-    def wait_for_end(self, runs: int) -> None:
-        """Waits until the error curves are over that many runs."""
+    def status(self, card: str) -> str:
+        """What a card says of how far it is."""
+        found: str = self.page.evaluate(f"name => ({STATUS})(name) ?? ''", card)
+        return re.sub("<[^>]*>", "", unescape(found))
+
+    def wait_for_end(self, count: int, card: str = "errors") -> None:
+        """Waits until a card has everything: the error curves are over that many runs."""
         try:
-            self.wait_for_text(f"{runs:,} runs in")
+            self.wait(
+                f"""([name, count]) => {{
+                    const said = ({STATUS})(name) ?? ""
+                    return said.includes(`&gt;${{count}} `) && said.includes(" in ")
+                }}""",
+                [card, f"{count:,}"],
+            )
         except PlaywrightTimeoutError as error:
             raise AssertionError(f"the page was told {self.page.evaluate(TEXTS)}") from error
 

@@ -1,16 +1,17 @@
-r"""Where amortization works: the quality of the proposals over a plane of (y, theta)."""
+r"""Where amortization works: the quality of the proposals over a plane of (y, theta).
+
+The map is of the proposals, not of the case looked at: while that moves within the plane, only its
+mark does.
+"""
 
 from __future__ import annotations
 
-__all__ = ["AmortizationView"]
+__all__ = ["MapCard"]
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import panel_material_ui as pmui
 from bokeh.models import (
     BasicTicker,
     ColorBar,
@@ -19,87 +20,56 @@ from bokeh.models import (
     LinearColorMapper,
     Range1d,
 )
-from bokeh.palettes import Cividis256, interp_palette
+from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
-from app.colours import ESTIMATORS
+from amci_core.models import Problem
+from app import export
+from app.choice import Choice
+from app.computations import Asked
+from app.fields import FIELDS, plane_axes
+from app.presets import opening
 from app.session import answer
-from app.summary import number
+from app.views.bound import bound
+from app.views.card import Card
 from app.views.figures import add_legend, describe, pane, picture, set_range
-from app.views.inputs import progress, select
-from app.views.layout import HTML, card, column, hide, row, side_by_side
+from app.views.layers import layer_of
+from app.views.layout import HTML, column, hide, side_by_side
+from app.words.plane import about_map, about_place
 
-NAMES = {"E1_plus": "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
-# What lies beyond is drawn in the last colour; hover and file give it all the same.
-LOWEST, HIGHEST = -12.0, 4.0
-RATIO = 8.0
 GREY = "#9a9a9a"
-WON = tuple(
-    interp_palette([ESTIMATORS["snis-q2"].light, "#f2f2f2", ESTIMATORS["amci"].light], 255)
-)
-STATUS = "p { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }"
 TEXT = """
 p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 3em; max-width: 90ch; }
 """
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One quantity that the map can show.
-
-    Arguments:
-        label: Its name in the list.
-        title: Its name at the colour bar.
-        values: Takes it from a map, (m, n).
-        logarithmic: Whether colours follow its logarithm.
-        ends: What the first and the last colour stand for, at most.
-        palette: Its colours.
-        fixed: Whether the colours always span all of `ends`.
-    """
-
-    label: str
-    title: str
-    values: Callable[[AmortizationMap], Array]
-    logarithmic: bool
-    ends: tuple[float, float]
-    palette: tuple[str, ...]
-    fixed: bool = True
-
-    def shown(self, found: AmortizationMap) -> Array:
-        """What is coloured: the values or their logarithms, within the ends."""
-        values = self.values(found)
-        if self.logarithmic:
-            with np.errstate(divide="ignore"):
-                values = np.log10(values)
-        return np.clip(values, *self.ends)
+# Wider ranges than this are moved in whole numbers, as by sliders.
+WIDE = 100.0
 
 
-class AmortizationView:
-    """Creates the map with its progress, empty; `show` fills it.
+class MapCard(Card):
+    """Where amortization works."""
 
-    Arguments:
-        click: Called with a point of the plane that was clicked on.
-        turn: Called when another plane was chosen.
-        press: Called when the button is pressed that cancels, or runs again.
-    """
+    name = "map"
+    title = "Amortization map"
+    unit = "cases"
+    help = (
+        "A proposal is learnt once, for every case. This map shows where that worked: each "
+        "point is a case, and the colour says how good AMCI's draws are there. The relative "
+        "variance of one draw, divided by the number of draws, is the ReMSE to be expected; at "
+        "1 a single draw is as far off as the answer 0. Effective draws say what a draw for a "
+        "term is worth beside a perfect one, k̂ how heavy the tail of its weights is: above 0.7 "
+        "the largest are still to come. The bound is the least error of any self-normalised "
+        "importance sampling: where it is above AMCI's, sharing one proposal cannot win. The "
+        "map also draws from broad densities that surely reach everything, so it sees what a "
+        "proposal misses and its own draws cannot show. Click anywhere to go there; the sliders "
+        "do the same."
+    )
+    drawn = ("layer", "across", "upwards")
 
-    def __init__(
-        self,
-        *,
-        click: Callable[[float, float], None],
-        turn: Callable[[Any], None],
-        press: Callable[[Any], None],
-    ) -> None:
-        self._latest: AmortizationMap | None = None
-        self._started = 0.0
-        self._at, self._inside = (0.0, 0.0), True
-        self._layers = _layers(("E1_plus", "E2"))
-        self._axes: dict[str, str] = {}
-        self.along = ("y", "theta")
-        self._turn = turn
-        self._opening = False
+    def content(self) -> list[Any]:
         image: dict[str, list[Any]] = {
             name: [] for name in ("shown", "value", "x", "y", "dw", "dh")
         }
@@ -111,94 +81,92 @@ class AmortizationView:
         self._bar = ColorBar(
             color_mapper=self._mapper, ticker=BasicTicker(desired_num_ticks=6), width=12, padding=4
         )
-        self.map = self._map(click)
-        self.layer = select(
-            "Shown", {layer.label: name for name, layer in self._layers.items()}, margin=(6, 0)
+        self.map = self._map()
+        layer, across, upwards = (
+            bound(self.state, name, label, listed=True, margin=(6, 0))
+            for name, label in (("layer", "Shown"), ("across", "Across"), ("upwards", "Upwards"))
         )
-        self.across, self.upwards = (
-            select(label, {}, margin=(6, 0)) for label in ("Across", "Upwards")
-        )
-        self.layer.param.watch(answer(lambda _: self._draw()), "value")
-        for axis in (self.across, self.upwards):
-            axis.param.watch(answer(self._chose), "value")
-        self._planes = side_by_side(self.across, self.upwards, least=240)
-        self.progress = progress()
-        self.status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
-        self.button = pmui.Button(label="Cancel", size="small", variant="outlined", margin=0)
-        self.button.on_click(press)
+        self._planes = side_by_side(across, upwards, least=240)
         self._text = HTML("<p></p>", TEXT)
-        self.panel = card(
-            "Amortization map",
-            column(self.layer, self._planes, gap=4),
-            pane(self.map),
-            self._text,
-            self.progress,
-            row(self.status, self.button),
-            help_text=HELP,
-        )
+        return [column(layer, self._planes, gap=4), pane(self.map), self._text]
 
-    def open(self, terms: tuple[str, ...], axes: dict[str, str], along: tuple[str, str]) -> None:
-        """Makes ready for a problem.
+    def asked(self) -> Asked | None:
+        state = self.state
+        if self.why_not(state.problem):
+            return None
+        along = (state.across, state.upwards)
+        options = (("across", state.across), ("upwards", state.upwards))
+        return Asked("amortization", plane_choice(state.problem, state.choice, along), options)
 
-        Arguments:
-            terms: The terms that have proposals.
-            axes: The axes a plane can have: label and name.
-            along: The names of those that are looked at first.
-        """
-        self._latest = None
-        self._axes = {name: label for label, name in axes.items()}
-        self._layers = _layers(terms)
-        self._opening = True
-        options = {layer.label: name for name, layer in self._layers.items()}
-        kept = self.layer.value if self.layer.value in self._layers else "variance"
-        self.layer.param.update(options=options, value=kept)
-        self._set_axes(along)
-        self._opening = False
-        hide(self._planes, len(axes) <= 2)
-        self._clear()
+    @staticmethod
+    def why_not(problem: Problem) -> str:
+        axes = plane_axes(problem)
+        return "" if len(axes) > 1 else "There is no map: (y, theta) has one coordinate alone."
 
-    def mark(self, across: float, upwards: float, *, inside: bool) -> None:
-        """Moves the mark of the case that is looked at, and says what the map has there."""
-        self._at, self._inside = (across, upwards), inside
+    def progress(self, found: AmortizationMap) -> tuple[int, int]:
+        return found.cases, found.done.size
+
+    def clear(self) -> None:
+        self.image.data = {name: [] for name in self.image.data}
+        self._text.object = "<p></p>"
+        hide(self._planes, len(plane_axes(self.state.problem)) <= 2)
+        self._drawn = self.state.layer
+
+    def draw(self, found: AmortizationMap, *, complete: bool) -> None:
+        del complete
+        self._drawn = self.state.layer
+        layer = layer_of(self.state.layer)
+        shown, values = layer.shown(found), layer.values(found)
+        low, high = layer.ends
+        if not layer.fixed and np.isfinite(shown).any():
+            # Whole powers of ten, so that colours do not flicker while the map is refined.
+            low, high = np.floor(np.nanmin(shown)), np.ceil(np.nanmax(shown))
+        self._mapper.update(palette=layer.palette, low=low, high=max(high, low + 1))
+        self._bar.title = layer.title
+        edges = [_edges(axis.values) for axis in (found.x, found.y)]
+        for axis, (start, end) in zip((self.map.x_range, self.map.y_range), edges, strict=True):
+            # Within one plane the user may have zoomed in.
+            if (axis.reset_start, axis.reset_end) != (start, end):
+                set_range(axis, start, end)
+        self.image.data = {
+            "shown": [shown],
+            "value": [values],
+            "x": [edges[0][0]],
+            "y": [edges[1][0]],
+            "dw": [edges[0][1] - edges[0][0]],
+            "dh": [edges[1][1] - edges[1][0]],
+        }
+        self._label()
+        self._say_place(found)
+
+    def redraw(self) -> None:
+        across, upwards = self._at
         self.current.data = {"x": [across], "y": [upwards]}
-        self._say()
+        if self.shown is None:
+            self._label()
+        elif self._drawn != self.state.layer:
+            self.draw(self.shown.value, complete=self.shown.complete)
+        else:
+            self._say_place(self.shown.value)
 
-    def begin(self) -> None:
-        """A computation has started."""
-        self._started = time.monotonic()
-        self.progress.value = 0
-        self.status.object = "<p>starting</p>"
-        self.button.param.update(label="Cancel", disabled=False)
+    def describe(self, found: AmortizationMap) -> None:
+        describe(self.map, about_map(found, plane_axes(self.state.problem)))
 
-    def show(self, found: AmortizationMap) -> None:
-        """Draws the map so far, and says how far that is."""
-        self._latest = found
-        share = found.cases / found.done.size
-        left = (time.monotonic() - self._started) * (1 / share - 1)
-        self.progress.value = round(100 * share)
-        self.status.object = (
-            f"<p>{found.cases:,} of {found.done.size:,} cases, {left:.0f} s left</p>"
-        )
-        self._draw()
+    def rows(self, found: AmortizationMap) -> list[list[Any]]:
+        return export.plane(found)
 
-    def stop(self) -> None:
-        """The computation was called off."""
-        after = f" after {self._latest.cases:,} cases" if self._latest else ""
-        self.status.object = f"<p>cancelled{after}</p>"
-        self.button.param.update(label="Run again", disabled=False)
+    def _label(self) -> None:
+        """Names the axes: the map's own, or of the one to come."""
+        labels = plane_axes(self.state.problem)
+        asked = None if self.shown is None else dict(self.shown.asked.options)
+        for axis, name in ((self.map.xaxis, "across"), (self.map.yaxis, "upwards")):
+            along = asked[name] if asked else getattr(self.state, name)
+            axis.axis_label = labels.get(along, along)
 
-    def end(self) -> None:
-        """The computation is over."""
-        self.button.disabled = True
-        if self._latest is not None:
-            seconds = time.monotonic() - self._started
-            self.status.object = f"<p>{self._latest.cases:,} cases in {seconds:.1f} s</p>"
-            self._describe(self._latest)
+    def _say_place(self, found: AmortizationMap) -> None:
+        self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
 
-    def recolour(self, dark: bool) -> None:
-        """Draws everything for a page of that theme: the map's own colours serve both."""
-
-    def _map(self, click: Callable[[float, float], None]) -> figure:
+    def _map(self) -> figure:
         shown = picture(
             "amortization-map",
             alternative="Quality of the proposals over y and theta.",
@@ -232,187 +200,72 @@ class AmortizationView:
         )
         add_legend(shown, [("your case: click to move it", [current])], ncols=1)
         shown.add_layout(self._bar, "right")
-        shown.on_event("tap", lambda event: click(event.x, event.y))
+        shown.on_event("tap", answer(lambda event: self._click(event.x, event.y)))
         return shown
 
-    def _set_axes(self, along: tuple[str, str]) -> None:
-        """Turns to a plane, and offers the axes that can go with its first."""
-        self.along = along
-        options = {label: name for name, label in self._axes.items()}
-        self.across.param.update(options=options, value=along[0])
-        allowed = {label: name for label, name in options.items() if _independent(name, along[0])}
-        self.upwards.param.update(options=allowed, value=along[1])
-        labels = (self._axes.get(name, name) for name in along)
-        self.map.xaxis.axis_label, self.map.yaxis.axis_label = labels
+    def _click(self, across: float, upwards: float) -> None:
+        """Moves the case to a point of the plane that is shown."""
+        problem, state = self.state.problem, self.state
+        point = {"y": list(state.y), "theta": list(state.theta)}
+        for name, value in zip(self._along, (across, upwards), strict=True):
+            for variable, i in _moved(problem, name):
+                low, high = getattr(problem, variable).usual_range
+                digits = 0 if high - low > WIDE else 2
+                point[variable][i] = min(max(round(value, digits), low), high)
+        asked: dict[str, Any] = {name: value for name, value in point.items() if value}
+        state.move(**asked)
+        state.settle()
 
-    def _chose(self, _: Any) -> None:
-        along = (self.across.value, self.upwards.value)
-        if self._opening or None in along or along == self.along:
-            return
-        if not _independent(*along):
-            old = next(
-                name for name in (self.along[0], *self._axes) if _independent(name, along[0])
-            )
-            along = (along[0], old)
-        self._opening = True
-        self._set_axes(along)
-        self._opening = False
-        self._latest = None
-        self._clear()
-        self._turn(None)
+    @property
+    def _along(self) -> tuple[str, str]:
+        """The axes of the map that is shown, or of the one to come."""
+        if self.shown is None:
+            return self.state.across, self.state.upwards
+        shown = dict(self.shown.asked.options)
+        return shown["across"], shown["upwards"]
 
-    def _clear(self) -> None:
-        self.image.data = {name: [] for name in self.image.data}
-        self._text.object = self.status.object = "<p></p>"
-        self.progress.value = 0
+    @property
+    def _places(self) -> list[list[float]]:
+        """The coordinates of the case that each axis moves."""
+        return [
+            [getattr(self.state, v)[i] for v, i in _moved(self.state.problem, name)]
+            for name in self._along
+        ]
 
-    def _draw(self) -> None:
-        found = self._latest
-        if found is None or self._opening or self.layer.value not in self._layers:
-            return
-        layer = self._layers[self.layer.value]
-        shown, values = layer.shown(found), layer.values(found)
-        low, high = layer.ends
-        if not layer.fixed and np.isfinite(shown).any():
-            # Whole powers of ten, so that colours do not flicker while the map is refined.
-            low, high = np.floor(np.nanmin(shown)), np.ceil(np.nanmax(shown))
-        self._mapper.update(palette=layer.palette, low=low, high=max(high, low + 1))
-        self._bar.title = layer.title
-        edges = [_edges(axis.values) for axis in (found.x, found.y)]
-        for axis, (start, end) in zip((self.map.x_range, self.map.y_range), edges, strict=True):
-            # Within one plane the user may have zoomed in.
-            if (axis.reset_start, axis.reset_end) != (start, end):
-                set_range(axis, start, end)
-        self.image.data = {
-            "shown": [shown],
-            "value": [values],
-            "x": [edges[0][0]],
-            "y": [edges[1][0]],
-            "dw": [edges[0][1] - edges[0][0]],
-            "dh": [edges[1][1] - edges[1][0]],
-        }
-        self._say()
+    @property
+    def _at(self) -> tuple[float, float]:
+        """Where the case is along both axes: at the mean of the coordinates that they move."""
+        across, upwards = (sum(values) / len(values) for values in self._places)
+        return across, upwards
 
-    def _say(self) -> None:
-        if self._latest is not None:
-            self._text.object = f"<p>{self._sentence(self._latest)}</p>"
-
-    def _sentence(self, found: AmortizationMap) -> str:
-        i = int(np.abs(found.x.values - self._at[0]).argmin())
-        j = int(np.abs(found.y.values - self._at[1]).argmin())
-        variance, ratio = found.relative_variance[j, i], found.bound_ratio[j, i]
-        if np.isnan(variance):
-            return ""
-        names = NAMES if len(found.terms) < 3 else LONG_NAMES
-        shares = ", ".join(
-            f"one for {names[term]} has {_percent(float(share))}"
-            for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
-        )
-        about = "" if self._inside else " (its coordinates are not alike: their mean is marked)"
-        won = (
-            f"the bound on the error of SNIS is {_figure(float(ratio))} times AMCI's error"
-            if ratio >= 1
-            else f"AMCI's error is {_figure(float(1 / ratio))} times the bound on that of SNIS"
-        )
-        return (
-            f"Near your case{about} the relative variance of one draw is "
-            f"<b>{_figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}. "
-            f"With many draws {won}."
-        )
-
-    def _describe(self, found: AmortizationMap) -> None:
-        variance = found.relative_variance
-        j, i = np.unravel_index(int(np.nan_to_num(variance).argmax()), variance.shape)
-        labels = [self._axes.get(axis.name, axis.name) for axis in (found.x, found.y)]
-        middle, top = (_figure(float(v)) for v in (np.median(variance), variance[j, i]))
-        at = [number(float(v), 3) for v in (found.x.values[i], found.y.values[j])]
-        describe(
-            self.map,
-            f"Relative variance of one draw over {labels[0]} and {labels[1]}, "
-            f"{found.cases:,} cases. Its median is {middle}; it is largest, {top}, at {at[0]} and "
-            f"{at[1]}. AMCI is ahead of the bound of self-normalised importance sampling in "
-            f"{np.mean(found.bound_ratio > 1):.0%} of the cases.",
-        )
+    @property
+    def _is_inside(self) -> bool:
+        """Whether the case lies in the plane: what an axis moves together is equal."""
+        return all(len(set(values)) == 1 for values in self._places)
 
 
-LONG_NAMES = NAMES | {"E1_plus": "E₁⁺"}
-HELP = (
-    "A proposal is learnt once, for every case. This map shows where that worked: each point is "
-    "a case, and the colour says how good AMCI's draws are there. The relative variance of one "
-    "draw, divided by the number of draws, is the ReMSE to be expected; at 1 a single draw is as "
-    "far off as the answer 0. Effective draws say what a draw for a term is worth beside a "
-    "perfect one, k̂ how heavy the tail of its weights is: above 0.7 the largest are still to "
-    "come. The bound is the least error of any self-normalised importance sampling: where it is "
-    "above AMCI's, sharing one proposal cannot win. The map also draws from broad densities "
-    "that surely reach everything, so it sees what a proposal misses and its own draws cannot "
-    "show. Click anywhere to go there; the sliders do the same."
-)
+def plane_choice(problem: Problem, choice: Choice, along: tuple[str, str]) -> Choice:
+    """What the map of a plane through a case depends on.
 
-
-def _layers(terms: tuple[str, ...]) -> dict[str, Layer]:
-    names = NAMES if len(terms) < 3 else LONG_NAMES
-    found = {
-        "variance": Layer(
-            "Relative variance of one draw",
-            "log₁₀",
-            lambda m: m.relative_variance,
-            True,
-            (LOWEST, HIGHEST),
-            Cividis256[::-1],
-            fixed=False,
-        ),
-    }
-    for t, term in enumerate(terms):
-        found[f"effective-{term}"] = Layer(
-            f"Effective share of draws for {names[term]}",
-            "share",
-            _of_term("effective_share", t),
-            False,
-            (0.0, 1.0),
-            Cividis256,
-        )
-    for t, term in enumerate(terms):
-        found[f"pareto-{term}"] = Layer(
-            f"Pareto k̂ for {names[term]}",
-            "k̂",
-            _of_term("pareto_k", t),
-            False,
-            (-0.5, 1.0),
-            Cividis256[::-1],
-        )
-    found["bound"] = Layer(
-        "Bound of SNIS over AMCI's error",
-        "log₁₀",
-        lambda m: m.bound_ratio,
-        True,
-        (-RATIO, RATIO),
-        WON,
+    What the axes move, and what maps do not depend on, is set to where the problem opens.
+    """
+    kept = {"y": list(choice.y), "theta": list(choice.theta)}
+    usual = dict(zip(("y", "theta"), opening(problem), strict=True))
+    for name in along:
+        for variable, i in _moved(problem, name):
+            kept[variable][i] = usual[variable][i]
+    runs = FIELDS["runs"].default(problem)
+    return replace(
+        choice, y=tuple(kept["y"]), theta=tuple(kept["theta"]), draws=0, runs=runs, seed=0
     )
-    return found
 
 
-def _of_term(name: str, t: int) -> Callable[[AmortizationMap], Array]:
-    """Takes a field (T, m, n) of a map for one of its terms."""
-
-    def values(found: AmortizationMap) -> Array:
-        array: Array = getattr(found, name)[t]
-        return array
-
-    return values
-
-
-def _independent(first: str, second: str) -> bool:
-    """Whether two axes move no coordinate together."""
-    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
-    return a != b or (i != j and bool(i) and bool(j))
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if 100 <= value < 10_000 else number(value, 2)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %") if share >= 0.1 else f"{number(100 * share, 2)} %"
+def _moved(problem: Problem, name: str) -> list[tuple[str, int]]:
+    """The coordinates that an axis moves, as (variable, index)."""
+    variable, _, coordinate = name.rstrip("]").partition("[")
+    if coordinate:
+        return [(variable, int(coordinate))]
+    return [(variable, i) for i in range(getattr(problem, variable).dim)]
 
 
 def _edges(values: Array) -> tuple[float, float]:

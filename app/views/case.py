@@ -14,7 +14,7 @@ import panel_material_ui as pmui
 from amci_core.models import Variable
 from app.presets import variable_labels
 from app.session import answer
-from app.state import State, shown_range
+from app.state import State
 from app.views.inputs import Message, Slider, slider
 from app.views.layout import column
 
@@ -59,7 +59,7 @@ class CaseControls:
                 parts += [*self._make(name, variable), self._messages[name]]
         self._level = slider(
             "Mismatch level, nats",
-            value=state.level,
+            value=0.0 if math.isnan(state.level) else state.level,
             start=0,
             end=60,
             description=LEVEL_HELP[state.problem.theta is not None],
@@ -83,7 +83,12 @@ class CaseControls:
             middle = round(math.fsum(values) / len(values), 10)
             if widget.value != middle:
                 widget.value = middle
-        low, high = state.level_range()
+        ends = state.level_range()
+        if ends is None:
+            # No path is declared along which the mismatch could move the case.
+            self._level.param.update(disabled=True, visible=not math.isnan(state.level))
+            return
+        low, high = ends
         start, end = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
         if (self._level.start, self._level.end, self._level.value) != (start, end, state.level):
             self._level.param.update(start=start, end=end, value=state.level)
@@ -137,7 +142,7 @@ class CaseControls:
 
     @staticmethod
     def _slider(label: str, variable: Variable, value: float) -> Slider:
-        low, high = shown_range(variable)
+        low, high = variable.usual_range
         wide = high - low > WIDE
         return slider(
             f"{label}, {variable.unit}" if variable.unit else label,
@@ -165,7 +170,7 @@ class CaseControls:
                     message.say()
             move(widget.value)
         if any(event.name == "value_throttled" for event in events):
-            self._state.param.trigger("released")
+            self._state.settle()
 
     def _shows(self, widget: Slider, value: float) -> bool:
         """Whether the state is where the widget stands: then it was the state that moved it."""

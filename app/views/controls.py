@@ -13,14 +13,21 @@ from typing import Any
 import panel_material_ui as pmui
 
 import amci_core as amci
-from amci_core.proposals import available_variants
+from app.fields import FIELDS, problem_names
 from app.presets import Preset, presets
 from app.session import answer
-from app.state import LIMITS, State
+from app.state import State
+from app.views.bound import bound
 from app.views.case import CaseControls
 from app.views.film import FilmView
-from app.views.inputs import CountField, Message, choice, select
+from app.views.inputs import CountField, Message, select
 from app.views.layout import column, heading, hide, row
+
+COUNTS = {
+    "draws": ("Draws N = M", "From each proposal, in one run."),
+    "runs": ("Runs", "Independent repetitions that errors are over."),
+    "seed": ("Seed", "The same seed gives the same draws."),
+}
 
 
 class Controls:
@@ -43,46 +50,45 @@ class Controls:
     ) -> None:
         self._state = state
         self._choose = choose
-        self._messages = {name: Message() for name in ("problem", "variant")}
-        titles = {
-            amci.problem(name).title: name for name in amci.problems() if available_variants(name)
-        }
+        self._messages = {name: Message() for name in ("problem", "variant", "else")}
+        names = problem_names()
+        titles = {title: name for name, title in names.items()}
         self.problem = select("Problem", titles, value=state.problem.name, margin=(6, 0))
+        self.problem.param.watch(answer(self._chose_problem), "value")
         self._case = column()
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
-        most = max(len(presets(amci.problem(name))) for name in titles.values())
+        most = max(len(presets(amci.problem(name))) for name in names)
         self._presets = [
             self._button("", partial(self._chose_preset, i), variant="text") for i in range(most)
         ]
-        self.variant = choice("Proposals", ["spline"], sizing_mode="stretch_width")
-        self.counts = {
-            "draws": self._count("draws", "Draws N = M", "From each proposal, in one run."),
-            "runs": self._count("runs", "Runs", "Independent repetitions that errors are over."),
-            "seed": self._count("seed", "Seed", "The same seed gives the same draws."),
-        }
-        resample = self._button("Resample", self._resample)
-        reset = self._button("Reset", lambda _: state.reset())
+        self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
+        self._steps = [
+            self._button(label, partial(self._go, step))
+            for label, step in (("Back", -1), ("Forward", 1))
+        ]
+        state.param.watch(self._show_steps, "released")
+        self._show_steps()
         self.open()
-        self._follow()
+        state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
         self.panel = column(
             heading("The problem"),
             self.problem,
             self._messages["problem"],
             heading("The case"),
             self._case,
+            row(*self._steps, self._button("Reset", lambda _: state.reset()), gap=8),
+            self._messages["else"],
             heading("Presets"),
             column(*self._presets, margin=(0, 0, 0, -6)),
             heading("Proposals"),
-            self.variant,
+            bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
             self._messages["variant"],
             heading("Training film"),
             film.panel,
             heading("Monte Carlo"),
-            self.counts["draws"].widget,
-            self.counts["runs"].widget,
-            self.counts["seed"].widget,
-            row(resample, reset, gap=8),
+            *(field.widget for field in self.counts.values()),
+            self._button("Resample", self._resample),
             heading("Take it with you"),
             *downloads,
             gap=8,
@@ -90,15 +96,13 @@ class Controls:
         )
 
     def open(self) -> None:
-        """Takes the handles, presets and proposals of the state's problem."""
+        """Takes the handles and presets of the state's problem."""
         state = self._state
         self.case = CaseControls(state)
         self._case[:] = [self.case.panel]
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)
-        options = list(available_variants(state.problem.name))
-        self.variant.param.update(options=options, value=state.variant)
         self.problem.value = state.problem.name
         for message in self._messages.values():
             message.say()
@@ -110,17 +114,10 @@ class Controls:
                 self.counts[name].complain(text)
             elif name in self._messages:
                 self._messages[name].say(text)
-            else:
+            elif name in ("y", "theta"):
                 self.case.complain(name, text)
-
-    def _count(self, name: str, label: str, description: str) -> CountField:
-        def take(value: int) -> None:
-            if value != getattr(self._state, name):
-                self._state.param.update(**{name: value})
-                self._released()
-
-        value = getattr(self._state, name)
-        return CountField(name, label, value=value, description=description, take=take)
+            else:
+                self._messages["else"].say(f"{name}: {text}")
 
     def _button(self, label: str, act: Callable[[Any], Any], **options: Any) -> pmui.Button:
         settings = {"variant": "outlined", "size": "small", "margin": 0} | options
@@ -130,29 +127,17 @@ class Controls:
         created.on_click(answer(act))
         return created
 
-    def _follow(self) -> None:
-        state = self._state
-        state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
-        state.param.watch(lambda event: self.variant.param.update(value=event.new), "variant")
-        self.variant.param.watch(answer(self._chose_variant), "value")
-        self.problem.param.watch(answer(self._chose_problem), "value")
-        for name in LIMITS:
-            state.param.watch(lambda event, n=name: self.counts[n].show(event.new), name)
+    def _go(self, step: int, _: Any) -> None:
+        self._state.go(step)
 
-    def _released(self, *_: Any) -> None:
-        self._state.param.trigger("released")
-
-    def _chose_variant(self, event: Any) -> None:
-        # While its options change the group has no value.
-        if event.new is not None and event.new != self._state.variant:
-            self._messages["variant"].say()
-            self._state.variant = event.new
-            self._released()
+    def _show_steps(self, *_: Any) -> None:
+        for button, can in zip(self._steps, self._state.can_go, strict=True):
+            button.disabled = not can
 
     def _chose_problem(self, event: Any) -> None:
         if event.new != self._state.problem.name:
             self._state.open(event.new)
-            self._released()
+            self._state.settle()
 
     def _chose_preset(self, i: int, _: Any) -> None:
         # A click may come after the problem has changed to one with fewer.
@@ -160,5 +145,6 @@ class Controls:
             self._choose(preset)
 
     def _resample(self, _: Any) -> None:
-        self._state.seed = random.SystemRandom().randrange(LIMITS["seed"][1])
-        self._released()
+        low, high = FIELDS["seed"].bounds or (0, 1)
+        self._state.set(seed=random.SystemRandom().randrange(int(low), int(high)))
+        self._state.settle()

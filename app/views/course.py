@@ -11,9 +11,9 @@ from bokeh.plotting import figure
 
 from app.colours import SHAPES
 from app.numbers.tumour import Course
-from app.summary import number
 from app.views.figures import Painter, add_legend, describe, pane, picture, set_range
 from app.views.layout import HTML, column
+from app.words.numbers import number
 
 # Ends of the axis of sizes change in steps, so that it can be read while a handle moves.
 STEPS = (1.0, 2.0, 5.0, 10.0)

@@ -5,19 +5,21 @@ from __future__ import annotations
 __all__ = ["FilmView"]
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from bokeh.models import ColumnDataSource, DataRange1d
 from bokeh.plotting import figure
 
 from amci_core.flows import Snapshot
+from amci_core.proposals import DEFAULT_VARIANT
 from app.colours import SHAPES
 from app.session import answer
-from app.summary import number
+from app.state import State
+from app.store import store_of
 from app.views.figures import Painter, add_hover, pane, picture
 from app.views.inputs import Player
 from app.views.layout import HTML, column
+from app.words.numbers import number
 
 TEXT = "p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }"
 MILLISECONDS_A_FRAME = 1400
@@ -27,13 +29,13 @@ class FilmView:
     """Creates the film's player and the picture of how the training went; `open` fills them.
 
     Arguments:
-        take: Called with a frame's number when the user goes to it.
+        state: What it changes, and follows.
     """
 
-    def __init__(self, *, take: Callable[[int], Any]) -> None:
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._painter = Painter()
         self._snapshots: tuple[Snapshot, ...] = ()
-        self._take = take
         self.player = Player(
             label="Frame",
             start=0,
@@ -55,29 +57,26 @@ class FilmView:
         self._shown = pane(self.figure)
         self.panel = column(self.player, self._text, self._shown)
 
-    def open(self, snapshots: tuple[Snapshot, ...]) -> None:
-        """Takes the film of another problem's training, at its end; without frames it is shut."""
-        self._snapshots = snapshots
+    def open(self) -> None:
+        """Takes the film of the state's problem; without frames it is shut."""
+        self._snapshots = snapshots = store_of(self._state.problem.name).snapshots
         last = max(len(snapshots) - 1, 0)
-        self.player.param.update(end=max(last, 1), value=last, disabled=len(snapshots) < 2)
+        self.player.param.update(end=max(last, 1), disabled=len(snapshots) < 2)
         self._line.data = {
             "step": [max(s.step, 1) for s in snapshots],
             "variance": list(map(_variance, snapshots)),
         }
         self._shown.visible = len(snapshots) > 1
-        self.show(None, usable=True)
+        self.show()
 
-    def show(self, frame: int | None, *, usable: bool) -> None:
-        """Goes to a frame; None is the trained proposal.
-
-        Arguments:
-            frame: Its number.
-            usable: Whether the proposals chosen are those of the film.
-        """
+    def show(self) -> None:
+        """Goes to the frame that the state names, or to the trained proposal."""
         if len(self._snapshots) < 2:
             self._text.object = "<p>No snapshots of a training are installed.</p>"
             return
-        frame = len(self._snapshots) - 1 if frame is None else frame
+        usable = self._state.variant == DEFAULT_VARIANT
+        last = len(self._snapshots) - 1
+        frame = last if self._state.snapshot is None else self._state.snapshot
         snapshot = self._snapshots[frame]
         self.player.param.update(value=frame, disabled=not usable)
         self._here.data = {"step": [max(snapshot.step, 1)], "variance": [_variance(snapshot)]}
@@ -92,8 +91,12 @@ class FilmView:
         self._painter.paint(dark)
 
     def _moved(self, event: Any) -> None:
-        if self._snapshots:
-            self._take(int(event.new))
+        # The last frame is the trained proposal itself.
+        last = len(self._snapshots) - 1
+        frame = int(event.new) if int(event.new) < last else None
+        if self._snapshots and frame != self._state.snapshot:
+            self._state.set(snapshot=frame)
+            self._state.settle()
 
     def _picture(self) -> figure:
         shown = picture(

@@ -6,14 +6,14 @@ __all__ = ["CountField", "Message", "Player", "Slider", "choice", "progress", "s
 
 import math
 import time
-from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import panel_material_ui as pmui
 
+from app.fields import FIELDS
 from app.session import answer
-from app.state import whole_number
+from app.state import State
 from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
@@ -137,46 +137,39 @@ class CountField:
     """Creates a text field for a whole number; a wrong one stays there, with the reason.
 
     Arguments:
-        name: Its name in `app.state.LIMITS`.
+        state: What it changes, and follows.
+        name: The field of the state.
         label: Its label.
-        value: What it opens with.
         description: A sentence of help.
-        take: Called with a right value.
     """
 
-    def __init__(
-        self,
-        name: str,
-        label: str,
-        *,
-        value: int,
-        description: str,
-        take: Callable[[int], Any],
-    ) -> None:
-        self._name, self._take = name, take
+    def __init__(self, state: State, name: str, label: str, description: str) -> None:
+        self._state, self._name = state, name
         self.widget = pmui.TextInput(
             label=label,
-            value=str(value),
+            value=str(getattr(state, name)),
             description=description,
             size="small",
             sizing_mode="stretch_width",
             margin=(6, 0),
         )
         self.widget.param.watch(answer(self._typed), "value")
-
-    def show(self, value: int) -> None:
-        """Shows a value that is right."""
-        self.widget.param.update(value=str(value), error_state=False, helper_text="")
+        state.param.watch(self._show, name)
 
     def complain(self, text: str) -> None:
         """Says what is wrong with what was asked for."""
         self.widget.param.update(error_state=True, helper_text=text)
 
+    def _show(self, event: Any) -> None:
+        self.widget.param.update(value=str(event.new), error_state=False, helper_text="")
+
     def _typed(self, event: Any) -> None:
         try:
-            value = whole_number(self._name, event.new)
+            value = FIELDS[self._name].read(self._state.problem, event.new)
         except ValueError as error:
             self.complain(str(error))
         else:
             self.widget.param.update(error_state=False, helper_text="")
-            self._take(value)
+            if value != getattr(self._state, self._name):
+                self._state.set(**{self._name: value})
+                self._state.settle()

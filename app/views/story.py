@@ -9,31 +9,38 @@ from html import escape
 import panel as pn
 import panel_material_ui as pmui
 
-from amci_core.models import Problem
-from app.presets import Preset
+from app.presets import Preset, presets
+from app.state import State
 from app.views.layout import HTML, column
 
+# All texts of a problem lie on one another: the page does not jump when another one is told.
 TEXT = """
-p { margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch; }
+div { display: grid; }
+p { grid-area: 1 / 1; margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch;
+    visibility: hidden; }
+p.told { visibility: visible; }
 """
+FORMULA = {
+    "overflow-x": "auto",
+    "overflow-y": "hidden",
+    "min-height": "44px",
+    "font-size": "min(1rem, 3.4vw)",
+}
 
 
 class StoryView:
-    """Creates the introduction, empty; `open` fills it."""
+    """Creates the introduction of the state's problem.
 
-    def __init__(self) -> None:
+    Arguments:
+        state: What it tells of.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._told: Preset | None = None
         self._text = HTML("", TEXT)
         self._formula = pn.pane.LaTeX(
-            "$$$$",
-            renderer="mathjax",
-            sizing_mode="stretch_width",
-            margin=0,
-            styles={
-                "overflow-x": "auto",
-                "overflow-y": "hidden",
-                "min-height": "44px",
-                "font-size": "min(1rem, 3.4vw)",
-            },
+            "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
         )
         self._alert = pmui.Alert(
             title="", alert_type="error", closeable=True, closed=True, sizing_mode="stretch_width"
@@ -41,15 +48,28 @@ class StoryView:
         self._alert.visible = False
         self.panel = column(self._alert, self._text, self._formula)
 
-    def open(self, problem: Problem) -> None:
-        """Introduces a problem."""
-        self._text.object = f"<p>{escape(problem.description)}</p>"
-        self._formula.object = f"$${problem.formula}$$"
-
     def tell(self, preset: Preset) -> None:
-        """Says what to watch at a preset."""
-        self._text.object = f"<p><b>{escape(preset.name)}.</b> {escape(preset.watch)}</p>"
+        """Says what to watch at a preset, while the state is there."""
+        self._told = preset
+        self.show()
+
+    def show(self) -> None:
+        """Says what to watch at the preset that was chosen, else what the problem is."""
+        problem = self._state.problem
+        texts = [escape(problem.description)]
+        told = 0
+        for preset in presets(problem):
+            if preset is self._told and self._state.at(preset):
+                told = len(texts)
+            texts.append(f"<b>{escape(preset.name)}.</b> {escape(preset.watch)}")
+        lines = (f"<p{' class=told' * (i == told)}>{text}</p>" for i, text in enumerate(texts))
+        content = f"<div>{''.join(lines)}</div>"
+        if content != self._text.object:
+            self._text.object = content
+        formula = f"$${problem.formula}$$"
+        if formula != self._formula.object:
+            self._formula.object = formula
 
     def complain(self, message: str) -> None:
         """Says what went wrong."""
-        self._alert.param.update(object=message, closed=False, visible=True)
+        self._alert.param.update(object=escape(message), closed=False, visible=True)

@@ -2,13 +2,20 @@ r"""The strip of figures, in words."""
 
 from __future__ import annotations
 
-__all__ = ["StripView"]
+__all__ = ["StripCard"]
 
+import math
 from html import escape
+from typing import Any
 
+from app import export
 from app.colours import ESTIMATORS
-from app.summary import PROPOSAL_OF, Row, Summary, number
-from app.views.layout import HTML, card, side_by_side
+from app.computations import Asked
+from app.numbers.known import log_truth, truth_sign
+from app.summary import PROPOSAL_OF, Row, Summary, about_truth
+from app.views.card import Card
+from app.views.layout import HTML, side_by_side
+from app.words.numbers import number
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
@@ -38,50 +45,55 @@ svg { vertical-align: middle; margin-right: 6px; }
 """
 
 
-class StripView:
-    """Creates the strip, empty; `show_point` and `show` fill it."""
+class StripCard(Card):
+    """The figures of the case, and one run of every estimator."""
 
-    def __init__(self) -> None:
-        self._dark = False
-        self._latest: Summary | None = None
+    name = "strip"
+    title = "This case, in figures"
+    unit = ""
+    help = (
+        "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "
+        "from where the posterior is. κ compares the two halves of AMCI: the relative "
+        "spread of its estimate of E₁ over that of E₂. Effective draws say how many "
+        "perfect draws the weighted ones are worth; they are counted for each term on "
+        "its own proposal, since a q₂ that fits the posterior says nothing about E₁. "
+        "Standard errors come from the draws themselves, and draws can be blind."
+    )
+
+    def content(self) -> list[Any]:
         self._point = HTML("", TILES)
         self._terms = HTML("", TILES)
         self._rows = HTML("", TABLE, margin=(12, 0, 0, 0))
-        self.panel = card(
-            "This case, in figures",
-            side_by_side(self._point, self._terms, least=320),
-            self._rows,
-            help_text=(
-                "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "
-                "from where the posterior is. κ compares the two halves of AMCI: the relative "
-                "spread of its estimate of E₁ over that of E₂. Effective draws say how many "
-                "perfect draws the weighted ones are worth; they are counted for each term on "
-                "its own proposal, since a q₂ that fits the posterior says nothing about E₁. "
-                "Standard errors come from the draws themselves, and draws can be blind."
-            ),
-        )
+        # What is known without a draw follows the sliders.
+        self.faded = (self._terms, self._rows)
+        return [side_by_side(self._point, self._terms, least=320), self._rows]
 
-    def show_point(self, *, truth: float, about: str, level: float) -> None:
-        """Shows what is known without a single draw; follows the sliders.
+    def asked(self) -> Asked:
+        return Asked("summary", self.state.choice)
 
-        Arguments:
-            truth: mu, exact.
-            about: What it says, in words.
-            level: The mismatch, in nats.
-        """
-        self._point.object = '<div class="tiles">{}{}</div>'.format(
-            _tile("truth μ(y, θ)", number(truth, 4), about),
-            _tile("mismatch", f"{number(level)} nats", _about_level(level)),
-        )
+    def progress(self, found: Summary) -> tuple[int, int]:
+        del found
+        return 1, 1
 
     def clear(self) -> None:
-        """Forgets what estimators found, for another problem."""
-        self._latest = None
         self._terms.object = self._rows.object = ""
 
-    def show(self, found: Summary) -> None:
-        """Shows what one run of every estimator found."""
-        self._latest = found
+    def redraw(self) -> None:
+        """Shows what is known without a single draw; follows the sliders."""
+        problem, pair = self.state.problem, self.state.choice.pair
+        log_mu, level = log_truth(problem, *pair), self.state.level
+        truth = truth_sign(problem, *pair) * math.exp(log_mu)
+        if math.isnan(truth):
+            tiles = [_tile("truth μ(y, θ)", "not known", "no closed form, and no quadrature")]
+        else:
+            about = about_truth(problem, log_mu)
+            tiles = [_tile("truth μ(y, θ)", number(truth, 4), about)]
+        if not math.isnan(level):
+            tiles.append(_tile("mismatch", f"{number(level)} nats", _about_level(level)))
+        self._point.object = f'<div class="tiles">{"".join(tiles)}</div>'
+
+    def draw(self, found: Summary, *, complete: bool) -> None:
+        del complete
         kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
         tiles = [_tile("κ", kappa, found.about_kappa)]
         for term, effective in found.effective.items():
@@ -98,18 +110,20 @@ class StripView:
             f'{found.total:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
         )
 
+    def rows(self, found: Summary) -> list[list[Any]]:
+        return export.summary(found)
+
     def recolour(self, dark: bool) -> None:
-        """Draws the swatches for a page of that theme."""
-        self._dark = dark
-        if self._latest is not None:
-            self.show(self._latest)
+        super().recolour(dark)
+        if self.shown is not None:
+            self.draw(self.shown.value, complete=True)
 
     def _row(self, row: Row) -> str:
         style = ESTIMATORS[row.name]
         dash = f'stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
         swatch = (
             f'<svg width="26" height="6" aria-hidden="true"><line x1="0" y1="3" x2="26" y2="3" '
-            f'stroke="{style.colour(self._dark)}" stroke-width="3" {dash}/></svg>'
+            f'stroke="{style.colour(self.dark)}" stroke-width="3" {dash}/></svg>'
         )
         cells = (
             f"{swatch}{style.label}",

@@ -1,19 +1,18 @@
-r"""Cards of which one is open: each starts computing when it is opened, and stops when left."""
+r"""Cards of which one is open: each is made, and computes, when it is first looked at."""
 
 from __future__ import annotations
 
-__all__ = ["Tab", "TabsView"]
+__all__ = ["TabsView"]
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
+from app.results import Results
 from app.session import answer
-from app.state import Choice
-from app.store import Store
+from app.state import State
+from app.views.card import Card
 from app.views.layout import HTML, column
 
 NOTE = "p { margin: 0 0 4px 0; font-size: 0.85rem; line-height: 1.4; opacity: 0.85; }"
@@ -29,81 +28,80 @@ PLAIN = {
 }
 
 
-@dataclass(frozen=True)
-class Tab:
-    """A card behind a tab.
-
-    Arguments:
-        title: What the tab says.
-        panel: The card.
-        start: Starts computing for a choice what is not yet there; called when the tab is opened,
-            and while it is open when a control is let go.
-        stop: Calls that off; called when the tab is left.
-        why_not: Why the card makes no sense for a problem, in a sentence; empty where it does.
-    """
-
-    title: str
-    panel: Any
-    start: Callable[[Choice], None]
-    stop: Callable[[], None]
-    why_not: Callable[[Store], str] = lambda _: ""
-
-
 class TabsView:
-    """Creates the tabs, the first one open.
+    """Creates the tabs, with the card in them that the state names.
 
     Only the open card is part of the page: a hidden picture has no width, and waits for one. The
     Material tabs hold nothing themselves: they measure a picture before it is laid out.
 
     Arguments:
-        tabs: The cards, from left to right.
-        choice: What to compute for when a tab is opened; None: nothing yet.
+        kinds: The cards' classes, from left to right.
+        state: What names the open one.
+        results: Where their results come from.
     """
 
-    def __init__(self, *tabs: Tab, choice: Callable[[], Choice | None]) -> None:
-        self._tabs = tabs
-        self._choice = choice
-        self._wanted = self._shown = 0
+    def __init__(self, *kinds: type[Card], state: State, results: Results) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._state, self._results = state, results
+        self._made: dict[str, Card] = {}
+        self._dark = False
+        self._closed: list[int] = []
         self._note = HTML("", NOTE)
         self._strip = pmui.Tabs(
-            *((tab.title, pn.Spacer(height=0, margin=0)) for tab in tabs),
+            *((kind.title, pn.Spacer(height=0, margin=0)) for kind in kinds),
             sizing_mode="stretch_width",
             margin=0,
             sx=PLAIN,
         )
         self._strip.param.watch(answer(self._turned), "active")
-        self._place = column(tabs[0].panel, stylesheet=ROOM)
+        self._place = column(stylesheet=ROOM)
         self.panel = column(self._note, self._strip, self._place)
 
-    def open(self, store: Store) -> None:
+    @property
+    def card(self) -> Card:
+        """The open card; where the one that was chosen makes no sense, the first that does."""
+        names = list(self._kinds)
+        allowed = [name for i, name in enumerate(names) if i not in self._closed]
+        name = self._state.card if self._state.card in allowed else allowed[0]
+        if name not in self._made:
+            self._made[name] = made = self._kinds[name](self._state, self._results)
+            made.recolour(self._dark)
+            made.open()
+        return self._made[name]
+
+    def open(self) -> None:
         """Makes ready for a problem; what makes no sense for it cannot be opened, and says why.
 
-        The tab that the user chose stays open, or comes back where it makes sense again.
+        The card that the user chose stays open, or comes back where it makes sense again.
         """
-        reasons = {i: tab.why_not(store) for i, tab in enumerate(self._tabs)}
-        closed = [i for i, reason in reasons.items() if reason]
-        allowed = [i for i in reasons if i not in closed]
-        self._shown = self._wanted if self._wanted in allowed else allowed[0]
-        self._strip.param.update(disabled=closed, active=self._shown)
-        self._show()
-        text = " ".join(reasons[i] for i in closed)
+        reasons = [kind.why_not(self._state.problem) for kind in self._kinds.values()]
+        self._closed = [i for i, reason in enumerate(reasons) if reason]
+        for made in self._made.values():
+            made.open()
+        self._strip.disabled = self._closed
+        text = " ".join(filter(None, reasons))
         self._note.object = f"<p>{text}</p>" if text else ""
+        self.show()
 
-    def start(self) -> None:
-        """Starts what the open tab shows."""
-        choice = self._choice()
-        if choice is not None:
-            self._tabs[self._shown].start(choice)
+    def show(self) -> None:
+        """Follows the state: another card is shown, and the one that was is called off."""
+        card = self.card
+        for made in self._made.values():
+            if made is not card:
+                made.stop()
+        self._strip.active = list(self._kinds).index(card.name)
+        if not len(self._place) or self._place[0] is not card.panel:
+            card.redraw()
+            self._place[:] = [card.panel]
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._dark = dark
+        for made in self._made.values():
+            made.recolour(dark)
 
     def _turned(self, event: Any) -> None:
-        if event.new == self._shown:
-            return
-        self._tabs[self._shown].stop()
-        self._wanted = self._shown = event.new
-        self._show()
-        self.start()
-
-    def _show(self) -> None:
-        panel = self._tabs[self._shown].panel
-        if self._place[0] is not panel:
-            self._place[:] = [panel]
+        name = list(self._kinds)[event.new]
+        if name != self.card.name:
+            self._state.set(card=name)
+            self._state.settle()

@@ -6,9 +6,11 @@ import pytest
 import amci_core as amci
 from amci_core.amortization import amortization_map, default_plane
 from app import export
-from app.amortization import axes_of, plane_of
+from app.fields import plane_axes
+from app.results import Result, Results
 from app.state import State
 from app.store import store_of
+from app.views.amortization import MapCard, plane_choice
 
 
 @pytest.mark.parametrize(
@@ -22,31 +24,65 @@ from app.store import store_of
     ],
 )  # fmt: skip
 def test_axes_are_those_the_controls_move(name, axes):
-    found = axes_of(amci.problem(name))
-    assert list(found.values()) == axes
+    found = plane_axes(amci.problem(name))
+    assert list(found) == axes
     assert set(default_plane(amci.problem(name))) <= set(axes)
 
 
 def test_a_map_stays_while_the_case_moves_within_its_plane():
     state = State("tail-1d")
-    before = plane_of(state.problem, state.choice, ("y", "theta"))
+    before = plane_choice(state.problem, state.choice, ("y", "theta"))
     state.move(y=3.0, theta=0.5)
-    state.param.update(draws=9, runs=17, seed=4)
-    assert plane_of(state.problem, state.choice, ("y", "theta")) == before
-    state.variant = "paper"
-    assert plane_of(state.problem, state.choice, ("y", "theta")) != before
+    state.set(draws=9, runs=17, seed=4)
+    assert plane_choice(state.problem, state.choice, ("y", "theta")) == before
+    state.set(variant="paper")
+    assert plane_choice(state.problem, state.choice, ("y", "theta")) != before
 
 
 def test_a_map_follows_the_coordinates_that_its_axes_keep():
     state = State("peak")
     along = ("theta[0]", "theta[1]")
-    before = plane_of(state.problem, state.choice, along)
+    before = plane_choice(state.problem, state.choice, along)
     state.move(theta=(0.2, 0.9, 0.1))
-    assert plane_of(state.problem, state.choice, along) == before
+    assert plane_choice(state.problem, state.choice, along) == before
     state.move(theta=(0.2, 0.9, 0.6))
-    after = plane_of(state.problem, state.choice, along)
+    after = plane_choice(state.problem, state.choice, along)
     assert after != before
-    assert after.choice.theta[2] == 0.6
+    assert after.theta[2] == 0.6
+
+
+@pytest.fixture(scope="module")
+def found():
+    problem = amci.problem("tail-1d")
+    return amortization_map(problem, amci.load_proposals("tail-1d"), size=(4, 3), draws=64)
+
+
+def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
+    state = State("tail-1d")
+    card = MapCard(state, Results())
+    card.open()
+    card.take(Result(card.asked(), found, 0.0, complete=True))
+    for event in card.map._event_callbacks["tap"]:
+        event(type("Tap", (), {"x": 1.234567, "y": 9.0}))
+    assert (state.y, state.theta) == ((1.23,), (5.0,))
+    card.follow({"y", "theta"})
+    assert card.current.data == {"x": [1.23], "y": [5.0]}
+
+
+def test_each_layer_is_drawn_from_its_own_figures(found):
+    state = State("tail-1d")
+    card = MapCard(state, Results())
+    card.open()
+    card.take(Result(card.asked(), found, 0.0, complete=True))
+    for layer, values in [
+        ("variance", found.relative_variance),
+        ("effective-E2", found.effective_share[1]),
+        ("pareto-E1_plus", found.pareto_k[0]),
+        ("bound", found.bound_ratio),
+    ]:
+        state.set(layer=layer)
+        card.follow({"layer"})
+        np.testing.assert_array_equal(card.image.data["value"][0], values)
 
 
 def test_terms_are_those_with_proposals():
@@ -55,10 +91,10 @@ def test_terms_are_those_with_proposals():
     assert store_of("peak").terms == ("E1_plus",)
 
 
-def test_the_file_has_one_line_for_every_case():
-    problem = amci.problem("tail-1d")
-    found = amortization_map(problem, amci.load_proposals("tail-1d"), size=(4, 3), draws=64)
-    lines = list(csv.DictReader(export.map_csv(found)))
+def test_the_file_has_one_line_for_every_case(found):
+    text = export.table(export.plane(found), {"problem": "tail-1d"})
+    assert text.readline() == "# problem=tail-1d\n"
+    lines = list(csv.DictReader(text))
     assert len(lines) == 12
     for name, values in [
         ("relative_variance", found.relative_variance),

@@ -113,7 +113,7 @@ def test_a_result_that_is_known_is_shown_to_the_next_visitor_without_computing(
 
 def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
     # There is no page to send a message to.
-    monkeypatch.setattr("app.jobs.one_message", contextlib.nullcontext)
+    monkeypatch.setattr("app.jobs.guarded", contextlib.nullcontext)
     server.session = SimpleNamespace(connection_count=0)
     ends, work = [], Count(500, seconds=0.002)
     jobs.start("count", work, show=lambda _: None, finish=ends.append)

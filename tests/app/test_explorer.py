@@ -1,6 +1,7 @@
-"""How a visitor's page turns from one problem to another: what comes first, and what later."""
+"""How a page turns from one problem to another, and what it says when something fails."""
 
 import asyncio
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,24 +9,51 @@ from bokeh.document import Document
 from panel.io.state import set_curdoc
 
 from app.explorer import Explorer
+from app.fields import FIELDS
+from app.jobs import Jobs
+from app.presets import presets
+from app.session import answer
 
-# Panel's own, of the buttons that download.
-pytestmark = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")
+HOSTILE = (
+    "",
+    "nan",
+    "-inf",
+    "1e999",
+    "9" * 5000,
+    "\x00",
+    "\ufffd\ufffd",
+    "𝟗",
+    "1,,2",
+    ",",
+    "<img src=x onerror=alert(1)>",
+    "../../etc/passwd",
+    "tail-5d",
+    "true",
+    "None",
+    "[1]",
+    "problem=peak&theta=9",
+    "a" * 10_000,
+)
 
 
 class Turned:
     """An explorer on a document of its own, whose jobs are noted and not done."""
 
-    def __init__(self):
+    def __init__(self, monkeypatch, query):
         self.document = Document()
-        self.started = []
-        self.explorer = Explorer(self.document, {"runs": "4", "draws": "8"})
-        self.explorer.jobs.start = lambda name, *_, **__: self.started.append(name)
+        self.started, self.asked = [], []
+
+        def start(jobs, name, work, **_):
+            self.started.append(name)
+            self.asked.append(work)
+
+        monkeypatch.setattr(Jobs, "start", start)
+        self.explorer = Explorer(self.document, query)
 
     def choose(self, name):
         """What choosing a problem does."""
         self.explorer.state.open(name)
-        self.explorer.state.param.trigger("released")
+        self.explorer.state.settle()
 
     def wait(self):
         """Lets the time pass that the page has for what comes first."""
@@ -37,12 +65,14 @@ class Turned:
 
 
 @pytest.fixture
-def in_a_loop():
+def in_a_loop(monkeypatch):
     """Runs a test's body in an event loop, as the server does; a browser may have one here."""
 
-    def run(body):
+    def run(body, query=None):
         async def inside():
-            turned = Turned()
+            document = Document()
+            with set_curdoc(document):
+                turned = Turned(monkeypatch, query or {"runs": "4", "draws": "8"})
             with set_curdoc(turned.document):
                 body(turned)
 
@@ -64,7 +94,7 @@ def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
         assert explorer.controls.case is not handles
         assert turned.started == []
         assert turned.wait() == 1
-        assert sorted(turned.started) == ["diagnosis", "errors", "summary"]
+        assert sorted(turned.started) == ["diagnostics", "errors", "strip"]
 
     in_a_loop(body)
 
@@ -75,7 +105,8 @@ def test_a_second_choice_before_the_first_is_ready_wins(in_a_loop):
         turned.choose("gain-loss")
         turned.choose("cancer")
         assert turned.wait() == 2
-        assert sorted(turned.started) == ["errors", "reuse", "summary"]
+        assert sorted(turned.started) == ["errors", "reuse", "strip"]
+        assert {asked.choice.problem for asked in turned.asked} == {"cancer"}
         assert explorer.density_place[0] is explorer.densities.panel
         assert explorer.state.problem.name == "cancer"
 
@@ -86,7 +117,6 @@ def test_nothing_is_computed_for_views_that_still_show_another_problem(in_a_loop
     def body(turned):
         explorer = turned.explorer
         turned.choose("gain-loss")
-        explorer.tabs.start()
         explorer.start()
         assert turned.started == []
         turned.wait()
@@ -94,3 +124,73 @@ def test_nothing_is_computed_for_views_that_still_show_another_problem(in_a_loop
         assert turned.started.count("errors") == 1
 
     in_a_loop(body)
+
+
+def test_only_the_open_card_computes(in_a_loop):
+    def body(turned):
+        state = turned.explorer.state
+        turned.explorer.start()
+        assert "map" not in turned.started
+        state.set(card="map")
+        state.settle()
+        assert turned.started.count("map") == 1
+        assert turned.started.count("errors") == 1
+        state.move(y=2.0)
+        state.settle()
+        # The map is of the plane, not of the case; the reuse card is closed.
+        assert turned.started.count("map") == turned.started.count("reuse") == 1
+        assert turned.started.count("errors") == 2
+
+    in_a_loop(body)
+
+
+def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_case_does(in_a_loop):
+    def body(turned):
+        explorer = turned.explorer
+        told = next(p for p in presets(explorer.state.problem) if p.card == "diagnostics")
+        buttons = {
+            button.label: button
+            for button in explorer.controls.panel.select(lambda part: hasattr(part, "clicks"))
+        }
+        words = explorer.story.panel[1]
+        buttons[told.name].clicks += 1
+        assert explorer.tabs.card.name == "diagnostics"
+        assert f"class=told><b>{told.name}" in words.object
+        explorer.state.set(seed=3)
+        assert f"class=told><b>{told.name}" in words.object
+        explorer.state.move(theta=1.0)
+        assert f"class=told><b>{told.name}" not in words.object
+
+    in_a_loop(body)
+
+
+def test_what_fails_is_told_as_text(in_a_loop):
+    def body(turned):
+        def fail():
+            raise RuntimeError("<img src=x onerror=alert(1)>")
+
+        answer(fail)()
+        alert = turned.explorer.story.panel[0]
+        assert alert.visible
+        assert "&lt;img" in alert.object
+        assert "<img" not in alert.object
+
+    in_a_loop(body)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_address_gives_a_page(in_a_loop, seed):
+    rng = random.Random(seed)
+    for _ in range(5):
+        names = ["problem", "level", "ui", "x", *FIELDS]
+        query = {name: rng.choice(HOSTILE) for name in rng.sample(names, rng.randint(1, 8))}
+
+        def body(turned):
+            state = turned.explorer.state
+            for field in FIELDS.values():
+                value = getattr(state, field.name)
+                assert field.read(state.problem, value) == value, field.name
+            turned.explorer.start()
+            assert "errors" in turned.started
+
+        in_a_loop(body, query)

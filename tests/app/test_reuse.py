@@ -4,8 +4,10 @@ import pytest
 import amci_core as amci
 from amci_core.estimators import tables
 from amci_core.estimators.budget import predicted_variance
+from app.results import Result, Results
+from app.state import State
 from app.store import REUSE_GRID
-from app.views.reuse import ReuseView
+from app.views.reuse import ReuseCard
 
 SHARES = np.arange(1, 100) / 100
 
@@ -35,56 +37,71 @@ def found(problem):
 
 
 @pytest.fixture
-def view():
-    asked = []
-    created = ReuseView(again=lambda: asked.append(created.share.value))
-    created.asked = asked
+def card():
+    state = State("tail-1d")
+    state.move(y=2.0, theta=1.0)
+    state.set(variant="paper", draws=500, runs=100)
+    created = ReuseCard(state, Results())
+    created.open()
     return created
 
 
-def marks(view):
-    return {mark["label"].split()[2].rstrip(","): mark["value"] for mark in view.share.marks}
+def show(card, found):
+    card.take(Result(card.asked(), found, 0.0, complete=True))
 
 
-def test_the_splits_marked_on_the_slider_are_those_of_least_error(view, found):
-    assert not view.share.marks
-    view.show(found)
-    view.describe(found)
+def marks(card):
+    return {mark["label"].split()[2].rstrip(","): mark["value"] for mark in card.share.marks}
+
+
+def test_the_splits_marked_on_the_slider_are_those_of_least_error(card, found):
+    assert not card.share.marks
+    show(card, found)
     total = sum(found.counts)
     counts = [np.array([share * total, 0, (1 - share) * total]) for share in SHARES]
     for name, table in (("AMCI", lambda _: tables.amci()), ("u*", tables.optimum)):
         variance = [float(predicted_variance(found.moments, n, table=table)) for n in counts]
         best = SHARES[int(np.argmin(variance))]
-        assert marks(view)[name] == pytest.approx(best, abs=0.0101), name
-        assert variance[round(100 * marks(view)[name]) - 1] < 1.001 * min(variance), name
+        assert marks(card)[name] == pytest.approx(best, abs=0.0101), name
+        assert variance[round(100 * marks(card)[name]) - 1] < 1.001 * min(variance), name
 
 
-def test_a_mark_says_in_words_where_it_is(view, found):
-    view.describe(found)
-    for mark in view.share.marks:
+def test_a_mark_says_in_words_where_it_is(card, found):
+    show(card, found)
+    for mark in card.share.marks:
         of_q1 = round(100 * mark["value"])
         assert mark["label"].endswith(f", {of_q1} : {100 - of_q1}")
-        assert view.share.start <= mark["value"] <= view.share.end
 
 
-def test_a_button_leads_to_each_best_split_and_asks_for_its_draws(view, found):
-    assert all(button.disabled for button in view.take.values())
-    view.describe(found)
-    for name, button in view.take.items():
+def test_a_button_gives_the_number_of_draws_that_the_text_names(card, found):
+    assert all(button.disabled for button in card.take_split.values())
+    show(card, found)
+    best = {"AMCI": found.best_split_alone, "u*": found.best_split}
+    for name, button in card.take_split.items():
         assert not button.disabled
         button.clicks += 1
-        assert view.share.value == marks(view)[name] == view.asked[-1]
+        asked = dict(card.asked().options)
+        assert round(asked["share"] * sum(found.counts)) == best[name], name
+        assert (
+            f"{best[name]:,}"
+            in card.panel.select(lambda part: "should give" in str(getattr(part, "object", "")))[
+                0
+            ].object
+        )
 
 
-def test_draws_in_pairs_leave_nothing_to_split(view, found, problem):
-    view.describe(found)
-    view.describe(errors(problem, common=True))
-    assert not view.share.marks
-    assert all(button.disabled for button in view.take.values())
+def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):
+    show(card, found)
+    card.state.set(common=True, share=0.3)
+    card.follow({"common", "share"})
+    assert dict(card.asked().options) == {"share": 0.5, "common": True}
+    show(card, errors(problem, common=True))
+    assert not card.share.marks
+    assert all(button.disabled for button in card.take_split.values())
 
 
-def test_another_case_has_no_best_split_before_its_draws(view, found):
-    view.describe(found)
-    view.forget()
-    assert not view.share.marks
-    assert all(button.disabled for button in view.take.values())
+def test_another_case_has_no_best_split_before_its_draws(card, found):
+    show(card, found)
+    card.begin()
+    assert not card.share.marks
+    assert all(button.disabled for button in card.take_split.values())

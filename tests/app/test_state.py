@@ -1,11 +1,15 @@
+import json
 import math
+import random
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
 import amci_core as amci
 from amci_core.proposals import available_variants
+from app.fields import FIELDS
 from app.presets import presets
-from app.state import LIMITS, State, whole_number
+from app.state import State
 
 PROBLEMS = [name for name in amci.problems() if available_variants(name)]
 MOVES = [{"y": -3.5}, {"theta": 0.2}, {"level": 4.0}, {"y": 7.0, "level": 1.0}]
@@ -20,7 +24,8 @@ def state():
 def test_three_handles_show_one_point(state, move):
     state.move(**move)
     level = float(state.problem.mismatch(state.y, state.theta))
-    assert state.level == pytest.approx(level, abs=1e-6)
+    # The point is kept to six digits, the level as it was asked for.
+    assert state.level == pytest.approx(level, abs=1e-3)
     for name, value in move.items():
         assert getattr(state, name) == (value if name == "level" else (value,))
 
@@ -41,8 +46,8 @@ def test_moving_to_where_it_is_changes_nothing(state):
     state.move(level=state.level)
     state.move(theta=state.theta)
     assert state.y == before[0]
-    assert state.theta == pytest.approx(before[1], abs=1e-12)
-    assert state.level == pytest.approx(before[2], abs=1e-9)
+    assert state.theta == before[1]
+    assert state.level == pytest.approx(before[2], abs=1e-3)
 
 
 @pytest.mark.parametrize("y", [-4.0, 1.0, 8.0])
@@ -73,22 +78,24 @@ def test_presets_are_within_reach_and_set_back_the_rest(state):
     released = []
     state.param.watch(lambda *_: released.append(state.choice), "released")
     for preset in presets(state.problem):
-        state.param.update(alpha=0.3, draws=7, variant="oracle", snapshot=1)
+        state.set(alpha=0.3, draws=7, variant="oracle", snapshot=1)
         state.apply(preset)
         assert (state.y, state.theta) == (preset.y, preset.theta)
         assert state.variant == (preset.variant or "spline")
         assert state.draws == (preset.draws or 64)
         assert state.alpha == (1.0 if preset.alpha is None else preset.alpha)
         assert state.snapshot is None
+        assert state.card == (preset.card or "reuse")
+        assert state.at(preset)
     assert [c.theta for c in released] == [p.theta for p in presets(state.problem)]
 
 
 def test_reset_leads_back_to_the_start(state):
     start = State("tail-1d").param.values()
     state.move(y=3.0, level=0.5)
-    state.param.update(
-        variant="paper", snapshot=2, draws=5, runs=9, seed=3, alpha=0.1, relative=False
-    )
+    state.set(variant="paper", snapshot=2, draws=5, runs=9, seed=3, alpha=0.1, relative=False)
+    state.set(card="map", layer="bound", across="theta", coordinate=1, share=0.2, common=True)
+    assert state.upwards == "y"
     state.reset()
     end = state.param.values()
     assert {k: v for k, v in end.items() if k != "name"} == {
@@ -96,61 +103,147 @@ def test_reset_leads_back_to_the_start(state):
     }
 
 
-def test_an_address_leads_back_to_the_same_choice(state):
-    state.move(y=2.0, theta=1.5)
-    state.param.update(variant="paper", draws=10, seed=4)
-    other = State()
-    assert other.read_query(state.query()) == {}
-    assert other.choice == state.choice
-
-
-def test_an_address_holds_rounded_values(state):
-    state.move(y=1 / 3, theta=2 / 3)
-    assert state.query() == {"y": "0.3333", "theta": "0.6667"}
-
-
 def test_what_is_wrong_with_an_address_is_told_and_the_rest_is_used(state):
-    query = {"y": "99", "theta": "x", "variant": "best", "draws": "0", "runs": "50", "else": "1"}
-    wrong = state.read_query(query)
+    link = {"y": "99", "theta": "x", "variant": "best", "draws": "0", "runs": "50", "else": "1"}
+    wrong = state.read(link)
     assert set(wrong) == {"y", "theta", "variant", "draws"}
     assert "99" in wrong["y"]
     assert "spline, paper, oracle" in wrong["variant"]
     assert state.choice.runs == 50
-    assert (state.y, state.theta) == ((1.0,), (3.0,))
+    # What is too large stops at the end; what is no number is left out.
+    assert (state.y, state.theta, state.draws) == ((8.0,), (3.0,), 2)
+
+
+def test_what_is_wrong_is_told_in_a_few_words(state):
+    for text in ("9" * 10_000, "<img src=x onerror=alert(1)>" * 400, "\ufffd" * 9_999):
+        wrong = state.read(dict.fromkeys([*FIELDS, "problem"], text))
+        assert set(wrong) == {*FIELDS, "problem"}
+        assert all(len(why) < 250 for why in wrong.values()), wrong
+    assert state.as_json() == State("tail-1d").as_json()
+
+
+def anything(name, rng):
+    """A state of a problem with every field somewhere within its bounds."""
+    state = State(name)
+    low, high = state.level_range()
+    if state.y and state.problem.theta is not None:
+        ends = [state.problem.y.usual_range, state.problem.theta.usual_range]
+        state.move(
+            **{
+                key: [rng.uniform(*end) for _ in range(len(getattr(state, key)))]
+                for key, end in zip(("y", "theta"), ends, strict=True)
+            }
+        )
+    else:
+        state.move(level=rng.uniform(low, high))
+    for field in FIELDS.values():
+        if field.options is not None:
+            state.set(**{field.name: rng.choice(list(field.options(state.problem)))})
+        elif field.bounds is not None:
+            state.set(
+                **{
+                    field.name: field.bounds[0]
+                    + rng.random() * (field.bounds[1] - field.bounds[0])
+                    if field.name in ("alpha", "beta", "share")
+                    else rng.randint(*field.bounds)
+                }
+            )
+    if state.problem.x.dim > 1:
+        state.set(pair=rng.sample(range(1, state.problem.x.dim + 1), 2))
+    state.set(snapshot=rng.choice([None, 0, 1, 2]))
+    if rng.random() < 0.5:
+        state.pin()
+    return state
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_any_state_survives_a_link_and_a_file(name):
+    rng = random.Random(name)
+    for _ in range(40):
+        state = anything(name, rng)
+        link = urlencode(state.link())
+        assert len(link) < 1000
+        for read in (dict(parse_qsl(link)), json.loads(json.dumps(state.as_json()))):
+            other = State()
+            assert other.read(read) == {}
+            assert other.as_json() == state.as_json()
+            assert other.choice == state.choice
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_problem_opens_at_its_first_preset(name):
+    state = State(name)
+    preset = presets(amci.problem(name))[0]
+    assert (state.y, state.theta) == (preset.y, preset.theta or ())
+
+
+def test_back_and_forward_lead_through_what_was_settled(state):
+    seen = [state.as_json()]
+    for change in (
+        lambda: state.move(y=2.0),
+        lambda: state.set(alpha=0.25, draws=9),
+        lambda: state.open("peak"),
+        lambda: state.set(card="diagnostics"),
+        lambda: state.pin(),
+    ):
+        change()
+        state.settle()
+        state.settle()
+        seen.append(state.as_json())
+    assert state.can_go == (True, False)
+    for expected in reversed(seen[:-1]):
+        state.go(-1)
+        assert state.as_json() == expected
+    assert state.can_go == (False, True)
+    state.go(-1)
+    assert state.as_json() == seen[0]
+    for expected in seen[1:]:
+        state.go(1)
+        assert state.as_json() == expected
+    state.go(-1)
+    state.set(seed=5)
+    state.settle()
+    assert state.can_go == (True, False)
+
+
+def test_the_theme_is_no_step(state):
+    state.set(theme="dark")
+    state.settle()
+    assert state.can_go == (False, False)
+    state.reset()
+    assert state.theme == "dark"
+
+
+def test_the_case_that_is_kept_is_a_state_of_its_own(state):
+    assert state.pinned is None
+    state.set(draws=9)
+    state.pin()
+    kept = state.choice
+    state.move(y=2.0)
+    state.open("cancer")
+    assert state.pinned.choice == kept
+    state.pin(kept=False)
+    assert state.pinned is None
 
 
 def test_the_film_is_of_the_spline_alone(state):
-    state.snapshot = 2
+    state.set(snapshot=2)
     assert state.choice.snapshot == 2
-    state.variant = "paper"
+    state.set(variant="paper")
     assert state.choice.snapshot is None
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "-3", "1e3", "many", "99999999999", None])
-@pytest.mark.parametrize("name", LIMITS)
-def test_counts_out_of_limits_are_refused_with_the_limits(name, text):
-    with pytest.raises(ValueError, match=f"from {LIMITS[name][0]:,} to {LIMITS[name][1]:,}"):
-        whole_number(name, text)
+@pytest.mark.parametrize("name", ["draws", "runs", "seed"])
+def test_counts_out_of_bounds_are_refused_with_the_bounds(state, name, text):
+    low, high = FIELDS[name].bounds
+    with pytest.raises(ValueError, match=f"from {low:,} to {high:,}"):
+        state.set(**{name: text})
 
 
-def test_counts_may_have_thousands_commas():
-    assert whole_number("draws", " 1,024 ") == 1024
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_every_problem_opens_at_its_first_preset_and_its_address_leads_back(name):
-    state = State(name)
-    preset = presets(amci.problem(name))[0]
-    assert (state.y, state.theta) == (preset.y, preset.theta or ())
-    low, high = state.level_range()
-    state.move(level=low + 0.4 * (high - low))
-    state.param.update(draws=10)
-    other = State()
-    assert other.read_query(state.query()) == {}
-    assert other.problem is state.problem
-    assert other.choice.draws == 10
-    assert other.y == pytest.approx(state.y, rel=1e-3)
-    assert other.theta == pytest.approx(state.theta, rel=1e-3, abs=1e-3)
+def test_counts_may_have_thousands_commas(state):
+    state.set(draws=" 1,024 ")
+    assert state.draws == 1024
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -161,12 +254,12 @@ def test_the_level_moves_every_problem_along_its_path(name):
         level = low + share * (high - low)
         state.move(level=level)
         found = float(state.problem.mismatch(*state.choice.pair))
-        assert found == pytest.approx(level, abs=1e-5)
+        assert found == pytest.approx(level, abs=1e-3)
 
 
 def test_another_problem_keeps_what_it_can(state):
     state.move(y=2.0, theta=1.5)
-    state.param.update(draws=10, seed=4, variant="oracle")
+    state.set(draws=10, seed=4, variant="oracle")
     state.open("gain-loss")
     assert (state.y, state.theta) == ((2.0,), (1.5,))
     assert (state.draws, state.seed, state.variant, state.runs) == (10, 4, "oracle", 1000)
@@ -180,7 +273,7 @@ def test_another_problem_keeps_what_it_can(state):
 
 
 def test_a_number_of_runs_of_ones_own_is_kept(state):
-    state.runs = 50
+    state.set(runs=50)
     state.open("tail-5d")
     assert state.runs == 50
 
@@ -190,8 +283,8 @@ def test_vectors_of_the_wrong_length_are_refused():
     before = state.choice
     with pytest.raises(ValueError, match="y: expected 5 numbers, got 2"):
         state.move(y=(1.0, 2.0))
-    wrong = state.read_query({"theta": "1,2", "problem": "tail-5d"})
+    wrong = state.read({"theta": "1,2", "problem": "tail-5d"})
     assert "expected 5 numbers, got 2" in wrong["theta"]
-    assert "expected one of" in State().read_query({"problem": "tail-9"})["problem"]
-    assert "none" in State("peak").read_query({"y": "1"})["y"]
+    assert "expected one of" in State().read({"problem": "tail-9"})["problem"]
+    assert "no y" in State("peak").read({"y": "1"})["y"]
     assert state.choice == before

@@ -4,7 +4,8 @@ import pytest
 from imperfect import imperfect
 
 import amci_core as amci
-from app.summary import number, odds, summarize
+from app.summary import summarize
+from app.words.numbers import number, odds
 
 
 @pytest.fixture(scope="module")

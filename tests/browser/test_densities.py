@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import amci_core as amci
-from app.summary import number
+from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -73,7 +73,8 @@ def each_slider_moves_the_densities_and_the_others_follow(opened):
         opened.move(label, value)
         opened.wait_for_other("densities", "target", before)
         if label == LEVEL:
-            theta = float(problem.at_mismatch(value, y, theta)[1][0])
+            # To the digits that the state keeps.
+            theta = float(f"{float(problem.at_mismatch(value, y, theta)[1][0]):.6g}")
         y, theta = (value, theta) if label == Y else (y, value if label == THETA else theta)
         assert_densities(opened, y, theta, q1)
         opened.wait_for_text(f"{number(float(problem.mismatch(y, theta)))} nats")

@@ -68,7 +68,7 @@ def reset_leads_back_to_the_start(opened):
     before = opened.data("densities", "q1")
     opened.press("Reset")
     opened.wait_for_other("densities", "q1", before)
-    opened.wait("() => window.location.search == '?y=1&theta=3'")
+    opened.wait("() => window.location.search == '?problem=tail-1d&y=1&theta=3'")
     for label, value in [(Y, 1), (THETA, 3), (SHARES["alpha"], 1)]:
         opened.wait_for_value(label, value)
     for label, value in [("Draws N = M", "64"), ("Runs", "1000"), ("Seed", "0")]:
@@ -109,7 +109,9 @@ def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit
     for theta in (1.5, 1.25, 1.33):
         opened.move(THETA, theta)
         opened.wait(f"() => window.location.search.includes('theta={theta}')")
-    assert opened.page.url.endswith("?y=1&theta=1.33&variant=paper&draws=10&runs=4&seed=9")
+    assert opened.page.url.endswith(
+        "?problem=tail-1d&y=1&theta=1.33&variant=paper&draws=10&runs=4&seed=9"
+    )
     controls_can_be_used_from_the_keyboard(opened)
     a_quick_hand_is_followed_to_where_it_ends(opened)
     presets_lead_to_their_point(opened)
@@ -122,7 +124,7 @@ def bad_input_gives_a_message_and_the_page_lives_on(opened):
     opened.wait_for_text("expected a whole number from 2 to 5,000, got 'a few'")
     opened.type("Draws N = M", "12")
     opened.page.get_by_text("got 'a few'").wait_for(state="detached")
-    opened.wait_for_text("of 12")
+    opened.wait_for_text("effective draws of q₁, of 12")
     opened.type("Runs", "7")
     opened.wait_for_end(7)
 
@@ -130,13 +132,13 @@ def bad_input_gives_a_message_and_the_page_lives_on(opened):
 def what_is_wrong_with_an_address_is_said_beside_the_controls(opened):
     for text in (
         "got 'tail-9'",
-        "y: expected a number from -4 to 8, got 99",
-        "theta: expected a number, got 'x'",
+        "expected a number from -4 to 8, got 'x'",
+        "expected a number from 0 to 5, got '99'",
         "expected one of spline, paper, oracle, got 'best'",
         "expected a whole number from 2 to 5,000, got '0'",
     ):
         opened.wait_for_text(text)
-    assert (opened.value(Y), opened.value(THETA)) == (1, 3)
+    assert (opened.value(Y), opened.value(THETA)) == (1, 5)
     opened.wait_for_end(4)
 
 
@@ -153,19 +155,21 @@ def a_blind_q2_is_said_to_be_blind(opened):
 
 
 def what_is_shown_can_be_taken_home(opened):
+    curves = opened.take_table("Error against draws")
+    shown = opened.data("errors-snis-qm", "mean")
+    assert [float(c["remse_mean"]) for c in curves if c["estimator"] == "snis-qm"] == list(shown)
     files = {}
-    for name in ("Error curves, CSV", "Densities, CSV", "Everything, JSON"):
+    for name in ("Densities, CSV", "Everything, JSON"):
         with opened.page.expect_download() as download:
             opened.press(name)
         files[name] = download.value.path().read_text()
-    curves = list(csv.DictReader(files["Error curves, CSV"].splitlines()))
-    shown = opened.data("errors-snis-qm", "mean")
-    assert [float(c["remse_mean"]) for c in curves if c["estimator"] == "snis-qm"] == list(shown)
-    densities = list(csv.DictReader(files["Densities, CSV"].splitlines()))
+    choice, *lines = files["Densities, CSV"].splitlines()
+    assert "theta=5" in choice
+    densities = list(csv.DictReader(lines))
     assert [float(line["q1"]) for line in densities] == list(opened.data("densities", "q1"))
     everything = json.loads(files["Everything, JSON"])
-    assert everything["choice"]["draws"] == 10
-    assert everything["error_curves"]["runs"] == 6
+    assert everything["state"]["draws"] == 10
+    assert everything["results"]["error_curves"]["runs"] == 6
 
 
 def a_picture_can_be_saved(opened):
@@ -202,10 +206,15 @@ def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
     opened.wait(f"() => ({shown})().toString() == 'true,false'")
     opened.press("log")
     opened.wait(f"() => ({shown})().toString() == 'false,true'")
+    opened.move(THETA, 1.0)
+    opened.press("linear")
+    opened.wait(f"() => ({shown})().toString() == 'true,false'")
+    x, target = (opened.data("densities", name) for name in ("x", "target"))
+    assert x[target > 0.01].min() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_bad_input_is_reported_pictures_have_words_can_be_taken_home_and_change(visit):
-    opened = visit("?problem=tail-9&y=99&theta=x&variant=best&draws=0&runs=4")
+    opened = visit("?problem=tail-9&y=x&theta=99&variant=best&draws=0&runs=4")
     what_is_wrong_with_an_address_is_said_beside_the_controls(opened)
     bad_input_gives_a_message_and_the_page_lives_on(opened)
     opened.type("Draws N = M", "10")

@@ -1,6 +1,5 @@
 """The tabs: diagnostics of the point shown, and the amortization map."""
 
-import csv
 import json
 
 import numpy as np
@@ -74,7 +73,7 @@ def a_click_moves_the_case_and_starts_monte_carlo(opened):
     opened.wait_for_value(Y, 4.0, within=0.05)
     opened.wait_for_value(THETA, 1.0, within=0.05)
     y, theta = opened.value(Y), opened.value(THETA)
-    opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")
+    opened.wait("at => window.location.search.includes(at)", f"y={y:.6g}&theta={theta:.6g}")
     mark = [float(opened.data("amortization-current", name)[0]) for name in ("x", "y")]
     assert mark == pytest.approx([y, theta])
     # The map is of the proposals: the same ones have the same map.
@@ -94,15 +93,13 @@ def other_quantities_can_be_shown_and_taken_home(opened, expected):
     opened.wait(f"old => ({MAP_IMAGE})().data.value[0][0] != old", before[0, 0])
     shown = map_image(opened)
     np.testing.assert_allclose(shown, expected.effective_share[1], rtol=1e-6)
-    with opened.page.expect_download() as download:
-        opened.press("Amortization map, CSV")
-    lines = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    lines = opened.take_table("Amortization map")
     assert [float(line["effective_share_E2"]) for line in lines] == pytest.approx(shown.ravel())
     with opened.page.expect_download() as download:
         opened.press("Everything, JSON")
-    everything = json.loads(download.value.path().read_text())["amortization_map"]
+    everything = json.loads(download.value.path().read_text())["results"]["amortization"]
     assert np.ravel(everything["effective_share"][1]) == pytest.approx(shown.ravel())
-    assert everything["proposals"]["variant"] == "paper"
+    assert everything["answers"]["variant"] == "paper"
 
 
 def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(visit):

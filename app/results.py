@@ -1,0 +1,136 @@
+r"""A visitor's results, each with the choice that it answers; nothing else is shown or saved."""
+
+from __future__ import annotations
+
+__all__ = ["Receiver", "Result", "Results"]
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+from app.computations import Asked
+from app.jobs import Jobs
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was computed.
+
+    Arguments:
+        asked: What it answers.
+        value: The answer, as far as it has got.
+        seconds: How long that took.
+        complete: Whether it will not get better.
+    """
+
+    asked: Asked
+    value: Any
+    seconds: float
+    complete: bool = False
+
+
+class Receiver(Protocol):
+    """Who shows results: a card."""
+
+    name: ClassVar[str]
+
+    def begin(self) -> None:
+        """What was asked for is being computed."""
+
+    def take(self, result: Result) -> None:
+        """Shows a result, complete or not."""
+
+    def end(self, message: str | None) -> None:
+        """It is over, with a message if it failed."""
+
+
+class Results:
+    """Creates the results of one visitor, none yet: of each card the newest.
+
+    Arguments:
+        jobs: What computes them; without it none are, and `want` does nothing.
+    """
+
+    def __init__(self, jobs: Jobs | None = None) -> None:
+        self._jobs = jobs
+        self._kept: dict[str, Result] = {}
+        self._running: dict[str, tuple[Asked, float]] = {}
+        self._refused: dict[str, Asked] = {}
+
+    def of(self, name: str) -> Result | None:
+        """The newest result of a card, whatever it answers."""
+        return self._kept.get(name)
+
+    @property
+    def all(self) -> list[Result]:
+        """The newest result of each card that has one."""
+        return list(self._kept.values())
+
+    def is_running(self, name: str) -> bool:
+        """Whether something is being computed for a card."""
+        return name in self._running
+
+    def want(self, card: Receiver, asked: Asked | None) -> None:
+        """Has a card shown what it asks for: what is there, or what is now computed.
+
+        What the user called off stays so until something else is asked for.
+        """
+        name = card.name
+        if asked is None or self._jobs is None:
+            self.cancel(name)
+        elif asked not in (self._running.get(name, (None,))[0], self._refused.get(name)):
+            self._refused.pop(name, None)
+            kept = self._kept.get(name)
+            if kept is not None and kept.asked == asked and kept.complete:
+                self.cancel(name)
+                card.take(kept)
+                card.end(None)
+            else:
+                self._start(self._jobs, card, asked)
+
+    def again(self, card: Receiver, asked: Asked | None) -> None:
+        """As `want`, also for what the user called off."""
+        self._refused.pop(card.name, None)
+        self.want(card, asked)
+
+    def refuse(self, name: str) -> None:
+        """Calls off what is computed for a card, because the user says so."""
+        if name in self._running:
+            self._refused[name] = self._running[name][0]
+        self.cancel(name)
+
+    def cancel(self, name: str) -> None:
+        """Calls off what is computed for a card."""
+        if self._running.pop(name, None) is not None and self._jobs is not None:
+            self._jobs.cancel(name)
+
+    def forget(self) -> None:
+        """Calls everything off and forgets all results."""
+        if self._jobs is not None:
+            self._jobs.cancel_all()
+        self._kept, self._running, self._refused = {}, {}, {}
+
+    def _start(self, jobs: Jobs, card: Receiver, asked: Asked) -> None:
+        self._running[card.name] = (asked, time.monotonic())
+        card.begin()
+        jobs.start(
+            card.name,
+            asked,
+            show=partial(self._show, card),
+            finish=partial(self._finish, card),
+        )
+
+    def _show(self, card: Receiver, value: Any) -> None:
+        asked, started = self._running[card.name]
+        self._kept[card.name] = found = Result(asked, value, time.monotonic() - started)
+        card.take(found)
+
+    def _finish(self, card: Receiver, message: str | None) -> None:
+        asked, started = self._running.pop(card.name)
+        found = self._kept.get(card.name)
+        if message is None and found is not None and found.asked == asked:
+            seconds = time.monotonic() - started
+            self._kept[card.name] = found = Result(asked, found.value, seconds, complete=True)
+            card.take(found)
+        card.end(message)

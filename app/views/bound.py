@@ -1,0 +1,81 @@
+r"""Widgets made from the table of fields: they change the state, and follow it."""
+
+from __future__ import annotations
+
+__all__ = ["bound", "flag", "sliding", "tie"]
+
+from typing import Any
+
+import panel_material_ui as pmui
+
+from app.fields import FIELDS
+from app.session import answer
+from app.state import State
+from app.views.inputs import Slider, choice, select, slider
+
+
+def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
+    """A row of buttons, or a list: the field's options; what is chosen is settled at once.
+
+    Arguments:
+        state: What it changes, and follows.
+        name: A field with options.
+        label: What it is called.
+        listed: Whether it is a list.
+        more: For the widget.
+    """
+    widget = (select if listed else choice)(label, _options(state, name), **more)
+    tie(state, name, widget)
+    return widget
+
+
+def flag(state: State, name: str, label: str) -> pmui.Switch:
+    """A switch, settled at once."""
+    widget = pmui.Switch(label=label, description=FIELDS[name].doc, margin=(2, 0))
+    tie(state, name, widget)
+    return widget
+
+
+def sliding(state: State, name: str, label: str, **more: Any) -> Slider:
+    """A slider: what it changes follows it while it moves, and is settled when it is let go."""
+    low, high = FIELDS[name].bounds or (0.0, 1.0)
+    widget = slider(label, value=getattr(state, name), start=low, end=high, **more)
+    tie(state, name, widget, settled_by="value_throttled")
+    return widget
+
+
+def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> None:
+    """Has a widget change a field of the state, and follow it.
+
+    Arguments:
+        state: The state.
+        name: The field.
+        widget: A widget with a value.
+        settled_by: What of the widget changes when it is let go.
+    """
+
+    def take(*events: Any) -> None:
+        # While its options change a widget can be without a value.
+        moves = widget.value is not None and widget.value != getattr(state, name)
+        if moves:
+            state.set(**{name: widget.value})
+        if any(event.name == settled_by for event in events) and (moves or settled_by != "value"):
+            state.settle()
+
+    def follow(*_: Any) -> None:
+        new = {"value": getattr(state, name)}
+        if FIELDS[name].options is not None and "options" in widget.param:
+            new["options"] = _options(state, name)
+        changed = {key: value for key, value in new.items() if getattr(widget, key) != value}
+        if changed:
+            widget.param.update(**changed)
+
+    follow()
+    widget.param.watch(answer(take), list({"value", settled_by}))
+    state.param.watch(follow, ["problem", name])
+
+
+def _options(state: State, name: str) -> dict[str, Any]:
+    """The labels of a field's options, and what they stand for."""
+    options = FIELDS[name].options
+    return {} if options is None else {t: v for v, t in options(state.problem).items()}

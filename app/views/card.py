@@ -1,0 +1,244 @@
+r"""A card: a title, pictures, how far they are, what they answer, and what can be taken home."""
+
+from __future__ import annotations
+
+__all__ = ["Card"]
+
+from html import escape
+from io import StringIO
+from typing import Any, ClassVar
+
+import panel_material_ui as pmui
+
+from amci_core.models import Problem
+from app.computations import Asked
+from app.export import table
+from app.results import Result, Results
+from app.session import answer
+from app.state import State
+from app.store import Store, store_of
+from app.views.figures import Painter
+from app.views.inputs import progress
+from app.views.layout import HTML, card, column, row
+from app.words.choice import difference, file_name
+
+STATUS = """
+p { margin: 0; font-size: 0.85rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
+"""
+FADED = {"opacity": "0.4"}
+NOTHING_YET = "There is nothing to take yet."
+
+
+class Card:
+    """Creates a card of one visitor, empty. A card of its own names what it asks for and draws it.
+
+    Arguments:
+        state: What the visitor chose.
+        results: Where its results come from.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    help: ClassVar[str] = ""
+    # What a result is counted in, as its attributes: how many there are, and are wanted.
+    unit: ClassVar[str] = "runs"
+    # Fields of the state that change what is drawn, and not what is asked for.
+    drawn: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, state: State, results: Results) -> None:
+        self.state, self.results = state, results
+        self.painter = Painter()
+        self.dark = False
+        self.shown: Result | None = None
+        self._words = self._mark = ""
+        self._progress = progress()
+        self._status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
+        self._button = pmui.Button(
+            label="Cancel", size="small", variant="outlined", margin=0, disabled=True
+        )
+        self._button.on_click(answer(self._press))
+        self._csv = pmui.FileDownload(
+            label="CSV",
+            callback=self._table,
+            filename=f"{self.name}.csv",
+            disabled=True,
+            description=NOTHING_YET,
+            size="small",
+            variant="text",
+            margin=0,
+        )
+        # What of it answers a choice; by default everything.
+        self.faded: tuple[Any, ...] = ()
+        self.body = column(*self.content())
+        # What is there at once is not counted.
+        going = [self._progress] if self.unit else []
+        buttons = [self._csv, self._button] if self.unit else [self._csv]
+        self.panel = card(
+            self.title,
+            self.body,
+            *going,
+            row(self._status, *buttons, gap=8),
+            tools=self.tools(),
+            help_text=self.help,
+        )
+
+    # What a card of its own says.
+
+    def content(self) -> list[Any]:
+        """Its pictures and words, from top to bottom; called once."""
+        raise NotImplementedError
+
+    def tools(self) -> list[Any]:
+        """Small controls beside the title."""
+        return []
+
+    def asked(self) -> Asked | None:
+        """What it shows for the state; None where that cannot be computed."""
+        raise NotImplementedError
+
+    @staticmethod
+    def why_not(problem: Problem) -> str:
+        """Why it makes no sense for a problem, in a sentence; empty where it does."""
+        del problem
+        return ""
+
+    def clear(self) -> None:
+        """Makes ready for the state's problem: nothing of another one stays."""
+
+    def draw(self, found: Any, *, complete: bool) -> None:
+        """Draws a result."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Follows the fields `drawn`, and the case while it moves."""
+
+    def describe(self, found: Any) -> None:
+        """Renews the text alternatives, when a result is complete."""
+
+    def progress(self, found: Any) -> tuple[int, int]:
+        """How many of its units there are, and are wanted."""
+        return found.runs, found.runs_wanted
+
+    def rows(self, found: Any) -> list[list[Any]]:
+        """Its table, with the names of the columns first."""
+        raise NotImplementedError
+
+    # What is the same for all.
+
+    @property
+    def store(self) -> Store:
+        """What follows for the state's problem."""
+        return store_of(self.state.problem.name)
+
+    def open(self) -> None:
+        """Turns to the state's problem."""
+        self.shown, self._mark = None, ""
+        self._progress.value = 0
+        self._button.param.update(label="Cancel", disabled=True)
+        self._csv.param.update(disabled=True, description=NOTHING_YET)
+        self._say("")
+        self._set_styles({})
+        self.clear()
+        self.redraw()
+
+    def start(self) -> None:
+        """Shows what the state asks for, or has it computed."""
+        self.results.want(self, self.asked())
+
+    def follow(self, changed: set[str]) -> None:
+        """Follows the state."""
+        if changed & {*self.drawn, "y", "theta"}:
+            self.redraw()
+        self._fade()
+
+    def stop(self) -> None:
+        """Calls off what is being computed, because nobody looks."""
+        self.results.cancel(self.name)
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self.dark = dark
+        self.painter.paint(dark)
+
+    def begin(self) -> None:
+        """What was asked for is being computed."""
+        self._progress.value = 0
+        self._say("starting" if self.unit else "")
+        self._button.param.update(label="Cancel", disabled=False)
+
+    def take(self, result: Result) -> None:
+        """Shows a result, complete or not."""
+        before, self.shown = self.shown, result
+        same = before is not None and before.value is result.value
+        if not same or before is None or before.complete != result.complete:
+            self.draw(result.value, complete=result.complete)
+        done, wanted = self.progress(result.value)
+        self._progress.value = round(100 * done / wanted)
+        if result.complete:
+            self._say(f"{done:,} {self.unit} in {result.seconds:.1f} s" if self.unit else "")
+            self.describe(result.value)
+            self._offer(result)
+        else:
+            left = result.seconds * (wanted / max(done, 1) - 1)
+            self._say(f"{done:,} of {wanted:,} {self.unit}, {left:.0f} s left")
+        self._fade()
+
+    def end(self, message: str | None) -> None:
+        """It is over, with a message if it failed."""
+        if message:
+            self._say(f"This could not be computed: {message}", wrong=True)
+            self._button.param.update(label="Try again", disabled=False)
+        else:
+            self._button.param.update(label="Cancel", disabled=True)
+
+    def _press(self, _: Any) -> None:
+        if self.results.is_running(self.name):
+            self.results.refuse(self.name)
+            done = 0 if self.shown is None or self._mark else self.progress(self.shown.value)[0]
+            self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
+            self._button.label = "Run again"
+        else:
+            self.results.again(self, self.asked())
+
+    def _fade(self) -> None:
+        """Marks a result that answers another choice."""
+        asked = self.asked()
+        mark = ""
+        if self.shown is not None and asked is not None and self.shown.asked != asked:
+            mark = difference(self.shown.asked.choice, asked.choice)
+        if bool(mark) != bool(self._mark):
+            self._set_styles(FADED if mark else {})
+        if mark != self._mark:
+            self._mark = mark
+            self._say(self._words)
+
+    def _set_styles(self, styles: dict[str, str]) -> None:
+        for part in self.faded or (self.body,):
+            part.styles = styles
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        """Says how far it is, and what is shown meanwhile."""
+        self._words = words
+        if self._mark:
+            going = self.results.is_running(self.name) or wrong
+            words = (
+                f"{words}; shown is the result {self._mark}"
+                if going
+                else f"Shown is the result {self._mark}."
+            )
+        role = ' role="alert"' if wrong else ""
+        self._status.object = f'<p data-card="{self.name}"{role}>{escape(words)}</p>'
+
+    def _offer(self, result: Result) -> None:
+        link = result.asked.link
+        self._csv.param.update(
+            disabled=False,
+            description="What is shown, as a table.",
+            filename=file_name(self.name, link, "csv"),
+        )
+
+    def _table(self) -> StringIO:
+        """The newest result as a file, with the choice that it answers."""
+        if self.shown is None:
+            return StringIO(NOTHING_YET)
+        return table(self.rows(self.shown.value), self.shown.asked.link)

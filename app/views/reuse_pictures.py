@@ -1,0 +1,204 @@
+r"""The map of errors over (alpha, beta), and a cut through it."""
+
+from __future__ import annotations
+
+__all__ = ["ReusePictures"]
+
+import math
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColorBar, ColumnDataSource, LogColorMapper, LogTicker, Range1d, Span
+from bokeh.palettes import Cividis256
+from bokeh.plotting import figure
+
+from amci_core.errors import ReuseErrors
+from app.colours import ESTIMATORS, SHAPES
+from app.store import REUSE_GRID
+from app.views.figures import Painter, add_hover, add_legend, picture, set_range
+
+FLOOR, CEILING = 1e-18, 1e6
+# Cells whose runs do not settle the error.
+UNSETTLED = "#8d8d8d"
+# The map's darkest colour: ten times off. What is worse need not be told apart.
+WORST = 1e2
+ALPHAS = np.linspace(0, 1, 101)
+CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q₂", "SNIS q₁"]}
+
+
+class ReusePictures:
+    """Creates both pictures, empty.
+
+    Arguments:
+        painter: What has them follow the page's theme.
+    """
+
+    def __init__(self, painter: Painter) -> None:
+        self._painter = painter
+        self._at = (math.nan, math.nan)
+        self.image = ColumnDataSource({"remse": [], "shown": []}, name="reuse-image")
+        marks: dict[str, list[float]] = {"alpha": [], "beta": []}
+        self.marks = {
+            name: ColumnDataSource(dict(marks), name=f"reuse-{name}")
+            for name in ("best", "paper", "optimum", "current")
+        }
+        self.cut = ColumnDataSource(
+            {name: [] for name in ("alpha", "low", "median", "high", "mean")}, name="reuse-cut"
+        )
+        self._mapper = LogColorMapper(
+            palette=Cividis256[::-1], low=1e-6, high=1, nan_color=UNSETTLED
+        )
+        self._here = Span(location=1.0, dimension="height", line_width=1.5, line_dash=[4, 4])
+        self.map = self._map()
+        self.curve = self._curve()
+
+    def clear(self) -> None:
+        """Takes away what holds for another problem."""
+        for source in (self.image, *self.marks.values(), self.cut):
+            source.data = {name: [] for name in source.data}
+
+    def show(self, found: ReuseErrors, alpha: float, beta: float) -> None:
+        """Draws the map, its marks, and its cut at beta."""
+        remse = np.clip(found.remse, FLOOR, CEILING)
+        shown = np.where(found.judged, remse, np.nan)
+        if np.isfinite(shown).any():
+            low, high = float(np.nanmin(shown)), min(float(np.nanmax(shown)), WORST)
+            self._mapper.update(low=low, high=max(high, 10 * low))
+        # Rows of an image go up the y axis: beta.
+        self.image.data = {"remse": [remse.T], "shown": [shown.T]}
+        best = [] if found.best is None else [found.best]
+        self.marks["best"].data = {"alpha": [a for a, _ in best], "beta": [b for _, b in best]}
+        for name, at in (("paper", found.paper), ("optimum", found.optimum)):
+            alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
+            settled = bool(found.mean_along([at[0]], beta=at[1])[1][0])
+            self.marks[name].data = {"alpha": [alpha][:settled], "beta": [beta][:settled]}
+        self.move(alpha, beta)
+        self._show_cut(found, beta)
+
+    def move(self, alpha: float, beta: float, found: ReuseErrors | None = None) -> None:
+        """Moves the user's mark; with a map also the cut."""
+        cut_moves, self._at = beta != self._at[1], (alpha, beta)
+        self.marks["current"].data = {"alpha": [alpha], "beta": [beta]}
+        self._here.location = alpha
+        if found is not None and cut_moves:
+            self._show_cut(found, beta)
+
+    def _show_cut(self, found: ReuseErrors, beta: float) -> None:
+        low, median, high = np.clip(found.quartiles_along(ALPHAS, beta=beta), FLOOR, CEILING)
+        mean, settled = found.mean_along(ALPHAS, beta=beta)
+        mean = np.clip(np.where(settled, mean, np.nan), FLOOR, CEILING)
+        self.cut.data = {"alpha": ALPHAS, "low": low, "median": median, "high": high, "mean": mean}
+        values = np.concatenate([low, high, mean])
+        values = values[np.isfinite(values)]
+        if values.size:
+            ends = np.log10([values.min(), values.max()])
+            set_range(self.curve.y_range, 10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+        self.curve.xaxis.axis_label = f"α, at β = {beta:.2f}"
+
+    def _map(self) -> figure:
+        low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
+        step = float(REUSE_GRID[1] - REUSE_GRID[0])
+        shown = picture(
+            "reuse-map",
+            alternative="Relative error over alpha and beta.",
+            x_label="α: share of E₁ from q₁",
+            y_label="β: share of E₂ from q₁",
+            height=360,
+            x_range=Range1d(low - step / 2, high + step / 2),
+            y_range=Range1d(low - step / 2, high + step / 2),
+        )
+        extent = high - low + step
+        image = shown.image(
+            "shown",
+            x=low - step / 2,
+            y=low - step / 2,
+            dw=extent,
+            dh=extent,
+            source=self.image,
+            color_mapper=self._mapper,
+        )
+        add_hover(shown, image, [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
+        shown.grid.visible = False
+        shown.text(
+            "x",
+            "y",
+            "text",
+            source=ColumnDataSource(CORNERS),
+            y_offset=-12,
+            text_align="center",
+            text_font_size="12px",
+            text_color="white",
+            background_fill_color="black",
+            background_fill_alpha=0.5,
+            padding=3,
+            border_radius=3,
+        )
+        best = self._mark(shown, "best", "star", 17)
+        paper = self._mark(shown, "paper", "diamond", 13)
+        optimum = self._mark(shown, "optimum", "square", 11)
+        current = self._mark(shown, "current", "circle", 13)
+        current.glyph.update(fill_alpha=0, line_width=3)
+        unsettled = shown.scatter(
+            [math.nan], [math.nan], marker="square", size=11, color=UNSETTLED
+        )
+        items = [
+            ("least error", [self._symbol(shown, best)]),
+            ("α*, β* of the paper", [self._symbol(shown, paper)]),
+            ("u*, the optimum", [self._symbol(shown, optimum)]),
+            ("yours", [current]),
+            ("not settled by the runs", [unsettled]),
+        ]
+        add_legend(shown, items)
+        bar = ColorBar(
+            color_mapper=self._mapper,
+            ticker=LogTicker(desired_num_ticks=6),
+            width=12,
+            padding=4,
+        )
+        shown.add_layout(bar, "right")
+        return shown
+
+    def _symbol(self, shown: figure, mark: Any) -> Any:
+        """The mark as the legend has it, without the outline that the map asks for."""
+        # Of no point at all a legend shows nothing.
+        nowhere = [math.nan]
+        symbol = shown.scatter(nowhere, nowhere, marker=mark.glyph.marker, line_alpha=0)
+        self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
+        return symbol
+
+    def _mark(self, shown: figure, name: str, marker: str, size: int) -> Any:
+        return shown.scatter(
+            "alpha",
+            "beta",
+            source=self.marks[name],
+            marker=marker,
+            size=size,
+            fill_color="#ffffff",
+            line_color="#000000" if name != "current" else "#e8000b",
+            line_width=1.5,
+        )
+
+    def _curve(self) -> figure:
+        shown = picture(
+            "reuse-cut",
+            alternative="Relative error along alpha at your beta.",
+            x_label="α, at your β",
+            y_label="ReMSE: squared error / μ²",
+            height=360,
+            y_axis_type="log",
+            x_range=Range1d(-0.02, 1.02),
+            y_range=Range1d(1e-6, 1),
+        )
+        style = ESTIMATORS["amci"]
+        band = shown.varea("alpha", "low", "high", source=self.cut, fill_alpha=0.2)
+        line = shown.line("alpha", "median", source=self.cut, line_width=2.5)
+        mean = shown.line("alpha", "mean", source=self.cut, line_width=1.5, line_dash=[2, 3])
+        self._painter.follow(band.glyph, style, "fill_color")
+        self._painter.follow(line.glyph, style, "line_color")
+        self._painter.follow(mean.glyph, style, "line_color")
+        shown.add_layout(self._painter.follow(self._here, SHAPES["threshold"], "line_color"))
+        tips = [("α", "@alpha{0.00}"), ("median", "@median{0.00e+0}"), ("mean", "@mean{0.00e+0}")]
+        add_hover(shown, line, tips, mode="vline")
+        items = [("median", [line]), ("25–75 %", [band]), ("mean", [mean])]
+        add_legend(shown, items)
+        return shown

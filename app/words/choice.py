@@ -1,0 +1,59 @@
+r"""What a choice is, and how one differs from another."""
+
+from __future__ import annotations
+
+__all__ = ["about_case", "difference", "file_name"]
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from app.choice import Choice
+
+SYMBOLS = {"y": "y", "theta": "θ"}
+
+
+def about_case(choice: Choice) -> str:
+    """The point of a choice: y = 1, θ = 3."""
+    return ", ".join(
+        f"{SYMBOLS[name]} = {_point(getattr(choice, name))}"
+        for name in SYMBOLS
+        if getattr(choice, name)
+    )
+
+
+def difference(found: Choice, wanted: Choice) -> str:
+    """Where a result's choice differs from the one that is wanted: "for θ = 3"."""
+    parts = [
+        f"{SYMBOLS[name]} = {_point(getattr(found, name))}"
+        for name in SYMBOLS
+        if getattr(found, name) != getattr(wanted, name)
+    ]
+    parts += [
+        f"{getattr(found, name):,} {name}"
+        for name in ("draws", "runs")
+        if getattr(found, name) != getattr(wanted, name)
+    ]
+    if found.seed != wanted.seed:
+        parts.append(f"seed {found.seed}")
+    if (found.variant, found.snapshot) != (wanted.variant, wanted.snapshot):
+        frame = "" if found.snapshot is None else f", frame {found.snapshot + 1}"
+        parts.append(f"{found.variant} proposals{frame}")
+    return f"for {', '.join(parts)}" if parts else "asked for in another way"
+
+
+def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:
+    """A file's name with the choice that it holds: letters that every system takes."""
+    chosen = "_".join(f"{name}-{value}" for name, value in link.items() if name != "compared")
+    return re.sub(r"[^A-Za-z0-9._,=-]+", "-", f"{kind}_{chosen}")[:150] + f".{ending}"
+
+
+def _point(value: tuple[float, ...]) -> str:
+    same = len(set(value)) == 1
+    text = f"{value[0]:.3g}" if same else "(" + ", ".join(f"{v:.3g}" for v in value) + ")"
+    return text.replace("-", "−")
+
+
+def of_fields(choice: Choice) -> dict[str, Any]:
+    """What a choice holds, without what the problem does not have."""
+    return {name: value for name, value in vars(choice).items() if value not in ((), None)}

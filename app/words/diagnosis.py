@@ -1,0 +1,125 @@
+r"""What the draws say of each term's proposal, in words."""
+
+from __future__ import annotations
+
+__all__ = [
+    "about_histogram",
+    "about_k",
+    "about_scatter",
+    "about_verdict",
+    "about_way",
+    "about_weights",
+    "pretty",
+]
+
+import math
+import re
+from html import escape
+
+import numpy as np
+
+from amci_core.diagnostics.pareto import LEAST_DRAWS
+from amci_core.diagnostics.verdict import NEARLY_ALL
+from app.diagnosis import Diagnosis, TermWeights
+from app.words.numbers import number, percent, subscript
+
+
+def about_verdict(found: Diagnosis) -> str:
+    """Why an estimate can be believed, or cannot."""
+    if found.reasons:
+        items = "".join(f"<li>{_sentence(reason)}</li>" for reason in found.reasons)
+        text = f'<ul aria-label="Why">{items}</ul>'
+    else:
+        text = f"<p>{_sentence(found.text.partition(': ')[2])}</p>"
+    if found.asked < found.draws:
+        same = found.asked_text.startswith(found.level)
+        alone = "would say the same" if same else f"say: {_sentence(found.asked_text)[:-1]}"
+        text += (
+            f"<p>These are {found.draws:,} draws from each proposal, so that tails can be seen; "
+            f"your {found.asked:,} alone {alone}.</p>"
+        )
+    return text
+
+
+def about_way(found: Diagnosis) -> str:
+    """The text alternative of the way to mu, once it has been followed to its end."""
+    assert found.along is not None
+    value, low, high = (
+        number(float(column[-1]), 4)
+        for column in (found.along.value, found.along.low, found.along.high)
+    )
+    return (
+        f"After {found.draws:,} draws from each proposal the estimate is {value}, with 95 % "
+        f"interval {low} to {high}; the truth is {number(found.truth, 4)}."
+    )
+
+
+def about_histogram(term: TermWeights, label: str) -> str:
+    """The text alternative of a term's histogram of weights."""
+    k = "has no tail" if math.isinf(term.k) else f"has k-hat {term.k:.2f}"
+    return (
+        f"Histogram of {term.nonzero:,} log weights of {label}, from {term.edges[0]:.2g} to "
+        f"{term.edges[-1]:.2g} in powers of ten of their mean. Their fitted tail {k}."
+    )
+
+
+def about_scatter(term: TermWeights, label: str, draws: int) -> str:
+    """The text alternative of a term's weights against x."""
+    top = int(np.nanargmax(term.log_weights)) if term.nonzero else 0
+    at = ", ".join(f"{value:.3g}" for value in term.x[top])
+    return (
+        f"Weights of {label} against x, {draws:,} draws. The largest is at {at}, and makes up "
+        f"{percent(term.largest)} of the sum."
+    )
+
+
+def about_k(term: TermWeights) -> str:
+    """The tail's k-hat, or why there is none."""
+    if math.isnan(term.k):
+        return "too few draws" if term.nonzero < LEAST_DRAWS else "not judged"
+    if math.isinf(term.k):
+        return "no tail"
+    return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")
+
+
+def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
+    """What a term's draws are worth."""
+    if term.nonzero == 0:
+        return f"No draw of {proposal} counts."
+    parts = []
+    if term.nonzero < draws:
+        parts.append(f"{term.nonzero:,} of {draws:,} draws count at all.")
+    if term.effective >= NEARLY_ALL * draws:
+        parts.append(
+            f"{percent(term.effective / draws)} of the draws count: weights that hardly vary do "
+            "no harm, whatever their tail."
+        )
+    else:
+        parts.append(
+            f"{draws:,} draws count like {number(term.effective)} perfect ones; the largest "
+            f"weight is {percent(term.largest)} of the sum."
+        )
+        parts.append(f"Wanted is a k-hat surely below {term.threshold:.2f}, the dashed mark.")
+    if term.missed > 1e-3:
+        parts.append(f"{percent(term.missed)} of the term lies where {proposal} hardly draws.")
+    return " ".join(parts)
+
+
+def pretty(name: str, *, signed: bool) -> str:
+    """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
+    short = name.replace("_plus", "+" if signed else "").replace("_minus", "-")
+    return _in_symbols(short)
+
+
+def _in_symbols(text: str) -> str:
+    """E1+ as E₁⁺, q2 as q₂, mu as μ."""
+
+    def symbol(found: re.Match[str]) -> str:
+        sign = {"+": "⁺", "-": "⁻", None: ""}[found[3]]
+        return f"{found[1]}{subscript(int(found[2]))}{sign}"
+
+    return re.sub(r"\b([Eq])([12])([+-])?", symbol, re.sub(r"\bmu\b", "μ", text))
+
+
+def _sentence(words: str) -> str:
+    return escape(_in_symbols(words[:1].upper() + words[1:])) + "."

@@ -1,0 +1,54 @@
+r"""Numbers for reading."""
+
+from __future__ import annotations
+
+__all__ = ["figure", "in_per_cent", "number", "odds", "percent", "subscript", "terms"]
+
+import math
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number: 0.0234, 2.03 × 10⁻⁴; "?" for what is not known."""
+    if not math.isfinite(value):
+        return "?" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.{digits}g}"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(RAISED)}"
+
+
+def figure(value: float) -> str:
+    """A number of two digits, or in full where it is a few thousands."""
+    return f"{value:,.0f}" if 100 <= value < 10_000 else number(value, 2)
+
+
+def percent(share: float) -> str:
+    """A share, however small."""
+    return f"{100 * share:.1f} %" if share >= 1e-3 else f"{number(100 * share, 2)} %"
+
+
+def in_per_cent(share: float) -> str:
+    """How a share and the rest are to one another: 49 : 51."""
+    first = round(100 * share)
+    return f"{first} : {100 - first}"
+
+
+def odds(log_share: float) -> str:
+    """A share of the posterior: "1 in so many" where it is small, else in per cent."""
+    if log_share > math.log(0.1):
+        return f"{100 * math.exp(log_share):.3g} % of the posterior lies above θ"
+    one_in = math.exp(-log_share)
+    many = f"{float(f'{one_in:.2g}'):,.0f}" if one_in < 1e6 else number(one_in, 2)
+    return f"1 posterior draw in {many} lies above θ"
+
+
+def subscript(value: int) -> str:
+    """Its digits, below the line."""
+    return str(value).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def terms(*, signed: bool) -> dict[str, str]:
+    """What the terms of an estimate are called; where f takes one sign, without it."""
+    return {"E1_plus": "E₁⁺" if signed else "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}

@@ -1,0 +1,67 @@
+r"""What the amortization map says, in words."""
+
+from __future__ import annotations
+
+__all__ = ["about_map", "about_place"]
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from amci_core.amortization import AmortizationMap
+from app.words.numbers import figure, number, percent, terms
+
+
+def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool) -> str:
+    """What the map has nearest to a case; empty where it has not been computed.
+
+    Arguments:
+        found: The map.
+        at: The case, along both axes.
+        inside: Whether the case lies in the plane.
+    """
+    i = int(np.abs(found.x.values - at[0]).argmin())
+    j = int(np.abs(found.y.values - at[1]).argmin())
+    variance, ratio = found.relative_variance[j, i], found.bound_ratio[j, i]
+    if np.isnan(variance):
+        return ""
+    names = terms(signed=len(found.terms) > 2)
+    shares = ", ".join(
+        f"one for {names[term]} has {_percent(float(share))}"
+        for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
+    )
+    about = "" if inside else " (its coordinates are not alike: their mean is marked)"
+    won = (
+        f"the bound on the error of SNIS is {figure(float(ratio))} times AMCI's error"
+        if ratio >= 1
+        else f"AMCI's error is {figure(float(1 / ratio))} times the bound on that of SNIS"
+    )
+    return (
+        f"Near your case{about} the relative variance of one draw is "
+        f"<b>{figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}. "
+        f"With many draws {won}."
+    )
+
+
+def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
+    """The text alternative of a complete map.
+
+    Arguments:
+        found: The map.
+        labels: What its axes are called.
+    """
+    variance = found.relative_variance
+    j, i = np.unravel_index(int(np.nan_to_num(variance).argmax()), variance.shape)
+    first, second = (labels.get(axis.name, axis.name) for axis in (found.x, found.y))
+    middle, top = (figure(float(v)) for v in (np.nanmedian(variance), variance[j, i]))
+    at = [number(float(v), 3) for v in (found.x.values[i], found.y.values[j])]
+    return (
+        f"Relative variance of one draw over {first} and {second}, {found.cases:,} cases. Its "
+        f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}. AMCI is ahead of the "
+        f"bound of self-normalised importance sampling in {np.mean(found.bound_ratio > 1):.0%} "
+        "of the cases."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %") if share >= 0.1 else percent(share)

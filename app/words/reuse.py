@@ -1,0 +1,83 @@
+r"""What sharing draws does, in words."""
+
+from __future__ import annotations
+
+__all__ = ["about_map", "about_reuse", "about_split", "best_splits", "counted"]
+
+import numpy as np
+
+from amci_core.errors import ReuseErrors
+from app.words.numbers import number
+
+# Whose best split is told.
+SHARERS = ("AMCI", "u*")
+
+
+def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
+    """The error at (alpha, beta), and beside it those worth knowing."""
+    if np.isnan(found.truth_error):
+        return "μ is 0 here, so that there is no relative error."
+
+    def error(a: float, b: float) -> str:
+        (mean,), (settled,) = found.mean_along([a], beta=b)
+        return number(mean, 2) + ("" if settled else " (not settled by the runs)")
+
+    def both(at: tuple[float, float]) -> str:
+        there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
+        predicted = number(found.predicted(*at), 2)
+        return there if found.common else f"{there}, predicted {predicted}"
+
+    failed = int(found.failed.max())
+    return (
+        f"With {counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
+        f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
+        f"The paper's formula, (α*, β*) = {both(found.paper)}. "
+        f"The optimum by the full covariance, u* = {both(found.optimum)}."
+        + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
+    )
+
+
+def _least(found: ReuseErrors) -> tuple[str, str]:
+    """Where the map's error is least, in words for a picture and within a sentence."""
+    if found.best is None:
+        none = "no cell of this map has an error below 1 that the runs settle."
+        return f"{none[0].upper()}{none[1:]}", none
+    alpha, beta = found.best
+    least = number(float(found.remse[found.judged].min()), 2)
+    return (
+        f"It is least at alpha {alpha:.2f}, beta {beta:.2f}, with {least}.",
+        f"the least on this map is {least}, at ({alpha:.2f}, {beta:.2f}).",
+    )
+
+
+def counted(found: ReuseErrors) -> str:
+    """How many draws each proposal gets."""
+    n, m = found.counts
+    return f"N = M = {n:,} draws" if n == m else f"N = {n:,} and M = {m:,} draws"
+
+
+def about_map(found: ReuseErrors) -> str:
+    """The text alternative of the complete map."""
+    return f"Relative error over alpha and beta, {counted(found)}. {_least(found)[0]}"
+
+
+def best_splits(found: ReuseErrors) -> dict[str, int]:
+    """How many draws q1 should get, where that can be chosen, by what combines them."""
+    if found.common:
+        return {}
+    return dict(zip(SHARERS, (found.best_split_alone, found.best_split), strict=True))
+
+
+def about_split(found: ReuseErrors) -> str:
+    """How the draws are best split between the proposals."""
+    total = sum(found.counts)
+    if found.common:
+        return "Common random numbers come in pairs: as many draws from q₁ as from q₂."
+    alone, shared = found.best_split_alone, found.best_split
+    at_best = found.predicted(1.0, 0.0, counts=(alone, total - alone))
+    return (
+        f"Of {total:,} draws, AMCI without sharing should give q₁ {alone:,} "
+        f"({100 * alone / total:.0f} %): predicted ReMSE {number(at_best, 2)}, against "
+        f"{number(found.predicted(1.0, 0.0), 2)} with this split. With the optimal shares q₁ "
+        f"should get {shared:,} ({100 * shared / total:.0f} %)."
+    )
