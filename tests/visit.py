@@ -112,7 +112,7 @@ class Visit:
         """A button of the card with that title: the first that comes after the title."""
         titles = self.page.get_by_role("heading", level=2)
         before = titles.all_inner_texts().index(card)
-        buttons = self.page.get_by_role("button", name=name, exact=True)
+        buttons = self.page.get_by_role("button", name=re.compile(rf"^{name}\b"))
         top = titles.nth(before).bounding_box()
         for button in buttons.all():
             place = button.bounding_box()

@@ -26,7 +26,8 @@ STATUS = """
 p { margin: 0; font-size: 0.85rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 """
 FADED = {"opacity": "0.4"}
-NOTHING_YET = "There is nothing to take yet."
+# A button's description is its name for assistive technology.
+NOTHING_YET = "CSV: there is nothing to take yet."
 
 
 class Card:
@@ -233,7 +234,7 @@ class Card:
         link = result.asked.link
         self._csv.param.update(
             disabled=False,
-            description="What is shown, as a table.",
+            description="CSV of what is shown",
             filename=file_name(self.name, link, "csv"),
         )
 

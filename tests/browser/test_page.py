@@ -14,6 +14,7 @@ from app.presets import PRESETS
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 Y, THETA = "Observation y", "Threshold θ"
+CARDS_OF = {None: "Sample reuse", "reuse": "Sample reuse", "diagnostics": "Diagnostics"}
 SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
 # Top, left and bottom of every card, from the first to the last.
 CARDS = """() => {
@@ -53,7 +54,8 @@ def presets_lead_to_their_point(opened):
         opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")
         opened.wait_for_value(Y, y)
         opened.wait_for_value(THETA, theta)
-        for name, default in [("alpha", 1), ("beta", 0)]:
+        opened.page.get_by_role("tab", name=CARDS_OF[preset.card], selected=True).wait_for()
+        for name, default in [("alpha", 1), ("beta", 0)] if preset.card != "diagnostics" else []:
             wanted = getattr(preset, name)
             opened.wait_for_value(SHARES[name], default if wanted is None else wanted)
         chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
