@@ -17,7 +17,7 @@ from app.numbers.line import LineDensities
 from app.views.curves import Curves, Marked
 from app.views.figures import Painter, add_hover, describe, pane, picture, set_range, step_above
 from app.views.inputs import choice
-from app.views.layout import HTML, card, explain
+from app.views.layout import HTML, card, column, explain
 
 if TYPE_CHECKING:
     from app.pictures import Picture
@@ -29,8 +29,8 @@ HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 class DensityView:
     """Creates the pictures of any problem on the line, empty; `show` fills them.
 
-    The one on the linear axis and the one on the logarithmic axis have sources of their own, and
-    the hidden one is left alone: the page lays out and paints also what cannot be seen.
+    The one on the linear axis and the one on the logarithmic axis are figures of their own, of
+    which one is part of the page: that lays out and paints also what cannot be seen.
 
     Arguments:
         changed: Not called: there is nothing else to look at.
@@ -42,36 +42,26 @@ class DensityView:
         self._painter = Painter()
         self._latest: LineDensities | None = None
         self._shared = Range1d(0, 1)
-        self._linear, self._logarithmic = (
-            Curves(
-                f"densities-{scale}",
-                source,
-                self._painter,
-                x_range=self._shared,
-                height=300,
-                scale=scale,
-            )
-            for scale, source in (("linear", "densities"), ("log", "densities-log-axis"))
-        )
+        self._dark = False
+        self._made: dict[bool, tuple[Curves, Any]] = {}
+        self._visible, shown = self._curves(False)
+        self._place = column(shown)
         self._ratio = _Ratio(self._shared, self._painter)
-        self._visible = self._linear
-        self._panes = {each: pane(each.figure) for each in (self._linear, self._logarithmic)}
         self.scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
         self._help, self._remark = HTML(), HTML()
         self.panel = card(
             "Densities",
-            *self._panes.values(),
+            self._place,
             pane(self._ratio.figure),
             self._remark,
             tools=[self.scale],
             help_text=self._help,
         )
-        self.set_scale(False)
 
     @property
     def figure(self) -> figure:
         """The picture that the page opens with."""
-        return self._linear.figure
+        return self._curves(False)[0].figure
 
     def open(self, chosen: Picture) -> None:
         """Makes ready for a problem."""
@@ -88,19 +78,35 @@ class DensityView:
 
     def describe(self, found: LineDensities) -> None:
         """Renews the text alternatives; when a control is let go, not while it moves."""
-        for each in self._panes:
-            describe(each.figure, found.about())
+        for curves, _ in self._made.values():
+            describe(curves.figure, found.about())
 
     def set_scale(self, logarithmic: bool) -> None:
         """Shows the densities on a linear or a logarithmic axis."""
-        self._visible = self._logarithmic if logarithmic else self._linear
+        self._visible, shown = self._curves(logarithmic)
         if self._latest is not None:
             self._visible.show(self._latest)
-        for each, shown in self._panes.items():
-            shown.visible = each is self._visible
+        if self._place[0] is not shown:
+            self._place[:] = [shown]
+
+    def _curves(self, logarithmic: bool) -> tuple[Curves, Any]:
+        """The picture on that axis and its pane, made when it is first looked at."""
+        if logarithmic not in self._made:
+            curves = Curves(
+                "densities-log" if logarithmic else "densities-linear",
+                "densities-log-axis" if logarithmic else "densities",
+                self._painter,
+                x_range=self._shared,
+                height=300,
+                scale="log" if logarithmic else "linear",
+            )
+            self._painter.paint(self._dark)
+            self._made[logarithmic] = curves, pane(curves.figure)
+        return self._made[logarithmic]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
+        self._dark = dark
         self._painter.paint(dark)
 
 

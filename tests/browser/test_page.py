@@ -204,7 +204,8 @@ def the_dark_theme_recolours_pictures_and_curves(opened):
 
 def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
     shown = """() => ["densities-linear", "densities-log"].map(name =>
-        Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))?.el.offsetWidth > 0)"""
+        (model => model != null && Bokeh.index.find_one(model)?.el.offsetWidth > 0)
+            (Bokeh.documents[0].get_model_by_name(name)))"""
     opened.wait(f"() => ({shown})().toString() == 'true,false'")
     opened.press("log")
     opened.wait(f"() => ({shown})().toString() == 'false,true'")
