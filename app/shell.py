@@ -4,8 +4,10 @@ from __future__ import annotations
 
 __all__ = ["page"]
 
+from contextvars import Context
 from typing import Any
 
+import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
@@ -109,6 +111,9 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     # every event of any visitor to tell it, and keep it for ever: another reference ends that.
     with edit_readonly(created):
         created.busy = created.param.loading
+    # It runs a timer for that as well, once for all pages; in the context of a visit it would keep
+    # that visit's page.
+    Context().run(pn.state._schedule_busy_cleanup)
 
     document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
 
