@@ -24,7 +24,7 @@ from tornado.web import RequestHandler
 # Bytes of one message or request of a page; those of a widget have a few hundred.
 LONGEST_MESSAGE = 2**20
 # Characters of a value in the page's address; of a longer one so many are shown.
-LONGEST_VALUE, SHOWN = 400, 40
+LONGEST_VALUE, SHOWN = 200, 40
 LOOPBACK = ("127.0.0.1", "localhost")
 # Panel asks a module that it imports early for routes of its own.
 ROUTES: list[Any] = []

@@ -1,17 +1,20 @@
 """The server answers its own names, gives out nothing but the page, and bears what it is sent."""
 
 import asyncio
+import contextlib
 import json
+import math
 import urllib.request
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote_from_bytes
 
+import numpy as np
 import pytest
 from protocol import Page
 from serving import served_dashboard
 from tornado.httpclient import HTTPClientError, HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from app.guard import LONGEST_MESSAGE, LONGEST_VALUE, decoded
 
@@ -150,3 +153,73 @@ def test_a_message_has_bounds(address):
             await page.receive_until("never")
 
     asyncio.run(asyncio.wait_for(flood(), PATIENCE))
+
+
+SLIDER = "Threshold θ"
+WRONG_VALUES = ["abc", None, math.nan, math.inf, -1e308, [1, 2], {"a": 1}, {"id": "p1"}, 10**400]
+MALFORMED = [
+    ["no JSON", "{}", "{}"],
+    [b"\x00\xff", "{}", "{}"],
+    ["[]", "[]", "[]"],
+    ['{"msgid": "1", "msgtype": "NONSENSE"}', "{}", "{}"],
+    ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", "[" * 100_000],
+    ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", '{"events": [{"kind": "Nonsense"}]}'],
+    ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": -1}', "{}", '{"events": 3}'],
+]
+
+
+async def answered(page: Page, threshold: float) -> None:
+    """Moves the slider, and waits for the densities of its new place."""
+    await page.change(page.model(label=SLIDER)["id"], "value", threshold)
+    while True:
+        _, _, buffers = await page.receive()
+        arrays = [np.frombuffer(each) for each in buffers if len(each) % 8 == 0]
+        if any((abs(each - threshold) < 1e-9).any() for each in arrays):
+            return
+
+
+def test_values_that_no_widget_gives_leave_the_page_alive(address):
+    async def visit() -> None:
+        page = await Page.come(address)
+        slider, choices = page.model(label=SLIDER)["id"], page.model(label="Problem")["id"]
+        for value in WRONG_VALUES:
+            for name in ("value", "value_throttled", "start", "nonsense"):
+                await page.change(slider, name, value)
+            for name in ("value", "options"):
+                await page.change(choices, name, value)
+        await page.change("p0", "value", 1.0)
+        await answered(page, 2.3457)
+        page.leave()
+
+    asyncio.run(asyncio.wait_for(visit(), PATIENCE))
+
+
+def test_malformed_messages_end_no_server(address):
+    async def visit() -> None:
+        for parts in MALFORMED:
+            page = await Page.come(address)
+            with contextlib.suppress(WebSocketClosedError):
+                for part in parts:
+                    await page.connection.write_message(part, binary=isinstance(part, bytes))
+            page.leave()
+        page = await Page.come(address)
+        await answered(page, 2.3457)
+        page.leave()
+
+    asyncio.run(asyncio.wait_for(visit(), 2 * PATIENCE))
+
+
+def test_after_a_flood_of_moves_the_page_answers_and_meanwhile_others_do(address):
+    async def visit() -> None:
+        page, other = await Page.come(address), await Page.come(address)
+        slider = page.model(label=SLIDER)["id"]
+        for i in range(300):
+            await page.change(slider, "value", 1 + i / 100)
+        last = asyncio.create_task(answered(page, 4.2371))
+        await answered(other, 2.3457)
+        assert not last.done()
+        await last
+        for each in (page, other):
+            each.leave()
+
+    asyncio.run(asyncio.wait_for(visit(), 2 * PATIENCE))
