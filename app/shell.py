@@ -13,6 +13,7 @@ from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
 from app.explorer import Explorer
+from app.scripts import CONNECTION_LOST, FIT_PHONES, HIDE_ON_PHONES, KEEP_THEME
 from app.session import answer
 from app.views.layout import column, side_by_side
 
@@ -44,37 +45,6 @@ THEME = {
     },
 }
 
-# On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
-# the page folds it away itself, and does not show it before that; there pictures do without tools,
-# also those that come later.
-HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"
-FIT_PHONES = """
-    const narrow = window.innerWidth < 600
-    for (const root of cb_obj.roots()) {
-        if (root.class_name === "Page") {
-            if (narrow) { root.data.sidebar_open = false }
-            window.setTimeout(() => { root.stylesheets = [] }, 600)
-        }
-    }
-    if (narrow) {
-        let waiting = false
-        const fit = () => {
-            waiting = false
-            for (const model of cb_obj.all_models) {
-                if (model.type === "Figure" && model.toolbar_location != null) {
-                    model.setv({toolbar_location: null, min_border_left: 60})
-                }
-            }
-        }
-        fit()
-        cb_obj.on_change(() => {
-            if (!waiting) {
-                waiting = true
-                window.setTimeout(fit, 50)
-            }
-        })
-    }
-"""
 MAIN = """
 :host { padding: 16px; gap: 16px; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 8px; gap: 8px; } }
@@ -115,7 +85,9 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     # that visit's page.
     Context().run(pn.state._schedule_busy_cleanup)
 
-    document.js_on_event("document_ready", CustomJS(code=FIT_PHONES))
+    scripts = [CustomJS(code=code) for code in (FIT_PHONES, KEEP_THEME)]
+    document.js_on_event("document_ready", *scripts)
+    document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
 
     def recolour(*_: Any) -> None:
         explorer.recolour(created.dark_theme)

@@ -44,6 +44,10 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
         self.page.goto(address)
+        self.wait_until_open()
+
+    def wait_until_open(self) -> None:
+        """Waits until the page has its pictures."""
         self.wait(
             f"""() => window.Bokeh?.documents?.length && ({SOURCE})('errors-amci')
                 && ({DATA})(['densities', 'x'])?.length !== 0"""

@@ -1,0 +1,69 @@
+"""A page that has lost its server says so, and comes back as it was; so does its theme."""
+
+import contextlib
+from urllib.parse import urlparse
+
+import pytest
+from playwright.sync_api import expect
+from serving import served_dashboard
+from visit import Visit
+
+PAINTED = "colour => getComputedStyle(document.body).backgroundColor === colour"
+LIGHT, DARK = "rgb(244, 246, 248)", "rgb(18, 23, 28)"
+QUERY = "?y=1.5&theta=2.5&draws=8&runs=4"
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.txt"
+
+
+def same_point(visited: Visit) -> bool:
+    return (visited.value("Observation y"), visited.value("Threshold θ")) == (1.5, 2.5)
+
+
+def test_a_lost_server_is_told_of_and_the_page_comes_back(browser, log):
+    with contextlib.ExitStack() as first:
+        address = first.enter_context(served_dashboard(log))
+        visited = Visit(browser.new_context(), address + QUERY)
+        port = urlparse(address).port
+        page, banner = visited.page, visited.page.get_by_role("alert")
+        expect(banner.get_by_text("connection to the server is lost")).to_have_count(0)
+        first.close()
+        expect(banner.get_by_text("connection to the server is lost")).to_be_visible(timeout=5_000)
+        with served_dashboard(log, port=port):
+            # Nobody presses anything.
+            expect(banner).to_have_count(0, timeout=30_000)
+            visited.wait_until_open()
+            assert same_point(visited)
+    # The server ends again; this time the visitor presses.
+    expect(banner.get_by_text("connection to the server is lost")).to_be_visible(timeout=5_000)
+    page.route("**/*", lambda route: route.abort() if is_head(route) else route.continue_())
+    with served_dashboard(log, port=port):
+        banner.get_by_role("button", name="Reload now").click()
+        visited.wait_until_open()
+        assert same_point(visited)
+        visited.close()
+
+
+def is_head(route) -> bool:
+    return route.request.method == "HEAD"
+
+
+def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server):
+    context = browser.new_context(color_scheme="dark")
+    visited = Visit(context, server + QUERY)
+    visited.wait(PAINTED, DARK)
+    visited.page.get_by_label("Toggle theme").click()
+    visited.wait(PAINTED, LIGHT)
+    visited.page.reload()
+    visited.wait_until_open()
+    visited.wait(PAINTED, LIGHT)
+    # Computing starts once the page is ready, and so after the theme is chosen.
+    visited.wait_for_end(4)
+    assert visited.page.evaluate(PAINTED, LIGHT)
+    visited.close()
+
+    visited = Visit(browser.new_context(color_scheme="light"), server + QUERY)
+    visited.wait(PAINTED, LIGHT)
+    visited.close()
