@@ -270,7 +270,9 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
 def _load_flow(
     chosen: Problem, folder: Path, entry: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> Trainable:
-    path = folder / weights["file"]
+    path = files.check_path("file", folder / weights["file"])
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise files.StoredFileError(f"{folder}: weights lie outside, at {weights['file']!r}")
     family, known = entry["family"], ", ".join(FAMILIES)
     if family not in FAMILIES:
         config = folder / "config.json"

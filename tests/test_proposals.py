@@ -217,6 +217,16 @@ def test_missing_weights_are_refused(copied):
         load_proposals("tail-1d", folder=copied)
 
 
+@pytest.mark.parametrize("how", ["absolute", "relative", "link"])
+def test_weights_outside_of_their_folder_are_refused(copied, tmp_path, how):
+    elsewhere = (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
+    names = {"absolute": str(elsewhere), "relative": "../elsewhere.safetensors", "link": "linked"}
+    (copied / "linked").symlink_to(elsewhere)
+    edit(copied, lambda c: c["proposals"]["q2"].update(file=names[how]))
+    with pytest.raises(StoredFileError, match="weights lie outside, at"):
+        load_proposals("tail-1d", folder=copied)
+
+
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 @pytest.mark.parametrize(
     ("change", "message"),
