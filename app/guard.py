@@ -6,7 +6,7 @@ starts; with plain `panel serve` the first visit does.
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_MESSAGE", "LONGEST_VALUE", "ROUTES", "decoded"]
+__all__ = ["LONGEST_MESSAGE", "ROUTES", "decoded"]
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,25 +23,21 @@ from tornado.web import RequestHandler
 
 # Bytes of one message or request of a page; those of a widget have a few hundred.
 LONGEST_MESSAGE = 2**20
-# Characters of a value in the page's address; of a longer one so many are shown.
-LONGEST_VALUE, SHOWN = 200, 40
+# Characters of a name in a message.
+SHOWN = 40
 LOOPBACK = ("127.0.0.1", "localhost")
 # Panel asks a module that it imports early for routes of its own.
 ROUTES: list[Any] = []
 
 
 def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
-    """The parameters of a page's address as text; of too long a value only its start.
+    """The parameters of a page's address as text, whatever bytes came.
 
     Arguments:
-        arguments: For each name its values, as they came; the first one holds.
+        arguments: For each name its values; the first one holds.
     """
-    texts = {
-        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
-    }
     return {
-        name: text if len(text) <= LONGEST_VALUE else f"{text[:SHOWN]}…"
-        for name, text in texts.items()
+        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
     }
 
 

@@ -72,6 +72,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         sidebar_width=320,
         sidebar_resizable=False,
         theme_config=THEME,
+        dark_theme=explorer.state.theme == "dark",
         busy_indicator=None,
         stylesheets=[HIDE_ON_PHONES],
         meta_description="See amortized Monte Carlo integration at work.",
@@ -91,7 +92,8 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
 
     def recolour(*_: Any) -> None:
         explorer.recolour(created.dark_theme)
+        explorer.state.set(theme="dark" if created.dark_theme else "light")
 
     created.param.watch(answer(recolour), "dark_theme")
-    recolour()
+    explorer.recolour(created.dark_theme)
     return created

@@ -3,20 +3,20 @@
 import asyncio
 import random
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import parse_qs, quote_from_bytes
+from urllib.parse import parse_qs, quote_from_bytes, urlencode
 
-import numpy as np
 import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
 from amci_core.proposals import available_variants
 from app.explorer import Explorer
+from app.fields import FIELDS
 from app.guard import decoded
 from app.shell import page
-from app.state import LIMITS, State
+from app.state import State
 
-NAMES = ["problem", "y", "theta", "variant", "draws", "runs", "seed", "nonsense", "ui", ""]
+NAMES = ["problem", "y", "theta", *FIELDS, "nonsense", "ui", ""]
 VALUES = [
     *[
         "",
@@ -49,7 +49,7 @@ VALUES = [
         "{}",
     ],
 ]
-LONGEST_MESSAGE = 300
+LONGEST_MESSAGE, LONGEST_LINK = 300, 1000
 
 
 def queries(n: int) -> list[str]:
@@ -81,22 +81,24 @@ def given(query: str) -> dict[str, str]:
 def test_any_address_gives_a_point_to_compute_for_and_short_messages():
     for query in queries(500):
         state = State()
-        wrong = state.read_query(given(query))
-        problem, choice = state.problem, state.choice
-        for variable, point in ((problem.y, choice.y), (problem.theta, choice.theta)):
+        wrong = state.read(given(query))
+        problem = state.problem
+        for variable, point in ((problem.y, state.y), (problem.theta, state.theta)):
             assert len(point) == (variable.dim if variable else 0)
             for value in point:
                 assert variable.usual_range[0] <= value <= variable.usual_range[1]
-        for name, (low, high) in LIMITS.items():
-            assert low <= getattr(choice, name) <= high
-        assert choice.variant in available_variants(problem.name)
+        for name, field in FIELDS.items():
+            low, high = field.bounds or (0, 0)
+            assert field.bounds is None or low <= getattr(state, name) <= high
+        assert state.variant in available_variants(problem.name)
         for name, message in wrong.items():
             assert name in given(query)
             assert 0 < len(message) <= LONGEST_MESSAGE, message
-        # The address that the page then has leads to the same point.
-        again = State()
-        assert again.read_query(state.query()) == {}
-        np.testing.assert_allclose(again.choice.y, choice.y, rtol=1e-3)
+        # What the page then writes into the address leads to the same state.
+        link, again = state.link(), State()
+        assert len(urlencode(link)) < LONGEST_LINK
+        assert again.read(link) == {}
+        assert again.as_json() == state.as_json()
 
 
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")
