@@ -31,11 +31,13 @@ from app.views.controls import Controls
 from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
 from app.views.film import FilmView
+from app.views.inputs import copying
 from app.views.layout import column
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
 from app.views.strip import StripCard
 from app.views.tabs import TabsView
+from app.words.script import script
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ log = logging.getLogger(__name__)
 # made ready: what a message brings meanwhile is built before anything is painted.
 MILLISECONDS_AHEAD = 250
 # What moves the densities.
-SHAPING = {"y", "theta", "variant", "snapshot"}
+SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (ReuseCard, DiagnosticsCard, MapCard)
 
@@ -65,6 +67,7 @@ class Explorer:
         self._densities: Any = None
         self._dark = False
         self._density_views: dict[Any, Any] = {}
+        self._tied: list[Any] = []
         wrong = self.state.read(query)
         self.density_place = column()
         self.story = StoryView(self.state)
@@ -98,12 +101,8 @@ class Explorer:
         """The density pictures of its kind, made when they are first asked for."""
         make = picture(self.state.problem).view
         if make not in self._density_views:
-            self._density_views[make] = created = make(self._move)
+            self._density_views[make] = created = make()
             created.recolour(self._dark)
-            if created.scale is not None:
-                tie(self.state, "logarithmic", created.scale)
-                created.set_scale(self.state.logarithmic)
-                self.state.param.watch(lambda e: created.set_scale(e.new), "logarithmic")
         return self._density_views[make]
 
     def recolour(self, dark: bool) -> None:
@@ -163,7 +162,12 @@ class Explorer:
     def _open_case(self) -> None:
         """Turns handles and densities to the state's problem, and calls off all computing."""
         self.results.forget()
-        self.densities.open(picture(self.state.problem))
+        view = self.densities
+        view.open(picture(self.state.problem))
+        if view not in self._tied:
+            self._tied.append(view)
+            for name, widget in view.choices.items():
+                tie(self.state, name, widget)
         self.density_place[:] = [self.densities.panel]
         self.story.show()
         self.controls.open()
@@ -180,7 +184,13 @@ class Explorer:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
         choice, view = self.state.choice, self.densities
         proposals = self.store.proposals(choice)
-        self._densities = densities(self.state.problem, proposals, *choice.pair, **view.look)
+        look = {}
+        if "pair" in view.choices:
+            first, second = self.state.pair
+            look = {"coordinate": self.state.coordinate - 1, "pair": (first - 1, second - 1)}
+        self._densities = densities(self.state.problem, proposals, *choice.pair, **look)
+        if "logarithmic" in view.choices:
+            view.set_scale(self.state.logarithmic)
         view.show(self._densities)
 
     def _choose(self, preset: Preset) -> None:
@@ -188,7 +198,8 @@ class Explorer:
         self.story.tell(preset)
 
     def _write_address(self) -> None:
-        self.errors.figure.tags = [urlencode(self.state.link(), safe=",")]
+        link = urlencode(self.state.link(), safe=",")
+        self.errors.figure.tags = [link, script(self.state.choice)]
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:
@@ -203,6 +214,8 @@ class Explorer:
             )
 
         return [
+            copying("Copy link", self.errors.figure, "window.location.href"),
+            copying("Copy Python", self.errors.figure, "source.tags[1]"),
             button("Densities, CSV", "densities.csv", self._densities_csv),
             button("Everything, JSON", "amci-explorer.json", self._everything),
         ]

@@ -18,7 +18,7 @@ from amci_core.models import Problem
 from amci_core.plane import axis_names, default_plane
 from amci_core.proposals import available_variants
 from app.choice import Point
-from app.presets import coordinate_names, opening, variable_labels
+from app.presets import coordinate_names, coordinates, opening, pairs, variable_labels
 from app.store import store_of
 from app.words.numbers import terms
 
@@ -201,7 +201,7 @@ def _pair(problem: Problem, given: Any) -> tuple[int, int]:
     first, second = (int(_number(part, 1, problem.x.dim)) for part in parts)
     if first == second and problem.x.dim > 1:
         raise ValueError(f"expected two coordinates, got {brief(given)}")
-    return first, second
+    return min(first, second), max(first, second)
 
 
 def _number(given: Any, low: float, high: float) -> float:
@@ -318,7 +318,7 @@ FIELDS: Mapping[str, Field] = {
             "The coordinate of x that is looked at, from 1 on.",
             lambda problem, given: int(_number(given, 1, problem.x.dim)),
             lambda _: 1,
-            options=lambda problem: dict(enumerate(coordinate_names(problem), 1)),
+            options=lambda problem: coordinates(coordinate_names(problem)),
         ),
         Field(
             "pair",
@@ -326,6 +326,7 @@ FIELDS: Mapping[str, Field] = {
             _pair,
             lambda problem: (1, min(2, problem.x.dim)),
             lambda value: ",".join(map(str, value)),
+            options=lambda problem: pairs(coordinate_names(problem)),
         ),
         Field("compared", "The case that is kept to compare with.", _case, lambda _: ""),
         Field(

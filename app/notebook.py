@@ -63,11 +63,11 @@ class DensityPicture(pn.viewable.Viewer):
             self._case[name] = first if wanted is None else _shown(self._problem, name, wanted)
         self._proposals = proposals
         chosen = picture(self._problem)
-        self._view: Any = chosen.view(self._draw)
+        self._view: Any = chosen.view()
         self._view.open(chosen)
         self._view.recolour(False)
-        if self._view.scale is not None:
-            self._view.scale.param.watch(lambda event: self._rescale(event.new), "value")
+        for widget in self._view.choices.values():
+            widget.param.watch(lambda _: self._draw(), "value")
         handles = self._handles() if sliders else []
         self._panel = column(
             *([side_by_side(*handles, least=240)] if handles else []), self._view.panel, gap=8
@@ -113,14 +113,12 @@ class DensityPicture(pn.viewable.Viewer):
             handle.param.watch(moved, "value")
         return handles
 
-    def _rescale(self, logarithmic: bool) -> None:
-        self._view.set_scale(logarithmic)
-        self._push()
-
     def _draw(self) -> None:
         proposals = self._proposals or amci.load_proposals(self._problem.name)
         y, theta = (value if np.size(value) else None for value in self._case.values())
         found = densities(self._problem, proposals, y, theta, **self._view.look)
+        if "logarithmic" in self._view.choices:
+            self._view.set_scale(self._view.choices["logarithmic"].value)
         self._view.show(found)
         self._view.describe(found)
         self._push()

@@ -89,14 +89,14 @@ class Picture:
     """How a problem's densities are shown.
 
     Arguments:
-        view: The class of its view, of which a page keeps one for all problems: it is called with
-            what to do when something else is to be looked at, and `open`ed for a problem.
+        view: The class of its view, of which a page keeps one for all problems: it is `open`ed for
+            a problem.
         numbers: Gives what it shows, of (problem, proposals, y, theta, settings).
         help_text: How to read it.
         settings: The names of coordinates, and what is looked at unless another is chosen.
     """
 
-    view: Callable[[Callable[[], Any]], Any]
+    view: Callable[[], Any]
     numbers: Callable[..., Any]
     help_text: str
     settings: Settings

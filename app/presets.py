@@ -7,13 +7,16 @@ __all__ = [
     "PRESETS",
     "Preset",
     "coordinate_names",
+    "coordinates",
     "opening",
+    "pairs",
     "presets",
     "variable_labels",
 ]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from amci_core.models import Problem, Variable
 from app.words.numbers import subscript
@@ -220,3 +223,15 @@ def coordinate_names(problem: Problem) -> tuple[str, ...]:
     known = LABELS.get(problem.name, {}).get("x")
     several = tuple(f"x{subscript(i + 1)}" for i in range(problem.x.dim))
     return known or (several if problem.x.dim > 1 else ("x",))
+
+
+def coordinates(names: Sequence[str]) -> dict[int, str]:
+    """The coordinates of x that can be looked at, from 1 on, and their names."""
+    return dict(enumerate(names, 1))
+
+
+def pairs(names: Sequence[str]) -> dict[tuple[int, int], str]:
+    """The pairs of them, likewise; of one coordinate it and itself."""
+    several = combinations(range(1, len(names) + 1), 2)
+    found = {(i, j): f"{names[i - 1]}, {names[j - 1]}" for i, j in several}
+    return found or {(1, 1): names[0]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["DensityView"]
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +31,11 @@ class DensityView:
 
     The one on the linear axis and the one on the logarithmic axis are figures of their own, of
     which one is part of the page: that lays out and paints also what cannot be seen.
-
-    Arguments:
-        changed: Not called: there is nothing else to look at.
     """
 
     look: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, changed: Callable[[], Any]) -> None:
+    def __init__(self) -> None:
         self._painter = Painter()
         self._latest: LineDensities | None = None
         self._shared = Range1d(0, 1)
@@ -47,14 +44,15 @@ class DensityView:
         self._visible, shown = self._curves(False)
         self._place = column(shown)
         self._ratio = _Ratio(self._shared, self._painter)
-        self.scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
+        scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
+        self.choices: Mapping[str, Any] = {"logarithmic": scale}
         self._help, self._remark = HTML(), HTML()
         self.panel = card(
             "Densities",
             self._place,
             pane(self._ratio.figure),
             self._remark,
-            tools=[self.scale],
+            tools=[scale],
             help_text=self._help,
         )
 

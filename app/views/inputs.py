@@ -26,6 +26,25 @@ UNSEEN_LABEL = """
 .MuiFormLabel-root { position: absolute; width: 1px; height: 1px; overflow: hidden;
                      clip-path: inset(50%); }
 """
+# Where a page may not write to the clipboard (plain http from another machine), a field is copied.
+COPY = """
+    const text = %s, label = "%s"
+    const field = () => {
+        const area = document.createElement("textarea")
+        area.value = text
+        document.body.appendChild(area)
+        area.select()
+        const done = document.execCommand("copy")
+        area.remove()
+        if (!done) { throw new Error("not copied") }
+    }
+    const say = words => {
+        cb_obj.origin.data.label = words
+        window.setTimeout(() => { cb_obj.origin.data.label = label }, 2000)
+    }
+    const copied = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()
+    copied.catch(field).then(() => say("Copied"), () => window.prompt(label, text))
+"""
 WRONG = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; color: #d32f2f; }"
 
 
@@ -92,7 +111,7 @@ def slider(
     )
 
 
-def select(label: str, options: list[str] | dict[str, str], **more: Any) -> Select:
+def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Select:
     """A list to choose from, at first the first; as wide as its place."""
     first = next(iter(options.values() if isinstance(options, dict) else options), None)
     settings = {"value": first, "size": "small", "sizing_mode": "stretch_width"} | more
@@ -120,6 +139,21 @@ def progress() -> pmui.LinearProgress:
         margin=(4, 0, 6, 0),
         sx={"height": "4px", "borderRadius": "2px"},
     )
+
+
+def copying(label: str, source: Any, text: str) -> pmui.Button:
+    """A button that copies a text of the page, and says that it did.
+
+    Arguments:
+        label: What it copies.
+        source: A Bokeh model that the page has.
+        text: What is copied, in JavaScript, of `source`.
+    """
+    button = pmui.Button(
+        label=label, size="small", variant="outlined", sizing_mode="stretch_width", margin=0
+    )
+    button.js_on_click(args={"source": source}, code=COPY % (text, label))
+    return button
 
 
 class Message(HTML):

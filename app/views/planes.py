@@ -4,8 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MarginalView", "PlaneView"]
 
-from collections.abc import Callable, Mapping
-from itertools import combinations
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from amci_core.estimators.draws import Array
 from app.colours import SHAPES, label
 from app.numbers.draws import MarginalDensities
 from app.numbers.plane import PlaneDensities
-from app.session import answer
+from app.presets import coordinates, pairs
 from app.views.course import CourseView
 from app.views.curves import Curves, arranged
 from app.views.figures import Legends, Painter, describe, pane, picture, set_range, step_above
@@ -44,16 +43,12 @@ PAIRS = {
 
 
 class PlaneView:
-    """Creates the pictures of any problem in the plane, empty; `show` fills them.
-
-    Arguments:
-        changed: Not called: there is nothing else to look at.
-    """
+    """Creates the pictures of any problem in the plane, empty; `show` fills them."""
 
     look: Mapping[str, Any] = MappingProxyType({})
-    scale = None
+    choices: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, changed: Callable[[], Any]) -> None:
+    def __init__(self) -> None:
         self._painter = Painter()
         self._plane = _Plane(self._painter)
         self._course: CourseView | None = None
@@ -101,22 +96,15 @@ class PlaneView:
 class MarginalView:
     """Creates the pictures of one coordinate and of a pair of many, empty; `show` fills them.
 
-    Arguments:
-        changed: Called when the user picks another coordinate or pair.
+    What can be chosen of it is `choices`, by the names of `app.fields.FIELDS`.
     """
 
-    scale = None
-
-    def __init__(self, changed: Callable[[], Any]) -> None:
+    def __init__(self) -> None:
         self._painter = Painter()
-        self._changed = changed
-        self.look: Mapping[str, Any] = {"coordinate": 0, "pair": (0, 1)}
-        self._coordinates: dict[str, int] = {}
-        self._pairs: dict[str, tuple[int, int]] = {}
-        self._coordinate = select("Coordinate", [])
-        self._pair = select("Pair of coordinates", [])
-        for chosen in (self._coordinate, self._pair):
-            chosen.param.watch(answer(self._look), "value")
+        self.choices: Mapping[str, Any] = {
+            "coordinate": select("Coordinate", {"x": 1}),
+            "pair": select("Pair of coordinates", {"x": (1, 2)}),
+        }
         self._curves = Curves(
             "marginal", "marginal-data", self._painter, x_range=Range1d(-3, 3), height=HEIGHT
         )
@@ -124,10 +112,10 @@ class MarginalView:
         self._help, self._remark = HTML(), HTML()
         self.panel = card(
             "Densities",
-            row(self._coordinate),
+            row(self.choices["coordinate"]),
             pane(self._curves.figure),
             self._remark,
-            row(self._pair),
+            row(self.choices["pair"]),
             self._plane.panel,
             help_text=self._help,
         )
@@ -141,15 +129,19 @@ class MarginalView:
         """Makes ready for a problem."""
         explain(self._help, chosen.help_text)
         names = chosen.settings.labels
-        self._coordinates = {name: i for i, name in enumerate(names)}
-        pairs = combinations(range(len(names)), 2)
-        self._pairs = {f"{names[i]}, {names[j]}": (i, j) for i, j in pairs}
-        self.look = {"coordinate": 0, "pair": (0, 1)}
-        for widget, options in (
-            (self._coordinate, list(self._coordinates)),
-            (self._pair, list(self._pairs)),
-        ):
-            widget.param.update(options=options, value=options[0])
+        for name, options in (("coordinate", coordinates(names)), ("pair", pairs(names))):
+            labels = {label: value for value, label in options.items()}
+            if labels != self.choices[name].options:
+                self.choices[name].param.update(options=labels, value=next(iter(options)))
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """What is chosen, as `app.pictures.densities` takes it."""
+        first, second = self.choices["pair"].value or (1, 2)
+        return {
+            "coordinate": (self.choices["coordinate"].value or 1) - 1,
+            "pair": (first - 1, second - 1),
+        }
 
     def show(self, found: MarginalDensities) -> None:
         """Draws new densities."""
@@ -168,17 +160,6 @@ class MarginalView:
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
-
-    def _look(self, _: Any) -> None:
-        coordinate = self._coordinates.get(self._coordinate.value)
-        pair = self._pairs.get(self._pair.value)
-        # While another problem's options are being set there may be no value.
-        if coordinate is None or pair is None:
-            return
-        look = {"coordinate": coordinate, "pair": pair}
-        if look != self.look:
-            self.look = look
-            self._changed()
 
 
 class _Plane:

@@ -148,8 +148,6 @@ def anything(name, rng):
                     else rng.randint(*field.bounds)
                 }
             )
-    if state.problem.x.dim > 1:
-        state.set(pair=rng.sample(range(1, state.problem.x.dim + 1), 2))
     state.set(snapshot=rng.choice([None, 0, 1, 2]))
     if rng.random() < 0.5:
         state.pin()
