@@ -18,6 +18,8 @@ from app.store import store_of
 
 # Computations that a worker keeps the samplers of: those of a few visitors at a time.
 KEPT = 16
+# Computations of independent runs.
+IN_RUNS = ("error_curves", "reuse")
 CURVE_FIGURES = ("mean", "mean_judged", "median_judged", "failed", "quartiles")
 REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
 
@@ -45,6 +47,25 @@ class Asked:
             if name in FIELDS and value not in ((), None) and (name != "draws" or value):
                 found[name] = FIELDS[name].write(value)
         return found
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What decides what one of its runs, or draws, costs."""
+        choice = self.choice
+        return self.what, choice.problem, choice.variant, choice.snapshot is None
+
+    @property
+    def size(self) -> float:
+        """Runs, times draws where each run has as many."""
+        draws = self.choice.draws if self.what == "reuse" else 1
+        return self.choice.runs * draws if self.what in IN_RUNS else 1.0
+
+    def less(self, share: float) -> str:
+        """What to ask for instead, so that it costs that share or less."""
+        if self.what not in IN_RUNS:
+            return "choose other proposals"
+        runs = max(int(0.9 * share * self.choice.runs), 4)
+        return f"ask for {runs:,} runs or fewer"
 
     def part(self, number: int) -> tuple[int, Any]:
         """How many parts there are, and the part of that number."""

@@ -5,7 +5,7 @@ The server's own thread submits tasks and takes results, and computes nothing.
 
 from __future__ import annotations
 
-__all__ = ["DASK", "WORKERS", "Engine", "Task", "Visitor", "engine"]
+__all__ = ["DASK", "SECONDS", "WORKERS", "Engine", "Task", "Visitor", "engine"]
 
 import logging
 import os
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 # What the environment says of workers: their number, or the address of a Dask scheduler.
 WORKERS, DASK = "AMCI_WORKERS", "AMCI_DASK"
+# And of the seconds of computing that a visitor may ask for at once.
+SECONDS, SECONDS_ALLOWED = "AMCI_SECONDS", 60.0
 # Tasks in hand beyond those being done, so that no worker waits for the server.
 AHEAD = 1
 # Complete results that are kept, for all visitors: a class opens the same page.
@@ -77,10 +79,15 @@ class Engine:
     Arguments:
         start: Starts an executor, and says how many tasks it does at a time; called when there is
             something to do, and again when the executor has broken.
+        budget: Seconds of computing that a visitor may ask for at once.
     """
 
-    def __init__(self, start: Callable[[], tuple[Executor, int]]) -> None:
+    def __init__(
+        self, start: Callable[[], tuple[Executor, int]], *, budget: float = SECONDS_ALLOWED
+    ) -> None:
         self._start = start
+        self.budget = budget
+        self._rates: dict[Hashable, float] = {}
         self._executor: Executor | None = None
         self._at_a_time = 1
         self._starting = False
@@ -139,6 +146,14 @@ class Engine:
         self._kept[work] = result
         if len(self._kept) > RESULTS_KEPT:
             self._kept.popitem(last=False)
+
+    def seconds(self, work: Any) -> float:
+        """What work costs, as far as work of its kind has been done; else 0."""
+        return self._rates.get(work.kind, 0.0) * float(work.size)
+
+    def learn(self, work: Any, seconds: float) -> None:
+        """Takes note of what work has cost in all."""
+        self._rates[work.kind] = seconds / max(float(work.size), 1e-9)
 
     def look(self, visitor: Visitor) -> None:
         """Does what is asked for by a visitor, when it is their turn."""
@@ -226,10 +241,14 @@ def engine() -> Engine:
         ValueError: see `amci_core.executor.executor`.
     """
     workers, dask = os.environ.get(WORKERS, ""), os.environ.get(DASK)
+    seconds = os.environ.get(SECONDS, "") or f"{SECONDS_ALLOWED:g}"
     if workers and not workers.isdecimal():
         raise ValueError(f"{WORKERS}: expected a number of processes, got {workers!r}")
+    if not seconds.replace(".", "", 1).isdecimal():
+        raise ValueError(f"{SECONDS}: expected a number of seconds, got {seconds!r}")
     created = Engine(
-        partial(executor, workers=int(workers) if workers else None, dask=dask or None)
+        partial(executor, workers=int(workers) if workers else None, dask=dask or None),
+        budget=float(seconds),
     )
     created.warm()
     return created

@@ -20,6 +20,7 @@ from bokeh.document import Document
 
 from app.engine import Engine, Task, engine
 from app.session import guarded
+from app.words.choice import too_much
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +45,19 @@ class Loop(Protocol):
 class Work(Hashable, Protocol):
     """What a job computes, as plain values that any process can be sent; equal ones are the same.
 
-    Both methods are called in a worker process.
+    `part` and `result` are called in a worker process.
     """
+
+    @property
+    def kind(self) -> Hashable:
+        """What it has in common with work that costs as much for its size."""
+
+    @property
+    def size(self) -> float:
+        """How much of it there is, in a unit of its kind."""
+
+    def less(self, share: float) -> str:
+        """What to ask for instead, so that it costs that share or less."""
 
     def part(self, number: int) -> tuple[int, Any]:
         """How many parts there are, and the part of that number."""
@@ -100,10 +112,13 @@ class Jobs:
             self.cancel(name)
             self._running[name] = job = _Job(self, name, work, show, finish)
             known = self.engine.known(work)
-            if known is None:
-                self.engine.look(self)
-            else:
+            seconds = self.engine.seconds(work)
+            if known is not None:
                 job.complete(known)
+            elif seconds > self.engine.budget:
+                job.end(too_much(work.less, seconds, self.engine.budget))
+            else:
+                self.engine.look(self)
 
     def cancel(self, name: str) -> None:
         """Calls a job off: what is not yet submitted never is, and nothing of it is shown."""
@@ -181,6 +196,13 @@ class Jobs:
             job.cancelled = True
 
 
+def timed_part(work: Work, number: int) -> tuple[float, tuple[int, Any]]:
+    """A part, after the seconds that its process has computed for it."""
+    started = time.process_time()
+    found = work.part(number)
+    return time.process_time() - started, found
+
+
 class _Job:
     """What is known of one job: its parts so far, in order, and what of them has been shown."""
 
@@ -200,7 +222,7 @@ class _Job:
         self._parts: list[Any] = []
         self._early: dict[int, Any] = {}
         self._merging, self._merged = False, 0
-        self._due = 0.0
+        self._due = self._spent = 0.0
 
     def next_task(self) -> Task | None:
         """A result if one is due, else a part; None while there is nothing to submit."""
@@ -216,10 +238,10 @@ class _Job:
         if self._next < self._count:
             number = self._next
             self._next += 1
-            return self._task(self._work.part, number, take=partial(self._keep, number))
+            return self._task(timed_part, self._work, number, take=partial(self._keep, number))
         return None
 
-    def _task(self, function: Callable[..., Any], argument: Any, take: Any) -> Task:
+    def _task(self, function: Callable[..., Any], *arguments: Any, take: Any) -> Task:
         def taken(outcome: Any, error: Exception | None) -> None:
             if self.cancelled:
                 return
@@ -233,17 +255,24 @@ class _Job:
             self.visitor,
             self.what,
             function,
-            argument,
+            *arguments,
             take=taken,
             called_off=lambda: self.cancelled,
         )
         return task
 
-    def _keep(self, number: int, counted: tuple[int, Any], _: float) -> None:
-        """Keeps a part, and how many there are."""
-        self._count, self._early[number] = counted
+    def _keep(self, number: int, timed: tuple[float, tuple[int, Any]], _: float) -> None:
+        """Keeps a part, how many there are, and what they cost; stops where that is too much."""
+        seconds, (self._count, self._early[number]) = timed
+        self._spent += seconds
         while len(self._parts) in self._early:
             self._parts.append(self._early.pop(len(self._parts)))
+        done, engine = len(self._parts), self.visitor.engine
+        if done == self._count or self._spent > engine.budget:
+            whole = self._spent * self._count / max(done, 1)
+            engine.learn(self._work, whole)
+            if done < self._count:
+                self.end(too_much(self._work.less, whole, engine.budget))
 
     def _show_result(self, parts: int, result: Any, seconds: float) -> None:
         """Tells the page of a result that is made of so many parts."""

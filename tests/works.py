@@ -19,9 +19,25 @@ class Count:
     fails: int | None = None
     kills: int | None = None
     once: str = ""
+    busy: bool = False
     name: str = ""
 
+    @property
+    def kind(self):
+        return "count", self.seconds
+
+    @property
+    def size(self):
+        return self.parts
+
+    def less(self, share):
+        return f"ask for {int(share * self.parts)} parts"
+
     def part(self, number):
+        if self.busy:
+            started = time.process_time()
+            while time.process_time() < started + self.seconds:
+                pass
         time.sleep(self.seconds)
         if number == self.fails:
             raise ValueError("theta: expected a number")
@@ -38,6 +54,8 @@ class Count:
 @dataclass(frozen=True)
 class Where:
     """The process that computes."""
+
+    kind, size = "where", 1
 
     def part(self, number):
         return 1, os.getpid()

@@ -2,24 +2,14 @@ r"""What a choice is, and how one differs from another."""
 
 from __future__ import annotations
 
-__all__ = ["about_case", "difference", "file_name"]
+__all__ = ["difference", "file_name", "too_much"]
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from app.choice import Choice
 
 SYMBOLS = {"y": "y", "theta": "θ"}
-
-
-def about_case(choice: Choice) -> str:
-    """The point of a choice: y = 1, θ = 3."""
-    return ", ".join(
-        f"{SYMBOLS[name]} = {_point(getattr(choice, name))}"
-        for name in SYMBOLS
-        if getattr(choice, name)
-    )
 
 
 def difference(found: Choice, wanted: Choice) -> str:
@@ -54,6 +44,9 @@ def _point(value: tuple[float, ...]) -> str:
     return text.replace("-", "−")
 
 
-def of_fields(choice: Choice) -> dict[str, Any]:
-    """What a choice holds, without what the problem does not have."""
-    return {name: value for name, value in vars(choice).items() if value not in ((), None)}
+def too_much(less: Callable[[float], str], seconds: float, budget: float) -> str:
+    """Why something is not computed that costs more than a visitor may ask for at once."""
+    return (
+        f"it takes about {seconds:,.0f} s of computing, and {budget:,.0f} s are allowed here: "
+        f"{less(budget / seconds)}"
+    )

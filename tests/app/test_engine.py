@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from works import Count, Where
 
 from amci_core.executor import executor
 from app.engine import AHEAD, Engine
-from app.jobs import Jobs
+from app.jobs import Jobs, timed_part
 
 
 class Watched(ThreadPoolExecutor):
@@ -26,7 +27,8 @@ class Watched(ThreadPoolExecutor):
 
     def submit(self, function, *arguments):
         if function is not int:
-            self.submitted.append((function.__self__, function.__name__, *arguments))
+            work, *rest = arguments if function is timed_part else (function.__self__, *arguments)
+            self.submitted.append((work, "part" if function is timed_part else "result", *rest))
         return super().submit(function, *arguments)
 
 
@@ -236,3 +238,35 @@ def test_a_task_that_kills_every_worker_is_named_and_no_other_visitor_is_blamed(
     good.run_until(lambda: good_ends)
     assert good_ends == [None]
     assert shown[-1] == list(range(400))
+
+
+def test_what_costs_too_much_is_stopped_and_the_next_time_not_begun(server):
+    with ThreadPoolExecutor(1) as pool:
+        created = Engine(lambda: (pool, 1), budget=0.2)
+        jobs, ends = Jobs(server, server, of=created), []
+        work = Count(100, seconds=0.01, busy=True)
+        started = time.monotonic()
+        jobs.start("count", work, show=lambda _: None, finish=ends.append)
+        server.run_until(lambda: ends)
+        (told,) = ends
+        assert "0 s are allowed" in told
+        assert time.monotonic() - started < 5
+        parts = int(re.search(r"ask for (\d+) parts", told)[1])
+        # 20 parts fit, up to what beginning costs.
+        assert 5 < parts <= 20
+        # It is known now what such work costs: nothing of it is done.
+        submitted = []
+        pool.submit = lambda *task: submitted.append(task)
+        jobs.start("count", Count(99, seconds=0.01, busy=True), show=None, finish=ends.append)
+        server.run_until(lambda: len(ends) == 2)
+        assert "ask for" in ends[1]
+        assert submitted == []
+
+
+def test_what_fits_the_budget_is_done(server):
+    with ThreadPoolExecutor(1) as pool:
+        created = Engine(lambda: (pool, 1), budget=0.2)
+        work = Count(5, seconds=0.01, busy=True)
+        assert run(server, Jobs(server, server, of=created), work)[1] == [None]
+        assert 0.04 < created.seconds(work) < 0.2
+        assert created.seconds(Count(50, seconds=0.01, busy=True)) > 0.4
