@@ -22,6 +22,7 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.streams import Stream
+from app.numbers.known import truth
 
 # A tail needs draws to be fitted to: as many are looked at, or as many as were asked for if more.
 LEAST_DRAWS = 1000
@@ -103,7 +104,8 @@ class Diagnosis:
 
     Arguments:
         draws: Draws from each proposal.
-        truth: mu.
+        truth: mu; NaN where the problem does not know it.
+        estimate: AMCI's estimate from all of these draws.
         terms: One for each term that the estimate needs draws for.
         level: The verdict on AMCI with all of these draws, one of `LEVELS`.
         text: It with its first reason.
@@ -116,6 +118,7 @@ class Diagnosis:
 
     draws: int
     truth: float
+    estimate: float
     terms: tuple[TermWeights, ...]
     level: str
     text: str
@@ -160,7 +163,8 @@ def diagnosis(
         asked: Verdict = verdict if draws == n else estimate(draws).verdict
         return Diagnosis(
             draws=n,
-            truth=float(problem.truth(y, theta)),
+            truth=truth(problem, y, theta),
+            estimate=float(found.value),
             terms=tuple(
                 _weights(name, found.diagnostics[name], points)
                 for name in TERMS

@@ -196,9 +196,10 @@ class Engine:
         return None
 
     def _give(self, task: Task) -> None:
-        assert self._executor is not None
         task.given_to = self._executor
         try:
+            if self._executor is None:
+                raise RuntimeError
             future = self._executor.submit(task.function, *task.arguments)
         except RuntimeError:  # it broke between two tasks
             self._executor = None

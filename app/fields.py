@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-import amci_core as amci
 from amci_core.models import Problem
 from amci_core.plane import axis_names, default_plane
-from amci_core.proposals import available_variants
+from app import own
 from app.choice import Point
 from app.presets import coordinate_names, coordinates, opening, pairs, variable_labels
 from app.store import store_of
@@ -85,7 +84,7 @@ def layers(problem: Problem) -> dict[str, str]:
         "variance": "Relative variance of one draw",
         **{f"effective-{t}": f"Effective share of draws for {names[t]}" for t in drawn},
         **{f"pareto-{t}": f"Pareto k̂ for {names[t]}" for t in drawn},
-        "bound": "Bound of SNIS over AMCI's error",
+        **({"bound": "Bound of SNIS over AMCI's error"} if problem.knows_bound else {}),
     }
 
 
@@ -106,8 +105,8 @@ def plane_axes(problem: Problem) -> dict[str, str]:
 
 
 def problem_names() -> dict[str, str]:
-    """The problems that there are trained proposals for: names and titles."""
-    return {n: amci.problem(n).title for n in amci.problems() if available_variants(n)}
+    """The problems that there are proposals for: names and titles."""
+    return {name: own.problem(name).title or name for name in own.problems()}
 
 
 def _whole(low: int, high: int) -> dict[str, Any]:
@@ -251,7 +250,7 @@ def _first(options: Callable[[Problem], Mapping[str, str]]) -> Callable[[Problem
 
 
 def _variants(problem: Problem) -> dict[str, str]:
-    return {name: name for name in available_variants(problem.name)}
+    return {name: name for name in own.variants(problem.name)}
 
 
 def _cards(_: Problem) -> dict[str, str]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-import amci_core as amci
 from amci_core.errors import ErrorCurves
 from amci_core.flows import Proposals
 from amci_core.models import Problem, Variable
+from app import own
 from app.colours import ESTIMATORS
 from app.pictures import densities, picture
 from app.presets import opening, variable_labels
@@ -56,7 +56,7 @@ class DensityPicture(pn.viewable.Viewer):
         sliders: bool = True,
     ) -> None:
         super().__init__()
-        self._problem = amci.problem(problem)
+        self._problem = own.problem(problem)
         self._case: dict[str, Any] = {}
         usual = zip(("y", "theta"), (y, theta), opening(self._problem), strict=True)
         for name, wanted, first in usual:
@@ -114,7 +114,7 @@ class DensityPicture(pn.viewable.Viewer):
         return handles
 
     def _draw(self) -> None:
-        proposals = self._proposals or amci.load_proposals(self._problem.name)
+        proposals = self._proposals or own.proposals(self._problem.name)
         y, theta = (value if np.size(value) else None for value in self._case.values())
         found = densities(self._problem, proposals, y, theta, **self._view.look)
         if "logarithmic" in self._view.choices:

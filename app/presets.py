@@ -3,23 +3,26 @@ r"""What the page says of a problem: where it opens, what to watch, what control
 from __future__ import annotations
 
 __all__ = [
+    "ANYWHERE",
     "LABELS",
     "PRESETS",
     "Preset",
+    "about_truth",
     "coordinate_names",
     "coordinates",
     "opening",
     "pairs",
     "presets",
     "variable_labels",
+    "where_f_is",
 ]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from amci_core.models import Problem, Variable
-from app.words.numbers import subscript
+from app.words.numbers import odds, subscript
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,29 @@ LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gain-loss": {"y": ("Observation y",), "theta": ("Price θ",)},
     "peak": {"theta": ("Centre u₁", "Centre u₂", "Sharpness s")},
 }
+
+# What mu is, in words, of log|mu| in nats: by the problem's name.
+TRUTHS: Mapping[str, Callable[[float], str]] = {
+    "tail-1d": odds,
+    "tail-5d": odds,
+    "cancer": lambda _: "the probability that the treatment succeeds",
+    "gain-loss": lambda _: "what the position is worth",
+    "peak": lambda _: "the integral of the peak",
+}
+# Where f is not zero, in words: by the problem's name, or for all others.
+REGIONS = {"tail-1d": "above θ", "tail-5d": "above θ"}
+ANYWHERE = "where f is not zero"
+
+
+def about_truth(problem: Problem, log_truth: float) -> str:
+    """What mu is, in words."""
+    about = TRUTHS.get(problem.name)
+    return "" if about is None else about(log_truth)
+
+
+def where_f_is(problem: Problem) -> str:
+    """Where f is not zero, in words."""
+    return REGIONS.get(problem.name, ANYWHERE)
 
 
 def presets(problem: Problem) -> Sequence[Preset]:

@@ -8,8 +8,7 @@ import logging
 import threading
 from functools import cache
 
-import amci_core as amci
-from amci_core.proposals import available_variants
+from app import own
 from app.pictures import densities
 from app.state import State
 from app.store import store_of
@@ -26,12 +25,11 @@ def get_ready() -> threading.Thread:
 
 
 def _look_at_all() -> None:
-    for name in amci.problems():
+    for name in own.problems():
         try:
-            if available_variants(name):
-                state = State(name)
-                state.level_range()
-                proposals = store_of(name).proposals(state.choice)
-                densities(state.problem, proposals, *state.choice.pair)
+            state = State(name)
+            state.level_range()
+            proposals = store_of(name).proposals(state.choice)
+            densities(state.problem, proposals, *state.choice.pair)
         except Exception:  # nobody waits for it
             log.exception("the densities of %s could not be made ready", name)

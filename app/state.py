@@ -10,13 +10,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import param
 
-import amci_core as amci
 from amci_core.models import Problem
-from amci_core.proposals import available_variants
+from app import own
 from app.choice import Choice, Point
-from app.fields import FIELDS, READ, Field, OutOfBounds, brief, plane_axes, problem_names
+from app.fields import FIELDS, READ, Field, OutOfBounds, brief, plane_axes
+from app.numbers.known import Level, level_range
 from app.numbers.known import level as known_level
-from app.numbers.known import level_range
 from app.presets import Preset
 
 OPENING_PROBLEM = "tail-1d"
@@ -42,6 +41,7 @@ class State(param.Parameterized):
 
     problem: Any = param.ClassSelector(class_=Problem, constant=True, doc="What is integrated.")
     level: Any = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
+    level_error: Any = param.Number(default=0.0, constant=True, doc="Its standard error.")
     released = param.Event(doc="A control was let go: Monte Carlo may start.")
 
     if TYPE_CHECKING:
@@ -100,19 +100,18 @@ class State(param.Parameterized):
         Raises:
             ValueError: there is no such problem, or there are no proposals for it.
         """
-        if name not in amci.problems():
-            raise ValueError(f"expected one of {', '.join(problem_names())}, got {brief(name)}")
-        if not available_variants(name):
-            raise ValueError(f"there are no trained proposals for {name}")
-        before, problem = self.problem, amci.problem(name)
+        if name not in own.problems():
+            raise ValueError(f"expected one of {', '.join(own.problems())}, got {brief(name)}")
+        before, problem = self.problem, own.problem(name)
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
             self._left[before.name] = {n: getattr(self, n) for n in POINT}
             new |= self._kept(before, problem)
             new |= self._left.get(name, {})
-        level = known_level(problem, None, new["y"], new["theta"]).value
+        level = known_level(problem, None, new["y"], new["theta"])
+        new |= {"level": level.value, "level_error": level.error}
         with param.parameterized.edit_constant(self):
-            self.param.update(problem=problem, level=level, **new)
+            self.param.update(problem=problem, **new)
 
     def _kept(self, before: Problem, problem: Problem) -> dict[str, Any]:
         """What of one problem makes sense for another."""
@@ -150,12 +149,19 @@ class State(param.Parameterized):
                 _nearest(problem, name, () if v is None else tuple(map(float, v)))
                 for name, v in zip(POINT, at, strict=True)
             )
-        reached = known_level(problem, None, new_y, new_theta).value
+        reached = known_level(problem, None, new_y, new_theta)
         # The level asked for stays as it is, to the digit: the handle under the user's finger
         # must not be moved by rounding.
-        kept = level is not None and abs(reached - level) < NEAR
+        kept = level is not None and abs(reached.value - level) < NEAR
         with param.parameterized.edit_constant(self):
-            self.param.update(y=new_y, theta=new_theta, level=level if kept else reached)
+            now = level if kept else reached.value
+            self.param.update(y=new_y, theta=new_theta, level=now, level_error=reached.error)
+
+    def learn(self, choice: Choice, level: Level) -> None:
+        """Takes the mismatch that was estimated for a choice, unless its point has been left."""
+        if choice.pair == self.choice.pair and not self.level_error == 0:
+            with param.parameterized.edit_constant(self):
+                self.param.update(level=level.value, level_error=level.error)
 
     def level_range(self) -> tuple[float, float] | None:
         """The levels that the mismatch's handle can reach, in nats; None where there is no way."""

@@ -17,6 +17,8 @@ from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals, Snapshot
 from amci_core.models import Problem
 from amci_core.streams import Stream
+from amci_core.term_methods.reference import ReferenceValue
+from app import own
 from app.choice import Choice
 from app.diagnosis import Diagnosis, diagnosis
 from app.summary import Summary, summarize
@@ -42,17 +44,17 @@ class Store:
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
         """The training film, read when it is first asked for."""
-        return amci.load_snapshots(self.problem.name)
+        return own.snapshots(self.problem.name)
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
-        return usual_estimators(self.problem, amci.load_proposals(self.problem.name))
+        return usual_estimators(self.problem, own.proposals(self.problem.name))
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The terms that have proposals to draw from."""
-        proposals = amci.load_proposals(self.problem.name).as_tuple
+        proposals = own.proposals(self.problem.name).as_tuple
         return tuple(name for name, q in zip(TERMS, proposals, strict=True) if q is not None)
 
     @property
@@ -64,7 +66,25 @@ class Store:
         """The proposals chosen, or those of a frame of the film."""
         if choice.snapshot is not None and self.snapshots:
             return self.snapshots[min(choice.snapshot, len(self.snapshots) - 1)].proposals
-        return amci.load_proposals(self.problem.name, variant=choice.variant)
+        return own.proposals(self.problem.name, choice.variant)
+
+    def reference(self, choice: Choice) -> ReferenceValue | None:
+        """What errors are counted from where the problem does not know its truth.
+
+        Takes up to a second; every process finds the same.
+
+        Raises:
+            ValueError: it cannot be told.
+        """
+        if self.problem.knows_truth:
+            return None
+        found = amci.reference(self.problem, *choice.pair, relative_error=1e-4, draws=100_000)
+        if not np.isfinite(found.standard_error):
+            raise ValueError(
+                "the problem does not know its truth, and of a reference run too few draws met f "
+                "to stand in for it"
+            )
+        return found
 
     def summary(self, choice: Choice) -> Stream[Summary]:
         """The figures of the strip, in a single part."""
@@ -122,6 +142,7 @@ class Store:
             *choice.pair,
             budgets=BUDGETS,
             runs=choice.runs,
+            truth=self.reference(choice),
             seed=choice.seed,
         )
 
@@ -145,17 +166,22 @@ class Store:
             share=share,
             common=common,
             runs=choice.runs,
+            truth=self.reference(choice),
             seed=choice.seed,
         )
 
 
-@cache
 def store_of(name: str) -> Store:
     """The store of a problem, one for all visitors.
 
     Raises:
         ValueError: there is no such problem.
     """
+    return _store(own.problem(name))
+
+
+@cache
+def _store(problem: Problem) -> Store:
     # Work is spread over processes, not over PyTorch's own threads.
     torch.set_num_threads(1)
-    return Store(amci.problem(name))
+    return Store(problem)

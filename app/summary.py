@@ -2,7 +2,7 @@ r"""The figures of the strip, and what to say about them to someone who meets th
 
 from __future__ import annotations
 
-__all__ = ["PROPOSAL_OF", "Row", "Summary", "about_truth", "summarize"]
+__all__ = ["PROPOSAL_OF", "Row", "Summary", "summarize"]
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from app.words.numbers import number, odds
+from app.numbers.known import Level, level, truth
+from app.presets import ANYWHERE, where_f_is
+from app.words.numbers import number
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
@@ -30,7 +32,7 @@ class Row:
         name: The estimator.
         value: Its estimate of mu.
         standard_error: Of that; NaN where the draws cannot tell.
-        relative_error: value / mu - 1.
+        relative_error: value / mu - 1; NaN where mu is zero or not known.
         draws: Draws in all.
         remark: What to notice, or nothing.
     """
@@ -58,6 +60,7 @@ class Summary:
         hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
         hits_of: How many draws that is of.
         where: Where f is not zero, in words.
+        level: The mismatch, estimated where the problem does not know it.
     """
 
     rows: tuple[Row, ...]
@@ -68,6 +71,7 @@ class Summary:
     hits: int | None
     hits_of: int
     where: str
+    level: Level
 
     @property
     def about_kappa(self) -> str:
@@ -114,8 +118,8 @@ def summarize(
     Raises:
         ValueError: see `amci_core.estimate`.
     """
-    truth = float(problem.truth(y, theta))
-    where = "above θ" if problem.name in TAILS else "where f is not zero"
+    mu = truth(problem, y, theta)
+    where = where_f_is(problem)
     total = draws * len(proposals.present)
     estimates = {
         name: amci.estimate(
@@ -141,7 +145,7 @@ def summarize(
         with_q2 = estimates["snis-q2"].diagnostics["E1_plus"]
         hits_of = with_q2.draws
         share = float(with_q2.nonzero_share)
-        hits = round(share * hits_of) if share < 1 or where == "above θ" else None
+        hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
     spread = _spread(effective["E2"], draws) if "E2" in effective else 0.0
     return Summary(
         rows=tuple(
@@ -149,9 +153,9 @@ def summarize(
                 name=name,
                 value=float(e.value),
                 standard_error=float(e.standard_error),
-                relative_error=float(e.value) / truth - 1 if truth else math.nan,
+                relative_error=float(e.value) / mu - 1 if mu else math.nan,
                 draws=e.draws,
-                remark=_remark(float(e.value), float(e.standard_error), truth, where),
+                remark=_remark(float(e.value), float(e.standard_error), mu, where),
             )
             for name, e in estimates.items()
         ),
@@ -162,6 +166,7 @@ def summarize(
         hits=hits,
         hits_of=hits_of,
         where=where,
+        level=level(problem, proposals, y, theta),
     )
 
 
@@ -186,20 +191,6 @@ def _ratio(first: float, second: float) -> float:
     if second < ROUNDING**0.5:
         return math.nan if first < ROUNDING**0.5 else math.inf
     return first / second
-
-
-def about_truth(problem: Problem, log_truth: float) -> str:
-    """What the truth says, in words."""
-    return odds(log_truth) if problem.name in TAILS else TRUTHS.get(problem.name, "")
-
-
-# Problems whose f is 1 above theta, and 0 elsewhere.
-TAILS = ("tail-1d", "tail-5d")
-TRUTHS = {
-    "cancer": "the probability that the treatment succeeds",
-    "gain-loss": "what the position is worth",
-    "peak": "the integral of the peak",
-}
 
 
 def _worth(name: str, effective: float, draws: int) -> str:

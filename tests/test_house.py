@@ -186,3 +186,57 @@ def test_the_house_does_not_grow():
     assert len(sizes) <= 78
     assert sum(sizes) <= 14_110
     assert max(sizes) <= 300
+
+
+APP = ROOT.parent / "app"
+# What is made for a problem is chosen by its type here, and nowhere else.
+REGISTRY = "pictures.py"
+
+
+def kinds_of_problems() -> set[str]:
+    """The names of all classes of problems."""
+    found, new = set(), {amci_core.models.Problem}
+    while new:
+        found |= {kind.__name__ for kind in new}
+        new = {below for kind in new for below in kind.__subclasses__()}
+    return found
+
+
+def knows_problems(node: ast.AST, kinds: set[str], names: set[str]) -> bool:
+    """Whether code asks which problem it has, or takes for granted what it asserts."""
+    if isinstance(node, ast.Assert):
+        return True
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+        of = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+        return bool(of & kinds)
+    if isinstance(node, ast.Compare):
+        sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+        texts = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+        return any(s.endswith("problem.name") for s in sides) and bool(texts & names)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("assert problem", True),
+        ("isinstance(problem, GaussianTail)", True),
+        ("isinstance(problem, (int, tail.LineProblem, LineProblem))", True),
+        ("problem.name in ('tail-1d', 'tail-5d')", True),
+        ("state.problem.name == 'peak'", True),
+        ("isinstance(found, ErrorCurves)", False),
+        ("state.problem.name == name", False),
+    ],
+)
+def test_code_that_knows_problems_is_recognised(code, found):
+    nodes = ast.walk(ast.parse(code))
+    known = kinds_of_problems(), set(amci.problems())
+    assert any(knows_problems(node, *known) for node in nodes) == found
+
+
+def test_no_room_of_the_page_but_the_registry_knows_problems():
+    known = kinds_of_problems(), set(amci.problems())
+    for path in sorted(APP.rglob("*.py")):
+        if path.name != REGISTRY:
+            for node in ast.walk(ast.parse(path.read_text())):
+                assert not knows_problems(node, *known), f"{path}:{node.lineno}"

@@ -2,7 +2,7 @@ r"""What a problem says of a case, asked once: the truth and the mismatch, or it
 
 from __future__ import annotations
 
-__all__ = ["Level", "level", "level_range", "log_truth", "truth_sign"]
+__all__ = ["Level", "level", "level_range", "log_truth", "truth"]
 
 import math
 from collections.abc import Callable
@@ -45,9 +45,10 @@ def log_truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     return _truth(problem, _case(y), _case(theta))[0]
 
 
-def truth_sign(problem: Problem, y: Any = None, theta: Any = None) -> float:
-    """The sign of mu(y, theta); NaN where the problem does not know it."""
-    return _truth(problem, _case(y), _case(theta))[1]
+def truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
+    """mu(y, theta), in units of f; NaN where the problem does not know it."""
+    log_mu, sign = _truth(problem, _case(y), _case(theta))
+    return sign * math.exp(log_mu)
 
 
 def level(

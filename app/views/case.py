@@ -17,9 +17,11 @@ from app.session import answer
 from app.state import State
 from app.views.inputs import Message, Slider, slider
 from app.views.layout import column
+from app.words.numbers import number
 
 # Wider ranges than this are moved in whole numbers.
 WIDE = 100.0
+LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {
     True: "How far f looks from where the posterior is. It moves θ, and moves itself when y or θ "
     "move.",
@@ -58,7 +60,7 @@ class CaseControls:
             if variable is not None:
                 parts += [*self._make(name, variable), self._messages[name]]
         self._level = slider(
-            "Mismatch level, nats",
+            LEVEL,
             value=0.0 if math.isnan(state.level) else state.level,
             start=0,
             end=60,
@@ -86,12 +88,24 @@ class CaseControls:
         ends = state.level_range()
         if ends is None:
             # No path is declared along which the mismatch could move the case.
-            self._level.param.update(disabled=True, visible=not math.isnan(state.level))
+            self._show_level()
             return
         low, high = ends
         start, end = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
         if (self._level.start, self._level.end, self._level.value) != (start, end, state.level):
             self._level.param.update(start=start, end=end, value=state.level)
+
+    def _show_level(self) -> None:
+        """Shows a mismatch that cannot be chosen, as far as it is known."""
+        level, error = self._state.level, self._state.level_error
+        known = ", not known" if math.isnan(level) else ""
+        estimated = f", estimated ± {number(error, 1)}" if error > 0 else known
+        self._level.param.update(
+            disabled=True,
+            label=LEVEL + estimated,
+            value=self._level.value if known else level,
+            end=max(self._level.end, self._level.value if known else math.ceil(level)),
+        )
 
     def complain(self, name: str, text: str) -> None:
         """Says what is wrong with what was asked of y, theta or the level."""

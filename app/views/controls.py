@@ -12,7 +12,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-import amci_core as amci
+from app import own
 from app.fields import FIELDS, problem_names
 from app.presets import Preset, presets
 from app.session import answer
@@ -58,7 +58,7 @@ class Controls:
         self._case = column()
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
-        most = max(len(presets(amci.problem(name))) for name in names)
+        most = max(len(presets(own.problem(name))) for name in names)
         self._presets = [
             self._button("", partial(self._chose_preset, i), variant="text") for i in range(most)
         ]

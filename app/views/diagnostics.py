@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["DiagnosticsCard"]
 
+import math
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ class DiagnosticsCard(Card):
         self._drawn: tuple[Asked, int] | None = None
 
     def draw(self, found: Diagnosis, *, complete: bool) -> None:
-        assert self.shown is not None
+        if self.shown is None:
+            return
         if self._drawn is None or self._drawn[0] != self.shown.asked:
             self._show_words(found)
             for term in found.terms:
@@ -152,16 +154,19 @@ class DiagnosticsCard(Card):
                 self.terms[term.name].look(term, self.state.coordinate - 1, self._looked)
 
     def _show_along(self, found: Diagnosis, along: Along) -> None:
-        truth = found.truth
-        relative = abs(truth) > 1e-12
-        scale = 100 / abs(truth) if relative else 1.0
-        low, high = (scale * (end - truth) for end in (along.low, along.high))
-        value = scale * (along.value - truth)
+        # Without a truth the way leads to the estimate from all draws.
+        known = not math.isnan(found.truth)
+        aim = found.truth if known else found.estimate
+        relative = abs(aim) > 1e-12
+        scale = 100 / abs(aim) if relative else 1.0
+        low, high = (scale * (end - aim) for end in (along.low, along.high))
+        value = scale * (along.value - aim)
         wide = np.abs(np.concatenate([low, high, value])[np.tile(_late(found, along), 3)])
         wide = wide[np.isfinite(wide)]
         half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
-        unit = "in % of μ" if relative else "in units of f"
-        self.figure.yaxis.axis_label = f"estimate − truth, {unit}"
+        of, name = ("μ", "truth") if known else ("it", "estimate from all draws")
+        unit = f"in % of {of}" if relative else "in units of f"
+        self.figure.yaxis.axis_label = f"estimate − {name}, {unit}"
         set_range(self.figure.y_range, -half, half)
         set_range(self.figure.x_range, 4, found.draws * 1.1)
         clipped = (np.clip(end, -1e3 * half, 1e3 * half) for end in (low, high))
@@ -172,7 +177,7 @@ class DiagnosticsCard(Card):
     def _picture(self) -> figure:
         shown = picture(
             "diagnostics-along",
-            alternative="The estimate along the draws, with its 95 % interval, against the truth.",
+            alternative="The estimate along the draws, with its 95 % interval.",
             x_label="draws from each proposal",
             y_label="estimate − truth, in % of μ",
             height=280,

@@ -157,11 +157,12 @@ class ErrorCard(Card):
         return shown
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
-        # Between AMCI and the bound at the first budget that is enough for both.
+        # Between AMCI and the bound, if it is known, at the first budget that is enough for both.
         first = min(int(np.isnan(found["amci"].mse).sum()), len(found.budgets) - 1)
         unit = _unit(found)
-        ends = [max(float(found[name].mse[first] / unit), FLOOR) for name in ("amci", "bound")]
-        start = float(np.sqrt(ends[0] * ends[1]))
+        shown = [found[name] for name in ("amci", "bound") if name in found.by_name]
+        ends = [max(float(curve.mse[first] / unit), FLOOR) for curve in shown]
+        start = float(np.prod(ends)) ** (1 / len(ends))
         draws = found.budgets[[first, -1]].astype(float)
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
 

@@ -11,8 +11,9 @@ from typing import Any
 from app import export
 from app.colours import ESTIMATORS
 from app.computations import Asked
-from app.numbers.known import log_truth, truth_sign
-from app.summary import PROPOSAL_OF, Row, Summary, about_truth
+from app.numbers.known import Level, log_truth, truth
+from app.presets import about_truth
+from app.summary import PROPOSAL_OF, Row, Summary
 from app.views.card import Card
 from app.views.layout import HTML, side_by_side
 from app.words.numbers import number
@@ -81,19 +82,21 @@ class StripCard(Card):
     def redraw(self) -> None:
         """Shows what is known without a single draw; follows the sliders."""
         problem, pair = self.state.problem, self.state.choice.pair
-        log_mu, level = log_truth(problem, *pair), self.state.level
-        truth = truth_sign(problem, *pair) * math.exp(log_mu)
-        if math.isnan(truth):
-            tiles = [_tile("truth μ(y, θ)", "not known", "no closed form, and no quadrature")]
+        mu, level = truth(problem, *pair), Level(self.state.level, self.state.level_error)
+        if math.isnan(mu):
+            tiles = [_tile("truth μ(y, θ)", "not known", "the problem does not say it")]
         else:
-            about = about_truth(problem, log_mu)
-            tiles = [_tile("truth μ(y, θ)", number(truth, 4), about)]
-        if not math.isnan(level):
-            tiles.append(_tile("mismatch", f"{number(level)} nats", _about_level(level)))
+            about = about_truth(problem, log_truth(problem, *pair))
+            tiles = [_tile("truth μ(y, θ)", number(mu, 4), about)]
+        if level.error == 0 or self.shown is not None:
+            tiles.append(_level_tile(level))
         self._point.object = f'<div class="tiles">{"".join(tiles)}</div>'
 
     def draw(self, found: Summary, *, complete: bool) -> None:
         del complete
+        if self.shown is not None:
+            self.state.learn(self.shown.asked.choice, found.level)
+            self.redraw()
         kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
         tiles = [_tile("κ", kappa, found.about_kappa)]
         for term, effective in found.effective.items():
@@ -128,7 +131,7 @@ class StripCard(Card):
         cells = (
             f"{swatch}{style.label}",
             number(row.value, 4),
-            number(row.standard_error, 2),
+            "not known" if math.isnan(row.standard_error) else number(row.standard_error, 2),
             _relative(row.relative_error),
             escape(row.remark),
         )
@@ -143,6 +146,16 @@ def _tile(name: str, figure: str, words: str) -> str:
     )
 
 
+def _level_tile(level: Level) -> str:
+    """The mismatch; with its error where it is estimated."""
+    if math.isnan(level.value):
+        return _tile("mismatch, estimated", "not judged", "too few draws met f and the posterior")
+    if level.error == 0:
+        return _tile("mismatch", f"{number(level.value)} nats", _about_level(level.value))
+    figure = f"{number(level.value)} ± {number(level.error, 1)} nats"
+    return _tile("mismatch, estimated", figure, _about_level(level.value))
+
+
 def _about_level(level: float) -> str:
     if level < 0.1:
         return "f looks at nearly all of the posterior"
@@ -154,6 +167,8 @@ def _about_level(level: float) -> str:
 
 
 def _relative(error: float) -> str:
+    if math.isnan(error):
+        return "not known"
     if abs(error) < 1e-12:
         return "0"
     if abs(error) < 0.1:

@@ -2,11 +2,12 @@ r"""What error curves say, in words."""
 
 from __future__ import annotations
 
-__all__ = ["CEILING", "FLOOR", "about_curves", "outside"]
+__all__ = ["CEILING", "FLOOR", "about_curves", "about_reference", "outside"]
 
 import numpy as np
 
 from amci_core.errors import ErrorCurves
+from amci_core.errors.runs import Truth
 from app.colours import ESTIMATORS
 from app.words.numbers import number
 
@@ -17,16 +18,28 @@ FLOOR, CEILING = 1e-18, 1e3
 
 def about_curves(found: ErrorCurves) -> str:
     """The text alternative of the complete curves."""
-    ends = ", ".join(
-        f"{ESTIMATORS[name].label} {number(float(curve.remse_median[-1]), 2)}"
-        for name, curve in found.by_name.items()
+    ends = {name: float(c.remse_median[-1]) for name, c in found.by_name.items()}
+    told = ", ".join(
+        f"{ESTIMATORS[name].label} {'not known' if np.isnan(end) else number(end, 2)}"
+        for name, end in ends.items()
     )
-    return f"Median relative squared error at {found.budgets[-1]:,} draws in all: {ends}."
+    return f"Median relative squared error at {found.budgets[-1]:,} draws in all: {told}."
+
+
+def about_reference(truth: Truth) -> str:
+    """What errors are counted from, where the truth is not known exactly."""
+    value = number(float(truth.sign * truth.unit), 4)
+    return (
+        f"μ is not known: errors are counted from a reference value, {value} with standard error "
+        f"{number(float(truth.standard_error), 2)}."
+    )
 
 
 def outside(found: ErrorCurves, *, complete: bool) -> str:
     """What the picture cannot show: curves beyond its edges, runs that failed, what is open."""
     notes = []
+    if found.truth_error > 0:
+        notes.append(about_reference(next(iter(found.by_name.values())).truth))
     if np.isnan(found.truth_error):
         notes.append("μ is 0 here, so that there is no relative error: choose MSE.")
     for name, curve in found.by_name.items():

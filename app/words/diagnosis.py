@@ -43,20 +43,23 @@ def about_verdict(found: Diagnosis) -> str:
 
 def about_way(found: Diagnosis) -> str:
     """The text alternative of the way to mu, once it has been followed to its end."""
-    assert found.along is not None
+    if found.along is None:
+        return ""
     value, low, high = (
         number(float(column[-1]), 4)
         for column in (found.along.value, found.along.low, found.along.high)
     )
+    truth = "not known" if math.isnan(found.truth) else number(found.truth, 4)
     return (
         f"After {found.draws:,} draws from each proposal the estimate is {value}, with 95 % "
-        f"interval {low} to {high}; the truth is {number(found.truth, 4)}."
+        f"interval {low} to {high}; the truth is {truth}."
     )
 
 
 def about_histogram(term: TermWeights, label: str) -> str:
     """The text alternative of a term's histogram of weights."""
     k = "has no tail" if math.isinf(term.k) else f"has k-hat {term.k:.2f}"
+    k = "was not judged" if math.isnan(term.k) else k
     return (
         f"Histogram of {term.nonzero:,} log weights of {label}, from {term.edges[0]:.2g} to "
         f"{term.edges[-1]:.2g} in powers of ten of their mean. Their fitted tail {k}."

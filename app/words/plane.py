@@ -31,16 +31,22 @@ def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool
         for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
     )
     about = "" if inside else " (its coordinates are not alike: their mean is marked)"
-    won = (
-        f"the bound on the error of SNIS is {figure(float(ratio))} times AMCI's error"
-        if ratio >= 1
-        else f"AMCI's error is {figure(float(1 / ratio))} times the bound on that of SNIS"
-    )
     return (
         f"Near your case{about} the relative variance of one draw is "
-        f"<b>{figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}. "
-        f"With many draws {won}."
+        f"<b>{figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}."
+        f"{_won(float(ratio))}"
     )
+
+
+def _won(ratio: float) -> str:
+    """Whether AMCI is ahead of the bound; nothing where the problem does not know that."""
+    if np.isnan(ratio):
+        return ""
+    if ratio >= 1:
+        times = figure(ratio)
+        return f" With many draws the bound on the error of SNIS is {times} times AMCI's error."
+    times = figure(1 / ratio)
+    return f" With many draws AMCI's error is {times} times the bound on that of SNIS."
 
 
 def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
@@ -55,11 +61,15 @@ def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
     first, second = (labels.get(axis.name, axis.name) for axis in (found.x, found.y))
     middle, top = (figure(float(v)) for v in (np.nanmedian(variance), variance[j, i]))
     at = [number(float(v), 3) for v in (found.x.values[i], found.y.values[j])]
+    ahead = (
+        ""
+        if np.isnan(found.bound_ratio).all()
+        else " AMCI is ahead of the bound of self-normalised importance sampling in "
+        f"{np.mean(found.bound_ratio > 1):.0%} of the cases."
+    )
     return (
         f"Relative variance of one draw over {first} and {second}, {found.cases:,} cases. Its "
-        f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}. AMCI is ahead of the "
-        f"bound of self-normalised importance sampling in {np.mean(found.bound_ratio > 1):.0%} "
-        "of the cases."
+        f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}.{ahead}"
     )
 
 

@@ -7,6 +7,7 @@ __all__ = ["about_map", "about_reuse", "about_split", "best_splits", "counted"]
 import numpy as np
 
 from amci_core.errors import ReuseErrors
+from app.words.curves import about_reference
 from app.words.numbers import number
 
 # Whose best split is told.
@@ -33,6 +34,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
         f"The optimum by the full covariance, u* = {both(found.optimum)}."
+        + (f" {about_reference(found.truth)}" if found.truth_error > 0 else "")
         + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
     )
 

@@ -1,108 +1,19 @@
 """A problem that the app has never met has its density picture: numbers against closed forms."""
 
-import importlib.util
-
 import numpy as np
 import panel as pn
 import pytest
 import torch
 from bokeh.models import ColumnDataSource
+from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE
 from scipy import stats
 from torch.distributions import Normal
 
 import amci_core as amci
-import amci_core.models
-from amci_core.flows import Proposals
-from amci_core.flows.density import ConditionalDensity, Proposal
 from app.notebook import DensityPicture
 from app.numbers.known import level, level_range, log_truth
 from app.numbers.plane import plane_densities
 from app.pictures import densities, picture
-
-# x ~ N(0, I), y ~ N(x, I): the posterior is N(y / 2, I / 2).
-FILE = """
-import math
-
-import torch
-from torch.distributions import Normal
-
-from amci_core.models import Problem, Variable
-
-
-class New(Problem):
-    name = "new"
-    title = "New"
-    description = "A problem of one's own."
-    formula = "x"
-    nonnegative = {nonnegative}
-    x = Variable("x", {dim}, -math.inf, math.inf, "what is unknown")
-    y = Variable("y", {dim}, -9.0, 9.0, "what is seen", shown=(-2.0, 2.0))
-    theta = None
-
-    def log_prior(self, x):
-        return Normal(0.0, 1.0).log_prob(x).sum(-1)
-
-    def log_likelihood(self, x, y):
-        return Normal(x, 1.0).log_prob(y).sum(-1)
-
-    def f(self, x, theta):
-        return {f}
-
-    def sample_prior(self, n, generator):
-        return torch.randn(n, {dim}, generator=generator)
-
-    def sample_likelihood(self, x, generator):
-        return (x + torch.randn(x.shape, generator=generator)).clamp(-9, 9)
-"""
-SQUARE = {"dim": 1, "nonnegative": True, "f": "x.square().squeeze(-1)"}
-FIRST = {"dim": 2, "nonnegative": False, "f": "x[..., 0]"}
-EXPONENTIAL = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) / 2).exp()"}
-RARE = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) > 12).double()"}
-
-
-class Wide(Proposal):
-    """Independent normals about a point that depends on y, of one width."""
-
-    def __init__(self, dim, shift=0.0, scale=1.0):
-        self.dim, self.shift, self.scale = dim, shift, scale
-
-    def __call__(self, y, theta):
-        return WideDensity(y / 2 + self.shift, self.scale)
-
-
-class WideDensity(ConditionalDensity):
-    def __init__(self, mean, scale):
-        super().__init__(mean.shape[:-1])
-        self.mean, self.scale = mean, scale
-
-    def draw(self, n, generator=None):
-        shape = (*self.batch_shape, n, self.mean.shape[-1])
-        z = torch.randn(shape, dtype=torch.float64, generator=generator)
-        x = self.mean[..., None, :] + self.scale * z
-        return x, self.log_prob(x)
-
-    def log_prob(self, x):
-        return Normal(self.mean[..., None, :], self.scale).log_prob(x).sum(-1)
-
-
-@pytest.fixture
-def new(tmp_path, monkeypatch):
-    """Adds a problem from a file; gives it with proposals handed in."""
-
-    def make(*, shift=0.2, **options):
-        path = tmp_path / "new.py"
-        path.write_text(FILE.format(**options))
-        found = importlib.util.spec_from_file_location("new", path)
-        module = importlib.util.module_from_spec(found)
-        found.loader.exec_module(module)
-        problem = module.New()
-        monkeypatch.setitem(amci_core.models._PROBLEMS, "new", lambda: problem)
-        monkeypatch.setattr(amci_core.models, "_built", lambda _: problem)
-        dim = options["dim"]
-        minus = None if options["nonnegative"] else Wide(dim, -shift)
-        return problem, Proposals("new", "mine", Wide(dim, shift), minus, Wide(dim))
-
-    return make
 
 
 def column(shown, source, name):

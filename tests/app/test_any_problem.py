@@ -1,0 +1,216 @@
+"""Problems of one's own, of which nothing is known, are at work on every card."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+import numpy as np
+import panel as pn
+import pytest
+from bokeh.document import Document
+from bokeh.models import ColumnDataSource
+from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE, write
+from panel.io.state import set_curdoc
+
+from amci_core.flows import Proposals
+from app import own, store
+from app.explorer import TABS, Explorer
+from app.jobs import Jobs
+
+CASES = {
+    "beyond": EXPONENTIAL | {"name": "own-3d", "y": "1,0,-1"},
+    "line": SQUARE | {"name": "own-1d", "y": "1"},
+    "signed": FIRST | {"name": "own-signed", "y": "0.4,-1"},
+}
+# Nobody knows the bound; and marks whose error so few runs do not settle are not drawn.
+MAY_BE_EMPTY = ("errors-bound", "reuse-best", "reuse-paper", "reuse-optimum")
+
+
+def do_at_once(_, __, work, *, show, finish):
+    """Computes here what workers would, and shows the first and the last result."""
+    try:
+        count, first = work.part(0)
+        show(work.result([first]))
+        show(work.result([first, *(work.part(i)[1] for i in range(1, count))]))
+    except ValueError as error:
+        finish(str(error))
+    else:
+        finish(None)
+
+
+@pytest.fixture
+def opened(new, monkeypatch):
+    """Opens the page at a problem from a file, does its jobs at once, and has it read."""
+
+    def make(case, read):
+        options = dict(case)
+        query = {"problem": options["name"], "y": options.pop("y"), "runs": "8", "draws": "64"}
+
+        async def inside():
+            document = Document()
+            with set_curdoc(document):
+                explorer = Explorer(document, query)
+                assert explorer.state.problem.name == query["problem"]
+                explorer.start()
+                read(explorer)
+
+        new(**options)
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, inside()).result()
+
+    monkeypatch.setattr(Jobs, "start", do_at_once)
+    monkeypatch.setattr(store, "BUDGETS", (8, 64, 512))
+    monkeypatch.setattr(store, "MAP_SIZES", {})
+    monkeypatch.setattr(store, "SMALL_MAP", (3, 64))
+    return make
+
+
+def pictures(part):
+    return [pane.object for pane in part.select(pn.pane.Bokeh)]
+
+
+def texts(part):
+    """Every sentence of a part of the page, with those for assistive technology."""
+    found = [pane.object for pane in part.select(pn.pane.HTML)]
+    for shown in pictures(part):
+        found += [axis.axis_label for axis in chain(shown.xaxis, shown.yaxis)]
+        found.append(shown.html_attributes["aria-label"])
+    return [text for text in found if text]
+
+
+def flat(values):
+    """Every number in columns, images and lines, which are lists within lists."""
+    for value in values:
+        if isinstance(value, list | np.ndarray):
+            yield from flat(value)
+        else:
+            yield float(value)
+
+
+def numbers(part):
+    """What the sources of its pictures hold, by name."""
+    return {
+        source.name: np.array(list(flat(source.data.values())))
+        for shown in pictures(part)
+        for source in shown.select({"type": ColumnDataSource})
+        if source.name
+    }
+
+
+def without_nan(words):
+    return not [text for text in words if "nan" in text.replace(">", " ").split() or "?" in text]
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_every_card_is_at_work(opened, kind):
+    problem = CASES[kind]
+
+    def read(explorer):
+        seen = set()
+        for name in [tab.name for tab in TABS]:
+            explorer.state.set(card=name)
+            explorer.state.settle()
+            for card in explorer.cards:
+                seen.add(card.name)
+                words = texts(card.panel)
+                assert without_nan(words), words
+                assert card.shown.complete, words
+                assert len(card.rows(card.shown.value)) > 1
+                for source, values in numbers(card.panel).items():
+                    assert not np.isinf(values).any(), source
+                    assert np.isfinite(values).any() or source in MAY_BE_EMPTY, source
+        why = {tab.name: tab.why_not(explorer.state.problem) for tab in TABS}
+        assert bool(why["map"]) == (problem["dim"] == 1)
+        assert bool(why["reuse"]) == (not problem["nonnegative"])
+        assert seen == {"errors", "strip", *(name for name, reason in why.items() if not reason)}
+        said = " ".join(texts(explorer.tabs.panel))
+        assert all(reason in said for reason in why.values())
+        shown = [v for v in numbers(explorer.density_place).values() if v.size]
+        assert shown
+        assert all(np.isfinite(values).any() for values in shown)
+        page = (explorer.density_place, explorer.controls.panel, explorer.story.panel)
+        assert without_nan(chain.from_iterable(map(texts, page)))
+        strip, errors = explorer.strip, explorer.errors
+        said = " ".join(texts(strip.panel))
+        assert "not known" in said
+        assert "mismatch, estimated" in said
+        state = explorer.state
+        assert 0 < state.level_error < 0.1 * state.level
+        handles = explorer.controls.panel.select(lambda part: hasattr(part, "label"))
+        (handle,) = (part for part in handles if part.label.startswith("Mismatch level"))
+        assert handle.disabled
+        assert handle.value == state.level
+        assert "estimated ±" in handle.label
+        state.move(y=[0.0] * problem["dim"])
+        assert "not known" in handle.label
+        assert "μ is not known: errors are counted from a reference value" in errors.note.object
+
+    opened(problem, read)
+
+
+def test_the_way_without_a_truth_leads_to_the_estimate_from_all_draws(opened):
+    def read(explorer):
+        explorer.state.set(card="diagnostics")
+        explorer.state.settle()
+        card = explorer.tabs.card
+        assert card.along.data["draws"][-1] == card.shown.value.draws
+        assert card.along.data["value"][-1] == pytest.approx(0, abs=1e-9)
+        assert "estimate from all draws" in card.figure.yaxis.axis_label
+        assert "the truth is not known" in card.figure.html_attributes["aria-label"]
+
+    opened(CASES["beyond"], read)
+
+
+def test_errors_that_cannot_be_counted_are_said_to(opened):
+    def read(explorer):
+        for card in (explorer.errors, explorer.strip):
+            assert without_nan(texts(card.panel)), card.name
+        assert "too few draws met f" in " ".join(texts(explorer.errors.panel))
+        assert "not judged" in " ".join(texts(explorer.strip.panel))
+
+    opened(RARE | {"name": "own-rare", "y": "0,0,0"}, read)
+
+
+def test_errors_are_counted_from_the_closed_form_as_nearly_as_is_said(opened):
+    # E[exp(sum x / 2)] of N(y / 2, I / 2) in three dimensions.
+    exact = np.exp(3 / 16)
+
+    def read(explorer):
+        truth = explorer.errors.shown.value["amci"].truth
+        assert truth.unit == pytest.approx(exact, abs=4 * float(truth.standard_error))
+        assert truth.relative_error < 0.01
+
+    opened(CASES["beyond"], read)
+
+
+def test_a_process_that_computes_knows_the_problems_that_the_environment_names(tmp_path):
+    end = "\n\nfrom app.own import hand_in\n\nhand_in(New(), wide())\n"
+    path = write(tmp_path, name="own-file", end=end, **SQUARE)
+    code = (
+        "from amci_core.executor import executor\n"
+        "from app.computations import Asked\n"
+        "from app.state import State\n"
+        "if __name__ == '__main__':\n"
+        "    asked = Asked('summary', State('own-file').choice)\n"
+        "    with executor(workers=1)[0] as pool:\n"
+        "        print([row.name for row in pool.submit(asked.part, 0).result()[1].rows])\n"
+    )
+    environment = os.environ | {own.FILES: str(path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert "snis-q2" in done.stdout, done.stderr
+
+
+def test_what_cannot_be_handed_in_is_refused(new):
+    problem, proposals = new(name="own-refused", **SQUARE)
+    with pytest.raises(ValueError, match="got none"):
+        own.hand_in(problem)
+    other = Proposals("other", "mine", proposals.q1_plus, None, proposals.q2)
+    with pytest.raises(ValueError, match="got ones for other"):
+        own.hand_in(problem, other)
+    problem.name = "peak"
+    with pytest.raises(ValueError, match="a name of its own"):
+        own.hand_in(problem, proposals)
