@@ -31,12 +31,18 @@ QUIET = (
 
 @contextmanager
 def served_dashboard(
-    log: Path, *, plain: bool = False, port: int | None = None, first: str = "/dashboard"
+    log: Path,
+    *,
+    app: str = "app/dashboard.py",
+    plain: bool = False,
+    port: int | None = None,
+    first: str = "/dashboard",
 ) -> Iterator[str]:
     """The address of the dashboard, served as by `make serve`.
 
     Arguments:
         log: File for what the server prints.
+        app: Another script of that name, in the place of ours.
         plain: Whether `panel serve app/dashboard.py` starts it, without our options.
         port: The port to listen on; a free one by default.
         first: Path of the first request, which is repeated until it is answered.
@@ -46,8 +52,8 @@ def served_dashboard(
             port = taken.getsockname()[1]
     origins = allowed_origins(port, "127.0.0.1")
     command, environment = command_and_environment(port, "127.0.0.1", origins)
-    if plain:
-        command = [*command[:4], "app/dashboard.py", "--port", str(port)]
+    options = ["--port", str(port)] if plain else command[5:]
+    command = [*command[:4], app, *options]
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT

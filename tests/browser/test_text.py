@@ -1,0 +1,48 @@
+"""Names, values and errors are shown as text, whatever they hold."""
+
+from urllib.parse import quote
+
+import pytest
+from serving import served_dashboard
+from visit import Visit
+
+ATTACK = "<img src=nowhere onerror=window.attacked=true>"
+# Our page, of a problem whose every word is an attack; an exception with one is told of as well.
+APP = f"""
+import runpy
+from dataclasses import replace
+
+import panel as pn
+
+import amci_core as amci
+
+ATTACK = {ATTACK!r}
+problem = amci.problem("tail-1d")
+problem.title, problem.description = ATTACK, "described: " + ATTACK
+for name in ("x", "y", "theta"):
+    words = {{"meaning": "meant: " + ATTACK, "unit": ATTACK}}
+    setattr(problem, name, replace(getattr(problem, name), **words))
+page = runpy.run_path("app/dashboard.py")
+pn.state.onload(lambda: page["explorer"].report(ValueError("failed: " + ATTACK)))
+"""
+QUERIES = ["", *(f"{name}={{}}" for name in ("problem", "variant", "y", "draws", "card"))]
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attacked")
+    script = folder / "dashboard.py"
+    script.write_text(APP)
+    with served_dashboard(folder / "log.txt", app=str(script)) as address:
+        yield address
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_an_image_with_a_script_is_text_everywhere(browser, attacked, query):
+    visited = Visit(browser.new_context(), f"{attacked}?{query.format(quote(ATTACK))}")
+    visited.wait_for_text("failed: <img")
+    visited.wait_for_text("described: <img")
+    if query:
+        visited.wait_for_text("got '<img")
+    assert not visited.page.evaluate("() => window.attacked")
+    visited.close()
