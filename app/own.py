@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __all__ = ["FILES", "OWN", "hand_in", "problem", "problems", "proposals", "snapshots", "variants"]
 
+import math
 import os
 from functools import cache
 from runpy import run_path
@@ -33,20 +34,26 @@ def hand_in(problem: Problem, *proposals: Proposals) -> None:
         proposals: What draws for it, the default first; of any kind that can be called.
 
     Raises:
-        ValueError: its name is taken, there are no proposals, or they are for another problem; or
-            a method of the problem returns what does not fit.
+        ValueError: its name is taken, it has nothing to move or no end to that, there are no
+            proposals or they are for another problem, or a method of it returns what does not fit.
     """
     if problem.name in amci.problems():
         raise ValueError(f"problem: expected a name of its own, got {problem.name!r}")
     if not proposals:
         raise ValueError(f"proposals: expected some for {problem.name}, got none")
-    for each in proposals:
-        if each.problem != problem.name:
+    for made in proposals:
+        if made.problem != problem.name:
             raise ValueError(
-                f"proposals: expected ones for {problem.name}, got ones for {each.problem}"
+                f"proposals: expected ones for {problem.name}, got ones for {made.problem}"
             )
+    variables = [each for each in (problem.y, problem.theta) if each is not None]
+    if not variables:
+        raise ValueError(f"problem: expected y or theta to move, {problem.name} has neither")
+    for each in variables:
+        if not all(map(math.isfinite, each.usual_range)):
+            raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
-    OWN[problem.name] = problem, {each.variant: each for each in proposals}
+    OWN[problem.name] = problem, {made.variant: made for made in proposals}
 
 
 def problems() -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -211,6 +212,12 @@ def test_what_cannot_be_handed_in_is_refused(new):
     other = Proposals("other", "mine", proposals.q1_plus, None, proposals.q2)
     with pytest.raises(ValueError, match="got ones for other"):
         own.hand_in(problem, other)
-    problem.name = "peak"
+    seen, problem.y = problem.y, replace(problem.y, shown=None, high=np.inf)
+    with pytest.raises(ValueError, match="declare the part that is shown"):
+        own.hand_in(problem, proposals)
+    problem.y = None
+    with pytest.raises(ValueError, match="y or theta to move"):
+        own.hand_in(problem, proposals)
+    problem.y, problem.name = seen, "peak"
     with pytest.raises(ValueError, match="a name of its own"):
         own.hand_in(problem, proposals)
