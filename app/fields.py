@@ -5,9 +5,8 @@ Widgets, links, files, Reset, Back and Forward are all made from `FIELDS`.
 
 from __future__ import annotations
 
-__all__ = ["FIELDS", "Field", "OutOfBounds", "brief", "layers", "usual_runs"]
+__all__ = ["FIELDS", "Field", "layers", "other_axis", "plane_axes", "usual_runs"]
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,34 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 from amci_core.models import Problem
 from amci_core.plane import axis_names, default_plane
 from app import own
-from app.choice import Point
-from app.presets import coordinate_names, coordinates, opening, pairs, variable_labels
+from app.kinds import brief, flag, number, one_of, point, real, whole
+from app.presets import coordinate_names, coordinates, pairs, variable_labels
 from app.store import store_of
 from app.words.numbers import terms
-
-# Of a value that nobody can want, a message shows so many characters, and a link reads so many.
-SHOWN, READ = 24, 2000
-# Numbers are kept to so many digits: a link with them is short, and leads to the very same case.
-DIGITS = 6
-
-
-class OutOfBounds(ValueError):
-    """A number beyond what is allowed.
-
-    Arguments:
-        message: What is allowed, and what came.
-        nearest: The nearest value that is.
-    """
-
-    def __init__(self, message: str, nearest: Any) -> None:
-        super().__init__(message)
-        self.nearest = nearest
-
-
-def brief(given: Any) -> str:
-    """What was given, short enough for a message."""
-    text = repr(given)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 @dataclass(frozen=True)
@@ -109,79 +84,29 @@ def problem_names() -> dict[str, str]:
     return {name: own.problem(name).title or name for name in own.problems()}
 
 
-def _whole(low: int, high: int) -> dict[str, Any]:
-    def read(_: Problem, given: Any) -> int:
-        refused = f"expected a whole number from {low:,} to {high:,}, got {brief(given)}"
-        try:
-            value = int(str(given).strip().replace(",", ""))
-        except ValueError:
-            raise ValueError(refused) from None
-        if not low <= value <= high:
-            raise OutOfBounds(refused, min(max(value, low), high))
-        return value
+def other_axis(
+    problem: Problem, along: Mapping[str, str], chosen: Mapping[str, Any]
+) -> dict[str, str]:
+    """What the other axis of the map turns to, where both would move a coordinate together.
 
-    return {"read": read, "bounds": (low, high)}
-
-
-def _real(low: float, high: float) -> dict[str, Any]:
-    def read(_: Problem, given: Any) -> float:
-        return _number(given, low, high)
-
-    return {"read": read, "bounds": (low, high), "write": _written}
+    Arguments:
+        problem: The problem.
+        along: The axes across and upwards.
+        chosen: What of them, among others, is being chosen; the one that is chosen stays.
+    """
+    across, upwards = (chosen.get(name, along[name]) for name in ("across", "upwards"))
+    if _independent(across, upwards):
+        return {}
+    last = "upwards" in chosen and "across" not in chosen
+    other, fixed = ("across", upwards) if last else ("upwards", across)
+    free = (name for name in plane_axes(problem) if _independent(name, fixed))
+    return {other: next(free, fixed)}
 
 
-def _flag(options: Mapping[bool, str]) -> dict[str, Any]:
-    words = {"true": True, "false": False}
-
-    def read(_: Problem, given: Any) -> bool:
-        if str(given).lower() not in words:
-            raise ValueError(f"expected true or false, got {brief(given)}")
-        return words[str(given).lower()]
-
-    return {
-        "read": read,
-        "write": lambda value: str(value).lower(),
-        "options": lambda _: options,
-    }
-
-
-def _one_of(options: Callable[[Problem], Mapping[str, str]]) -> dict[str, Any]:
-    def read(problem: Problem, given: Any) -> str:
-        allowed = options(problem)
-        if str(given) not in allowed:
-            raise ValueError(f"expected one of {', '.join(allowed)}, got {brief(given)}")
-        return str(given)
-
-    return {"read": read, "options": options}
-
-
-def _point(name: str) -> dict[str, Any]:
-    def read(problem: Problem, given: Any) -> Point:
-        variable = getattr(problem, name)
-        if variable is None:
-            if given in (None, (), [], ""):
-                return ()
-            raise ValueError(f"this problem has no {name}, got {brief(given)}")
-        parts = given.split(",") if isinstance(given, str) else given
-        parts = parts if isinstance(parts, Sequence) else [parts]
-        if len(parts) != variable.dim:
-            raise ValueError(f"expected {_numbers(variable.dim)}, got {len(parts)}")
-        values, refused = [], None
-        for part in parts:
-            try:
-                values.append(_number(part, *variable.usual_range))
-            except OutOfBounds as error:
-                values.append(error.nearest)
-                refused = error
-        if refused is not None:
-            raise OutOfBounds(str(refused), tuple(values))
-        return tuple(values)
-
-    return {
-        "read": read,
-        "default": lambda problem: opening(problem)[name == "theta"],
-        "write": lambda value: ",".join(map(_written, value)),
-    }
+def _independent(first: str, second: str) -> bool:
+    """Whether two axes move no coordinate together."""
+    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
+    return a != b or (i != j and bool(i) and bool(j))
 
 
 def _frame(problem: Problem, given: Any) -> int | None:
@@ -189,7 +114,7 @@ def _frame(problem: Problem, given: Any) -> int | None:
     frames = len(store_of(problem.name).snapshots)
     if given in (None, ""):
         return None
-    value = int(_number(given, 0, max(frames - 1, 0)))
+    value = int(number(given, 0, max(frames - 1, 0)))
     return value if value < frames - 1 else None
 
 
@@ -197,32 +122,10 @@ def _pair(problem: Problem, given: Any) -> tuple[int, int]:
     parts = given.split(",") if isinstance(given, str) else given
     if not isinstance(parts, Sequence) or len(parts) != 2:
         raise ValueError(f"expected two coordinates, got {brief(given)}")
-    first, second = (int(_number(part, 1, problem.x.dim)) for part in parts)
+    first, second = (int(number(part, 1, problem.x.dim)) for part in parts)
     if first == second and problem.x.dim > 1:
         raise ValueError(f"expected two coordinates, got {brief(given)}")
     return min(first, second), max(first, second)
-
-
-def _number(given: Any, low: float, high: float) -> float:
-    refused = f"expected a number from {low:g} to {high:g}, got {brief(given)}"
-    try:
-        value = math.nan if isinstance(given, bool) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
-    if math.isnan(value):
-        raise ValueError(refused)
-    if not low <= value <= high:
-        raise OutOfBounds(refused, min(max(value, low), high))
-    return float(_written(value))
-
-
-def _written(value: float) -> str:
-    # Adding zero takes the sign from minus zero.
-    return f"{value + 0.0:.{DIGITS}g}"
-
-
-def _numbers(count: int) -> str:
-    return "a number" if count == 1 else f"{count} numbers"
 
 
 def _first_plane(problem: Problem) -> tuple[str, str]:
@@ -264,9 +167,9 @@ def _themes(_: Problem) -> dict[str, str]:
 FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
-        Field("y", "The observation's coordinates.", **_point("y")),
-        Field("theta", "The coordinates of theta.", **_point("theta")),
-        Field("variant", "Which proposals.", default=_first(_variants), **_one_of(_variants)),
+        Field("y", "The observation's coordinates.", **point("y")),
+        Field("theta", "The coordinates of theta.", **point("theta")),
+        Field("variant", "Which proposals.", default=_first(_variants), **one_of(_variants)),
         Field(
             "snapshot",
             "Frame of the training film; None for the trained proposals.",
@@ -274,48 +177,48 @@ FIELDS: Mapping[str, Field] = {
             lambda _: None,
             lambda value: "" if value is None else str(value),
         ),
-        Field("draws", "Draws from each proposal.", default=lambda _: 64, **_whole(2, 5000)),
-        Field("runs", "Independent runs.", default=usual_runs, **_whole(4, 10_000)),
-        Field("seed", "Seed of every draw.", default=lambda _: 0, **_whole(0, 2**31 - 1)),
-        Field("alpha", "Share of E1 from q1's draws.", default=lambda _: 1.0, **_real(-0.5, 1.5)),
-        Field("beta", "Share of E2 from q1's draws.", default=lambda _: 0.0, **_real(-0.5, 1.5)),
-        Field("share", "Share of draws that q1 gets.", default=lambda _: 0.5, **_real(0.01, 0.99)),
+        Field("draws", "Draws from each proposal.", default=lambda _: 64, **whole(2, 5000)),
+        Field("runs", "Independent runs.", default=usual_runs, **whole(4, 10_000)),
+        Field("seed", "Seed of every draw.", default=lambda _: 0, **whole(0, 2**31 - 1)),
+        Field("alpha", "Share of E1 from q1's draws.", default=lambda _: 1.0, **real(-0.5, 1.5)),
+        Field("beta", "Share of E2 from q1's draws.", default=lambda _: 0.0, **real(-0.5, 1.5)),
+        Field("share", "Share of draws that q1 gets.", default=lambda _: 0.5, **real(0.01, 0.99)),
         Field(
             "common",
             "Both proposals transport the same random numbers.",
             default=lambda _: False,
-            **_flag({False: "independent", True: "common random numbers"}),
+            **flag({False: "independent", True: "common random numbers"}),
         ),
         Field(
             "relative",
             "Errors in units of mu squared.",
             default=lambda _: True,
-            **_flag({True: "ReMSE", False: "MSE"}),
+            **flag({True: "ReMSE", False: "MSE"}),
         ),
         Field(
             "logarithmic",
             "Densities on a logarithmic axis.",
             default=lambda _: False,
-            **_flag({False: "linear", True: "log"}),
+            **flag({False: "linear", True: "log"}),
         ),
-        Field("card", "The card that is open.", default=_first(_cards), **_one_of(_cards)),
-        Field("layer", "What the map shows.", default=_first(layers), **_one_of(layers)),
+        Field("card", "The card that is open.", default=_first(_cards), **one_of(_cards)),
+        Field("layer", "What the map shows.", default=_first(layers), **one_of(layers)),
         Field(
             "across",
             "The map's axis across.",
             default=lambda p: _first_plane(p)[0],
-            **_one_of(plane_axes),
+            **one_of(plane_axes),
         ),
         Field(
             "upwards",
             "The map's axis upwards.",
             default=lambda p: _first_plane(p)[1],
-            **_one_of(plane_axes),
+            **one_of(plane_axes),
         ),
         Field(
             "coordinate",
             "The coordinate of x that is looked at, from 1 on.",
-            lambda problem, given: int(_number(given, 1, problem.x.dim)),
+            lambda problem, given: int(number(given, 1, problem.x.dim)),
             lambda _: 1,
             options=lambda problem: coordinates(coordinate_names(problem)),
         ),
@@ -333,7 +236,7 @@ FIELDS: Mapping[str, Field] = {
             "Light, dark, or as the system has it.",
             default=_first(_themes),
             back=False,
-            **_one_of(_themes),
+            **one_of(_themes),
         ),
     )
 }

@@ -13,14 +13,14 @@ import param
 from amci_core.models import Problem
 from app import own
 from app.choice import Choice, Point
-from app.fields import FIELDS, READ, Field, OutOfBounds, brief, plane_axes
+from app.fields import FIELDS, Field, other_axis
+from app.kinds import READ, OutOfBounds, brief, nearest
 from app.numbers.known import Level, level_range
 from app.numbers.known import level as known_level
 from app.presets import Preset
+from app.steps import Steps
 
 OPENING_PROBLEM = "tail-1d"
-# Steps that Back can undo.
-STEPS = 100
 # A level is kept as it was asked for where the case, to its digits, is as near as this, in nats.
 NEAR = 1e-3
 POINT = ("y", "theta")
@@ -51,8 +51,7 @@ class State(param.Parameterized):
     def __init__(self, problem: str = OPENING_PROBLEM) -> None:
         super().__init__()
         self._left: dict[str, dict[str, Point]] = {}
-        self._steps: list[dict[str, str]] = []
-        self._at = -1
+        self._steps = Steps()
         self.open(problem)
         self._record()
 
@@ -77,14 +76,8 @@ class State(param.Parameterized):
             ValueError: a value is not allowed; nothing has changed then.
         """
         read = {name: self._read(FIELDS[name], value) for name, value in values.items()}
-        across, upwards = (read.get(n, getattr(self, n)) for n in ("across", "upwards"))
-        if not _independent(across, upwards):
-            # The axis that was chosen last stays.
-            last = "upwards" in read and "across" not in read
-            kept, other = ("upwards", "across") if last else ("across", "upwards")
-            fixed = read.get(kept, getattr(self, kept))
-            free = (name for name in plane_axes(self.problem) if _independent(name, fixed))
-            read[other] = next(free, fixed)
+        along = {name: getattr(self, name) for name in ("across", "upwards")}
+        read |= other_axis(self.problem, along, read)
         self.param.update(**read)
 
     def open(self, name: str, *, keep: bool = True) -> None:
@@ -146,7 +139,7 @@ class State(param.Parameterized):
         if level is not None:
             at = problem.at_mismatch(level, new_y or None, new_theta or None)
             new_y, new_theta = (
-                _nearest(problem, name, () if v is None else tuple(map(float, v)))
+                nearest(FIELDS[name].read, problem, () if v is None else tuple(map(float, v)))
                 for name, v in zip(POINT, at, strict=True)
             )
         reached = known_level(problem, None, new_y, new_theta)
@@ -201,13 +194,12 @@ class State(param.Parameterized):
     @property
     def can_go(self) -> tuple[bool, bool]:
         """Whether there is something to go back to, and forward to."""
-        return self._at > 0, self._at < len(self._steps) - 1
+        return self._steps.can_go
 
     def go(self, step: int) -> None:
         """Goes back by one step (-1), or forward (1); without such a step stays."""
-        if 0 <= self._at + step < len(self._steps):
-            self._at += step
-            asked = self._steps[self._at]
+        asked = self._steps.go(step)
+        if asked is not None:
             with param.parameterized.batch_call_watchers(self):
                 if asked["problem"] != self.problem.name:
                     self.open(asked["problem"])
@@ -254,7 +246,7 @@ class State(param.Parameterized):
         with param.parameterized.batch_call_watchers(self):
             self.move(**{name: taken.pop(name) for name in POINT if taken.get(name)})
             self.set(**{name: value for name, value in taken.items() if name not in POINT})
-        self._steps, self._at = [], -1
+        self._steps = Steps()
         self._record()
         return wrong
 
@@ -290,10 +282,8 @@ class State(param.Parameterized):
             self.param.update(**new)
 
     def _record(self) -> None:
-        step = {n: text for n, text in self.link().items() if n == "problem" or FIELDS[n].back}
-        if self._at < 0 or step != self._steps[self._at]:
-            self._steps = [*self._steps[: self._at + 1], step][-STEPS:]
-            self._at = len(self._steps) - 1
+        here = self.link().items()
+        self._steps.add({n: text for n, text in here if n == "problem" or FIELDS[n].back})
 
     def _read(self, field: Field, value: Any) -> Any:
         try:
@@ -307,18 +297,3 @@ for _field in FIELDS.values():
         _field.name,
         param.Parameter(default=None, constant=_field.name in POINT, doc=_field.doc),
     )
-
-
-def _nearest(problem: Problem, name: str, value: Point) -> Point:
-    """A point to the digits that are kept, within its bounds: rounding may leave them."""
-    try:
-        found: Point = FIELDS[name].read(problem, value)
-    except OutOfBounds as error:
-        found = error.nearest
-    return found
-
-
-def _independent(first: str, second: str) -> bool:
-    """Whether two axes move no coordinate together."""
-    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
-    return a != b or (i != j and bool(i) and bool(j))
