@@ -4,6 +4,7 @@ PORT ?= 5006
 ADDRESS ?= 127.0.0.1
 WORKERS ?=
 DASK ?=
+BUDGET ?=
 ORIGIN ?=
 PYTHON ?=
 TORCH ?= torch==2.13.0
@@ -29,6 +30,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
 	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
+	@echo "             BUDGET=60: seconds of computing that a visitor may ask for at once"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
@@ -49,7 +51,7 @@ install: $(VENV)/.installed
 serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
-	    $(if $(ORIGIN),--origin "$(ORIGIN)")
+	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(BUDGET),--seconds "$(BUDGET)")
 
 test: lint browser
 	@echo "Running the tests"

@@ -41,7 +41,7 @@ def port_number(text: str) -> int:
 
 
 def worker_count(text: str) -> int:
-    """Reads a number of worker processes from 1 to 1000.
+    """Reads a number of worker processes, or of seconds, from 1 to 1000.
 
     Raises:
         argparse.ArgumentTypeError: If `text` is anything else.
@@ -169,6 +169,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers compute instead"
     )
     parser.add_argument(
+        "--seconds",
+        type=worker_count,
+        help="seconds of computing that a visitor may ask for at once; default: 60",
+    )
+    parser.add_argument(
         "--origin",
         type=names_elsewhere,
         default=[],
@@ -197,6 +202,8 @@ def main(arguments: list[str] | None = None) -> int:
         command.append("--show")
     if options.workers is not None:
         environment["AMCI_WORKERS"] = str(options.workers)
+    if options.seconds is not None:
+        environment["AMCI_SECONDS"] = str(options.seconds)
     if options.dask is not None:
         environment["AMCI_DASK"] = options.dask
     if os.name == "posix":

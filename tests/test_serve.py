@@ -111,7 +111,7 @@ def test_the_server_is_told_of_its_workers(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("subprocess.call", lambda *_, env: told.update(env))
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-    serve.main([f"--port={port}", "--workers=3"])
-    assert told["AMCI_WORKERS"] == "3"
+    serve.main([f"--port={port}", "--workers=3", "--seconds=20"])
+    assert (told["AMCI_WORKERS"], told["AMCI_SECONDS"]) == ("3", "20")
     serve.main([f"--port={port}", "--dask=tcp://127.0.0.1:8786"])
     assert told["AMCI_DASK"] == "tcp://127.0.0.1:8786"
