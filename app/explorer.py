@@ -69,6 +69,9 @@ class Explorer:
         self._density_views: dict[Any, Any] = {}
         self._tied: list[Any] = []
         wrong = self.state.read(query)
+        # For slides and frames: one picture, of the densities unless a card is named.
+        self.small = query.get("ui") == "min"
+        self._with_card = "card" in query
         self.density_place = column()
         self.story = StoryView(self.state)
         self.errors = ErrorCard(self.state, self.results)
@@ -94,6 +97,8 @@ class Explorer:
     @property
     def cards(self) -> list[Card]:
         """The cards that can be seen."""
+        if self.small:
+            return [self.tabs.card] if self._with_card else []
         return [self.errors, self.strip, self.tabs.card]
 
     @property

@@ -45,6 +45,7 @@ THEME = {
     },
 }
 
+WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = """
 :host { padding: 16px; gap: 16px; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 8px; gap: 8px; } }
@@ -52,29 +53,34 @@ MAIN = """
 
 
 def page(explorer: Explorer, document: Any) -> pmui.Page:
-    """Lays out what a visitor sees.
+    """Lays out what a visitor sees; for slides and frames one picture with its handles.
 
     Arguments:
         explorer: The views and controls.
         document: The visitor's Bokeh document.
     """
-    main = column(
-        explorer.story.panel,
-        side_by_side(explorer.density_place, explorer.errors.panel, least=440),
-        explorer.strip.panel,
-        explorer.tabs.panel,
-        stylesheet=MAIN,
-    )
+    if explorer.small:
+        shown = explorer.cards[0].panel if explorer.cards else explorer.density_place
+        handles = column(explorer.controls.handles, gap=8)
+        main = column(side_by_side(shown, handles, least=280), stylesheet=MAIN)
+    else:
+        main = column(
+            explorer.story.panel,
+            side_by_side(explorer.density_place, explorer.errors.panel, least=440),
+            explorer.strip.panel,
+            explorer.tabs.panel,
+            stylesheet=MAIN,
+        )
     created = pmui.Page(
         title="AMCI Explorer",
-        sidebar=[explorer.controls.panel],
+        sidebar=[] if explorer.small else [explorer.controls.panel],
         main=[main],
         sidebar_width=320,
         sidebar_resizable=False,
         theme_config=THEME,
         dark_theme=explorer.state.theme == "dark",
         busy_indicator=None,
-        stylesheets=[HIDE_ON_PHONES],
+        stylesheets=[WITHOUT_HEADER] if explorer.small else [HIDE_ON_PHONES],
         meta_description="See amortized Monte Carlo integration at work.",
     )
 

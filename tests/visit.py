@@ -33,10 +33,16 @@ SIDEWAYS = """() => {
 
 
 class Visit:
-    """One page in a browser context of its own."""
+    """One page in a browser context of its own.
 
-    def __init__(self, context: Any, address: str) -> None:
-        self.context = context
+    Arguments:
+        context: The browser's context.
+        address: What is opened.
+        first: The source that is there when the page is.
+    """
+
+    def __init__(self, context: Any, address: str, *, first: str = "errors-amci") -> None:
+        self.context, self._first = context, first
         self.complaints: list[str] = []
         self.strangers: list[str] = []
         self.page = context.new_page()
@@ -49,7 +55,7 @@ class Visit:
     def wait_until_open(self) -> None:
         """Waits until the page has its pictures."""
         self.wait(
-            f"""() => window.Bokeh?.documents?.length && ({SOURCE})('errors-amci')
+            f"""() => window.Bokeh?.documents?.length && ({SOURCE})('{self._first}')
                 && ({DATA})(['densities', 'x'])?.length !== 0"""
         )
 

@@ -55,7 +55,7 @@ class Controls:
         titles = {title: name for name, title in names.items()}
         self.problem = select("Problem", titles, value=state.problem.name, margin=(6, 0))
         self.problem.param.watch(answer(self._chose_problem), "value")
-        self._case = column()
+        self.handles = column()
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
         most = max(len(presets(own.problem(name))) for name in names)
@@ -76,7 +76,7 @@ class Controls:
             self.problem,
             self._messages["problem"],
             heading("The case"),
-            self._case,
+            self.handles,
             row(*self._steps, self._button("Reset", lambda _: state.reset()), gap=8),
             self._messages["else"],
             heading("Presets"),
@@ -99,7 +99,7 @@ class Controls:
         """Takes the handles and presets of the state's problem."""
         state = self._state
         self.case = CaseControls(state)
-        self._case[:] = [self.case.panel]
+        self.handles[:] = [self.case.panel]
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)

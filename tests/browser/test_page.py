@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from cards import open_map
 from playwright.sync_api import TimeoutError, expect
-from visit import SIDEWAYS
+from visit import SIDEWAYS, Visit
 
 from app.presets import PRESETS
 
@@ -293,3 +293,18 @@ def test_opens_well_on_screens_of_all_sizes(visit, sizes):
         legends_stay_within_their_pictures(opened)
     if width == 390:
         the_map_fits_and_has_no_tools(opened)
+
+
+def test_a_frame_shows_one_picture_and_its_handles(browser, server):
+    context = browser.new_context(viewport={"width": 800, "height": 600})
+    opened = Visit(context, f"{server}?ui=min&y=2&theta=1", first="densities")
+    expect(opened.page.get_by_text("AMCI Explorer", exact=True)).to_be_hidden()
+    assert opened.value(THETA) == 1
+    before = opened.data("densities", "target")
+    opened.move(THETA, 2)
+    opened.wait_for_other("densities", "target", before)
+    # Nothing else is there, and nothing else is computed.
+    expect(opened.page.get_by_role("heading", level=2)).to_have_text(["Densities"])
+    assert opened.page.evaluate("() => Bokeh.documents[0].get_model_by_name('errors')") is None
+    opened.close()
+    assert opened.complaints == []
