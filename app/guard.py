@@ -15,7 +15,7 @@ from bokeh.protocol.exceptions import ProtocolError
 from bokeh.protocol.receiver import Receiver
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import check_allowlist
-from bokeh.server.views.ws import WSHandler
+from bokeh.server.views import ws
 from bokeh.settings import settings
 from panel.io.resources import COMPONENT_PATH
 from tornado.httputil import HTTPServerRequest
@@ -39,6 +39,22 @@ def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
     return {
         name: values[0].decode(errors="replace") for name, values in arguments.items() if values
     }
+
+
+class Bounded(Receiver):
+    """Puts a visitor's messages together, none of them endless."""
+
+    held = 0
+
+    async def consume(self, fragment: str | bytes) -> Any:
+        """The message, once it is whole."""
+        self.held += len(fragment)
+        if self.held > LONGEST_MESSAGE:
+            raise ProtocolError("the message is too long")
+        message = await super().consume(fragment)
+        if message is not None:
+            self.held = 0
+        return message
 
 
 class Refusal(RequestHandler):
@@ -85,7 +101,7 @@ def _is_known(host: str, allowed: list[str]) -> bool:
 
 def _begin() -> None:
     """Puts the checks in the place of what they check for, for every server of this process."""
-    find_handler, consume = BokehTornado.find_handler, Receiver.consume
+    find_handler = BokehTornado.find_handler
 
     def checked(self: BokehTornado, request: HTTPServerRequest, **options: Any) -> Any:
         limit = getattr(request.connection, "set_max_body_size", None)
@@ -96,19 +112,10 @@ def _begin() -> None:
             return self.get_handler_delegate(request, Refusal, refused)
         return find_handler(self, request, **options)
 
-    async def bounded(self: Any, fragment: str | bytes) -> Any:
-        self.held = getattr(self, "held", 0) + len(fragment)
-        if self.held > LONGEST_MESSAGE:
-            raise ProtocolError("the message is too long")
-        message = await consume(self, fragment)
-        if message is not None:
-            self.held = 0
-        return message
-
     for place, name, check in (
         (BokehTornado, "find_handler", checked),
-        (Receiver, "consume", bounded),
-        (WSHandler, "max_message_size", LONGEST_MESSAGE),
+        (ws, "Receiver", Bounded),
+        (ws.WSHandler, "max_message_size", LONGEST_MESSAGE),
     ):
         setattr(place, name, check)
 
