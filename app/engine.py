@@ -30,6 +30,8 @@ SECONDS, SECONDS_ALLOWED = "AMCI_SECONDS", 60.0
 AHEAD = 1
 # Complete results that are kept, for all visitors: a class opens the same page.
 RESULTS_KEPT = 32
+# What cost less, as a share of the budget, says little of what more would: most was beginning.
+TELLING = 1 / 60
 # How often a task is given to a worker that dies over it.
 TRIES = 2
 
@@ -87,7 +89,8 @@ class Engine:
     ) -> None:
         self._start = start
         self.budget = budget
-        self._rates: dict[Hashable, float] = {}
+        # Of each kind of work the largest that was done: its size, and what it cost in seconds.
+        self._largest: dict[Hashable, tuple[float, float]] = {}
         self._executor: Executor | None = None
         self._at_a_time = 1
         self._starting = False
@@ -148,12 +151,15 @@ class Engine:
             self._kept.popitem(last=False)
 
     def seconds(self, work: Any) -> float:
-        """What work costs, as far as work of its kind has been done; else 0."""
-        return self._rates.get(work.kind, 0.0) * float(work.size)
+        """What work costs, as far as enough of its kind has been done to tell; else 0."""
+        size, seconds = self._largest.get(work.kind, (1.0, 0.0))
+        return seconds / size * float(work.size) if seconds > TELLING * self.budget else 0.0
 
     def learn(self, work: Any, seconds: float) -> None:
-        """Takes note of what work has cost in all."""
-        self._rates[work.kind] = seconds / max(float(work.size), 1e-9)
+        """Takes note of what work costs in all."""
+        size = max(float(work.size), 1e-9)
+        if size >= self._largest.get(work.kind, (0.0, 0.0))[0]:
+            self._largest[work.kind] = size, seconds
 
     def look(self, visitor: Visitor) -> None:
         """Does what is asked for by a visitor, when it is their turn."""
