@@ -17,7 +17,7 @@ import numpy as np
 from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
 from app.diagnosis import Diagnosis
-from app.numbers import Numbers
+from app.numbers import Densities
 from app.results import Result
 from app.state import State
 from app.summary import Summary
@@ -34,7 +34,7 @@ def table(rows: Rows, link: Mapping[str, str]) -> StringIO:
     return text
 
 
-def densities(found: Numbers) -> Rows:
+def densities(found: Densities) -> Rows:
     """One line for every x, or every point of a plane."""
     columns = found.columns
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]

@@ -12,18 +12,16 @@ import panel as pn
 
 from amci_core.errors import ErrorCurves
 from amci_core.flows import Proposals
-from amci_core.models import Problem, Variable
 from app import own
 from app.colours import ESTIMATORS
 from app.pictures import densities, picture
-from app.presets import opening, variable_labels
 from app.results import Result, Results
 from app.state import State
 from app.store import store_of
+from app.views.case import CaseControls
 from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
 from app.views.figures import pane
-from app.views.inputs import slider
 from app.views.layout import column, side_by_side
 
 Value = float | Sequence[float] | None
@@ -56,19 +54,16 @@ class DensityPicture(pn.viewable.Viewer):
         sliders: bool = True,
     ) -> None:
         super().__init__()
-        self._problem = own.problem(problem)
-        self._case: dict[str, Any] = {}
-        usual = zip(("y", "theta"), (y, theta), opening(self._problem), strict=True)
-        for name, wanted, first in usual:
-            self._case[name] = first if wanted is None else _shown(self._problem, name, wanted)
+        self._state = _state(problem, y, theta)
         self._proposals = proposals
-        chosen = picture(self._problem)
+        chosen = picture(self._state.problem)
         self._view: Any = chosen.view()
         self._view.open(chosen)
         self._view.recolour(False)
         for widget in self._view.choices.values():
             widget.param.watch(lambda _: self._draw(), "value")
-        handles = self._handles() if sliders else []
+        self._state.param.watch(lambda *_: self._draw(), ["y", "theta"])
+        handles = CaseControls(self._state).single if sliders else []
         self._panel = column(
             *([side_by_side(*handles, least=240)] if handles else []), self._view.panel, gap=8
         )
@@ -82,61 +77,25 @@ class DensityPicture(pn.viewable.Viewer):
         self._proposals = proposals
         self._draw()
 
-    def _handles(self) -> list[Any]:
-        problem = self._problem
-        return [
-            handle
-            for name, variable in (("y", problem.y), ("theta", problem.theta))
-            if variable is not None
-            for handle in self._sliders(name, variable)
-        ]
-
-    def _sliders(self, name: str, variable: Variable) -> list[Any]:
-        low, high = variable.usual_range
-        start = np.ravel(self._case[name])
-        labels = variable_labels(self._problem, variable)
-        if len(labels) != variable.dim:
-            labels = tuple(f"{labels[0]}, coordinate {d + 1}" for d in range(variable.dim))
-        step = 1.0 if high - low > 100 else 0.01
-        handles = [
-            slider(
-                label, value=value, start=low, end=high, step=step, digits=0 if step == 1 else 2
-            )
-            for label, value in zip(labels, start, strict=True)
-        ]
-
-        def moved(*_: Any) -> None:
-            self._case[name] = tuple(float(handle.value) for handle in handles)
-            self._draw()
-
-        for handle in handles:
-            handle.param.watch(moved, "value")
-        return handles
-
     def _draw(self) -> None:
-        proposals = self._proposals or own.proposals(self._problem.name)
-        y, theta = (value if np.size(value) else None for value in self._case.values())
-        found = densities(self._problem, proposals, y, theta, **self._view.look)
+        problem, pair = self._state.problem, self._state.choice.pair
+        proposals = self._proposals or own.proposals(problem.name)
+        found = densities(problem, proposals, *pair, **self._view.look)
         if "logarithmic" in self._view.choices:
             self._view.set_scale(self._view.choices["logarithmic"].value)
         self._view.show(found)
         self._view.describe(found)
-        self._push()
-
-    def _push(self) -> None:
         # Nothing carries changes of Bokeh's models out of a cell that is still running.
         pn.io.push_notebook(self._panel)
 
 
-def _shown(problem: Problem, name: str, value: Value) -> Any:
-    variable: Variable | None = getattr(problem, name)
-    if variable is None:
-        raise ValueError(f"{name}: {problem.name} has none, got {value!r}")
-    found = variable.check(value).numpy()
-    low, high = variable.usual_range
-    if ((found < low) | (found > high)).any():
-        raise ValueError(f"{name}: expected numbers from {low:g} to {high:g}, got {value!r}")
-    return found
+def _state(problem: str, y: Value, theta: Value) -> State:
+    """The page's state at a case; by default at the first preset's."""
+    state = State(problem)
+    wanted = {"y": y, "theta": theta}
+    given: dict[str, Any] = {n: np.ravel(v).tolist() for n, v in wanted.items() if v is not None}
+    state.move(**given)
+    return state
 
 
 def error_picture(curves: ErrorCurves) -> pn.Column:
@@ -184,8 +143,7 @@ def diagnosis_picture(
     Raises:
         ValueError: there is no such problem or variant, or a value is out of its range.
     """
-    state = State(problem)
-    state.move(y=y, theta=theta)
+    state = _state(problem, y, theta)
     state.set(variant=variant, draws=draws)
     view = DiagnosticsCard(state, Results())
     view.recolour(False)

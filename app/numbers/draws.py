@@ -2,9 +2,9 @@ r"""Densities of one coordinate of many, and of a pair of them, as weighted draw
 
 from __future__ import annotations
 
-__all__ = ["MarginalDensities", "drawn_densities", "smoother"]
+__all__ = ["MarginalDensities", "drawn_densities", "marginals", "smoothed"]
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,38 +15,43 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers import Settings
-from app.numbers.grids import densest
-from app.numbers.line import REGION_MASS, Line
-from app.numbers.plane import PlaneDensities
+from app.numbers.grids import REGION_MASS, densest
+from app.numbers.line import Line
+from app.numbers.plane import Ends, PlaneDensities
 from app.numbers.weighted import NAMES, Weighted, weighted
 
 # Draws of each proposal and of the reference.
 DRAWS = 512
-# Bins along the axis of a coordinate and of a pair, the width in bins of what smooths them, and
-# the share of each density that may lie beyond either end.
-BINS, SMOOTHING = 64, 2.0
-PLANE_BINS, PLANE_SMOOTHING = 32, 1.5
+# For one coordinate and for a pair: bins along an axis, and the width in bins of what smooths
+# them; then the share of each density that may lie beyond either end.
+BINS = {1: (64, 2.0), 2: (32, 1.5)}
 TAIL = 2e-3
+
+Chosen = tuple[int, ...]
+# The points of each axis and its ends, and the densities there by name.
+Shown = tuple[Sequence[Array], Sequence[Ends], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalDensities(Line):
-    """Densities of one coordinate, and of a pair of them, at one (y, theta), each of mass one.
+    """Densities of one coordinate, and of a pair of them.
 
     Arguments:
-        coordinate: The coordinate, from 0 on.
-        label: Its name.
+        label: The coordinate's name.
         plane: The densities of the pair.
-        divergence: KL(g || q1) over all coordinates in nats, from draws.
+        from_draws: KL(g || q1) over all coordinates in nats, from draws.
         effective: The effective number of draws that show a density, by its name in words; empty
             where what is wanted is known.
     """
 
-    coordinate: int
     label: str
     plane: PlaneDensities
-    divergence: float
+    from_draws: float
     effective: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def divergence(self) -> float:
+        return self.from_draws
 
     @property
     def remark(self) -> str:
@@ -55,10 +60,37 @@ class MarginalDensities(Line):
         shown = f"Seen through effective draws: {', '.join(parts)}." if parts else ""
         return " ".join(filter(None, [shown, self.doubt]))
 
-    def about(self) -> str:
-        found = self.divergence
-        known = f" The divergence of q1 from g is {found:.2g} nats." if found == found else ""
-        return self.describe(f"Marginal densities of {self.label}.") + known
+    def sentences(self) -> list[str]:
+        return [f"Marginal densities of {self.label}.", *super().sentences()]
+
+
+def marginals(
+    settings: Settings, show: Callable[[Chosen], Shown], *, threshold: float | None, **more: Any
+) -> MarginalDensities:
+    """Densities of the coordinate and of the pair that are looked at.
+
+    Arguments:
+        settings: Which they are.
+        show: Gives the densities of chosen coordinates.
+        threshold: Where f begins.
+        more: What else a `MarginalDensities` has.
+    """
+    (x,), (extent,), line = show((settings.coordinate,))
+    (first, second), extents, plane = show(settings.pair)
+    both = {name: more[name] for name in ("variant", "doubt") if name in more}
+    labels = tuple(settings.labels[i] for i in settings.pair)
+    return MarginalDensities(
+        label=settings.labels[settings.coordinate],
+        x=x,
+        **line,
+        region=densest(x, np.nan_to_num(line["target"]), REGION_MASS),
+        extent=extent,
+        threshold=threshold,
+        plane=PlaneDensities(
+            x=first, y=second, labels=labels, **plane, extent=tuple(extents), **both
+        ),
+        **more,
+    )
 
 
 def drawn_densities(
@@ -77,56 +109,29 @@ def drawn_densities(
         settings: The coordinate and the pair to look at.
     """
     drawn = weighted(problem, proposals, y, theta, draws=DRAWS)
-    coordinate, pair = settings.coordinate, settings.pair
-    doubts = [text for text in map(drawn.doubt, drawn.wanted) if text]
-    extents = {i: drawn.extent(i, TAIL, problem) for i in {coordinate, *pair}}
-    edges = np.linspace(*extents[coordinate], BINS + 1)
-    plane_edges = [np.linspace(*extents[i], PLANE_BINS + 1) for i in pair]
-    x, axes = _middles(edges), [_middles(each) for each in plane_edges]
-    line = _seen(drawn, (coordinate,), [edges], SMOOTHING)
-    plane = _seen(drawn, pair, plane_edges, PLANE_SMOOTHING)
-    target = line["target"]
-    return MarginalDensities(
-        coordinate=coordinate,
-        label=settings.labels[coordinate],
-        x=x,
-        **({"q2": None} | line),
-        region=densest(x, np.nan_to_num(target), REGION_MASS),
-        extent=extents[coordinate],
+
+    def show(chosen: Chosen) -> Shown:
+        bins, width = BINS[len(chosen)]
+        ends = [drawn.extent(i, TAIL, problem) for i in chosen]
+        edges = [np.linspace(*each, bins + 1) for each in ends]
+        points = [(each[1:] + each[:-1]) / 2 for each in edges]
+        found = {}
+        for name in drawn.log_weights:
+            x, w = drawn.x[:, chosen], drawn.weights(name)
+            found[name] = smoothed(x, w, edges, points, width)
+            if drawn.doubt(name):
+                found[name] = np.full_like(found[name], np.nan)
+        return points, ends, found
+
+    return marginals(
+        settings,
+        show,
         threshold=None,
         variant=proposals.variant,
-        doubt=" ".join(doubts),
-        plane=PlaneDensities(
-            x=axes[0],
-            y=axes[1],
-            labels=(settings.labels[pair[0]], settings.labels[pair[1]]),
-            **({"q2": None} | plane),
-            extent=(extents[pair[0]], extents[pair[1]]),
-            variant=proposals.variant,
-            doubt=" ".join(doubts),
-        ),
-        divergence=_divergence(drawn),
+        doubt=" ".join(filter(None, map(drawn.doubt, drawn.wanted))),
+        from_draws=_divergence(drawn),
         effective={NAMES[name]: drawn.effective(name) for name in drawn.wanted},
     )
-
-
-def _middles(edges: Array) -> Array:
-    return (edges[1:] + edges[:-1]) / 2
-
-
-def _seen(
-    drawn: Weighted, chosen: tuple[int, ...], edges: list[Array], width: float
-) -> dict[str, Any]:
-    """Every density of the chosen coordinates in the middles of bins; NaN if not judged."""
-    smoothers = [smoother(_middles(each), each, width) for each in edges]
-    x, found = drawn.x[:, list(chosen)], {}
-    for name in drawn.log_weights:
-        counts, _ = np.histogramdd(x, edges, weights=drawn.weights(name))
-        smooth = smoothers[0] @ counts
-        if len(chosen) == 2:
-            smooth = (smooth @ smoothers[1].T).T
-        found[name] = np.full_like(smooth, np.nan) if drawn.doubt(name) else smooth
-    return found
 
 
 def _divergence(drawn: Weighted) -> float:
@@ -139,7 +144,25 @@ def _divergence(drawn: Weighted) -> float:
     return float(w[there] @ log_ratio - drawn.log_mean("target"))
 
 
-def smoother(points: Array, edges: Array, width: float) -> Array:
+def smoothed(
+    x: Array, weights: Array, edges: Sequence[Array], points: Sequence[Array], width: float
+) -> Array:
+    """Density of weighted draws on a grid, (n,) or (m, n): a histogram, smoothed.
+
+    Arguments:
+        x: The draws, of one coordinate or two, (draws, 1 or 2).
+        weights: Their weights.
+        edges: Of the bins along each axis.
+        points: Of the grid along each axis.
+        width: Of what smooths, in bins.
+    """
+    density, _ = np.histogramdd(x, edges, weights=weights)
+    for along, bins in zip(points, edges, strict=True):
+        density = np.tensordot(density, _smoother(along, bins, width), (0, 1))
+    return density.T
+
+
+def _smoother(points: Array, edges: Array, width: float) -> Array:
     """Smoothed densities at the points, from counts in bins: (points, bins).
 
     Rows are normalised over the bins that there are: nothing leaks over their ends.

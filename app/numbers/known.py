@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Level", "level", "level_range", "log_truth", "truth"]
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,8 +18,8 @@ from amci_core.models import Problem
 from app.numbers.grids import LEAST
 from app.numbers.weighted import FEWEST, weighted
 
-# Cases whose figures are kept, of all problems and visitors together.
-KEPT = 4096
+# Figures of cases that are kept, of all problems and visitors together.
+KEPT = 16_384
 # Draws from each proposal for an estimated mismatch.
 DRAWS = 1024
 
@@ -42,13 +41,14 @@ class Level:
 
 def log_truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     """log|mu(y, theta)| in nats; NaN where the problem does not know it."""
-    return _truth(problem, _case(y), _case(theta))[0]
+    found = _known(problem, "log_truth", _case(y), _case(theta))
+    return math.nan if found is None else float(found)
 
 
 def truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     """mu(y, theta), in units of f; NaN where the problem does not know it."""
-    log_mu, sign = _truth(problem, _case(y), _case(theta))
-    return sign * math.exp(log_mu)
+    sign = 1 if problem.nonnegative else _known(problem, "truth_sign", _case(y), _case(theta))
+    return math.nan if sign is None else float(sign) * math.exp(log_truth(problem, y, theta))
 
 
 def level(
@@ -64,9 +64,9 @@ def level(
         y: The observation, as `Problem.check` takes it.
         theta: Likewise.
     """
-    known = _mismatch(problem, _case(y), _case(theta))
+    known = _known(problem, "mismatch", _case(y), _case(theta))
     if known is not None:
-        return Level(known, 0.0)
+        return Level(float(known), 0.0)
     if proposals is None:
         return Level(math.nan, math.nan)
     return _estimated(problem, proposals, *problem.check(y, theta))
@@ -74,49 +74,25 @@ def level(
 
 def level_range(problem: Problem, y: Any = None, theta: Any = None) -> tuple[float, float] | None:
     """What the mismatch's handle can reach; None where the problem declares no path."""
-    return _range(problem, _case(y), _case(theta))
+    found: tuple[float, float] | None = _known(problem, "mismatch_range", _case(y), _case(theta))
+    return found
 
 
 def _case(value: Any) -> Case | None:
     """A hashable copy of y or theta; None where there is none."""
     if value is None:
         return None
-    found = tuple(np.ravel(value.numpy() if isinstance(value, Tensor) else value).tolist())
-    return found or None
+    return tuple(np.ravel(np.asarray(value)).tolist()) or None
 
 
-def _if_known(ask: Callable[..., Any], y: Case | None, theta: Case | None) -> Any:
-    """What a problem says of a case that is in range; None for what it does not know."""
+@lru_cache(KEPT)
+def _known(problem: Problem, what: str, y: Case | None, theta: Case | None) -> Any:
+    """What a problem says of a case, which must be in range; None for what it does not know."""
+    problem.check(y, theta)
     try:
-        return ask(y, theta)
+        return getattr(problem, what)(y, theta)
     except ValueError:
         return None
-
-
-@lru_cache(KEPT)
-def _truth(problem: Problem, y: Case | None, theta: Case | None) -> tuple[float, float]:
-    problem.check(y, theta)
-    found = _if_known(problem.log_truth, y, theta)
-    if found is None:
-        return math.nan, math.nan
-    log_mu = float(found)
-    if problem.nonnegative:
-        return log_mu, float(log_mu > -math.inf)
-    return log_mu, float(problem.truth_sign(y, theta))
-
-
-@lru_cache(KEPT)
-def _mismatch(problem: Problem, y: Case | None, theta: Case | None) -> float | None:
-    problem.check(y, theta)
-    found = _if_known(problem.mismatch, y, theta)
-    return None if found is None else float(found)
-
-
-@lru_cache(KEPT)
-def _range(problem: Problem, y: Case | None, theta: Case | None) -> tuple[float, float] | None:
-    problem.check(y, theta)
-    found: tuple[float, float] | None = _if_known(problem.mismatch_range, y, theta)
-    return found
 
 
 @torch.inference_mode()

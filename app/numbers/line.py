@@ -2,7 +2,7 @@ r"""Densities over x on the line, by a quadrature that finds where they are."""
 
 from __future__ import annotations
 
-__all__ = ["CURVES", "Line", "LineDensities", "line_densities"]
+__all__ = ["Line", "LineDensities", "line_densities"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +17,20 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.models import Problem, Reference
 from amci_core.models.base import Density
-from app.numbers import Settings
-from app.numbers.grids import LEAST, densest, exponential, outward, trapezoid_weights
-from app.numbers.weighted import NAMES, PROPOSALS, WANTED, log_densities
+from app.numbers import Densities, Settings
+from app.numbers.grids import (
+    EDGE,
+    LEAST,
+    REGION_MASS,
+    densest,
+    ends_of_f,
+    exponential,
+    integral,
+    outward,
+)
+from app.numbers.weighted import NAMES, WANTED, log_densities, present_at
 
-CURVES = ("target", "posterior", "q1", "q2", "target_minus", "q1_minus")
-REGION_MASS, SHOWN_MASS = 0.99, 0.9995
-# Just inside the end of f's support, where g may jump, and not so near that rounding shows.
-EDGE = 1e-7
+SHOWN_MASS = 0.9995
 # Draws of each density that say where to look, and points in the picture beside those needed.
 DRAWS, EVEN = 64, 151
 # An interval is divided in four while straight lines over it are wrong by this share of a
@@ -36,55 +42,34 @@ LARGEST_DOUBT = 0.01
 # Distances from the prior's median and from an end of f, in units of the prior's spread.
 FAR = np.sinh(np.linspace(-10, 10, 61))
 NEAR = 4.0 ** np.arange(-10, 6)
+OPTIMAL = {"target": "q1_plus", "target_minus": "q1_minus", "posterior": "q2"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """Densities over one coordinate at one (y, theta), all normalised, on n points.
-
-    What is not known, or cannot be judged, is NaN.
+class Line(Densities):
+    """Densities over one coordinate at n points, (n,) each.
 
     Arguments:
         x: Points, increasing, closer where densities change; (n,).
-        target: g, proportional to f_plus p(x | y); (n,).
-        posterior: p(x | y), (n,).
-        q1: The proposal for E1_plus, (n,).
-        q2: The proposal for E2, (n,); None where none is needed.
-        target_minus: Where f takes both signs, as `target` for f_minus; (n,).
-        q1_minus: Likewise, the proposal for E1_minus, (n,).
         region: An interval that carries 99 % of g.
         extent: What the picture shows of x.
         threshold: Where f begins or ends, if that is known.
-        variant: Which proposals.
-        doubt: What is not judged and why, in words.
     """
 
     x: Array
-    target: Array
-    posterior: Array
-    q1: Array
-    q2: Array | None
-    target_minus: Array | None = None
-    q1_minus: Array | None = None
     region: tuple[float, float]
     extent: tuple[float, float]
     threshold: float | None
-    variant: str
-    doubt: str = ""
 
     @property
-    def columns(self) -> dict[str, Array]:
-        """What there is, by name, each (n,)."""
-        there = {name: getattr(self, name) for name in ("x", *CURVES)}
-        return {name: column for name, column in there.items() if column is not None}
+    def axes(self) -> dict[str, Array]:
+        return {"x": self.x}
 
-    def describe(self, about: str) -> str:
-        """A text alternative that begins with what the picture is about."""
-        at = "" if self.threshold is None else f" The threshold is at {self.threshold:.3g}."
+    def sentences(self) -> list[str]:
+        at = [] if self.threshold is None else [f"The threshold is at {self.threshold:.3g}."]
         low, high = self.region
-        lies = f" 99 % of g lies from {low:.3g} to {high:.3g}."
         known = np.isfinite(self.target).any()
-        return about + at + (lies if known else "") + (f" {self.doubt}" if self.doubt else "")
+        return [*at, *([f"99 % of g lies from {low:.3g} to {high:.3g}."] if known else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +91,12 @@ class LineDensities(Line):
 
     @property
     def divergence(self) -> float:
-        """KL(g || q1) in nats, by the trapezoid rule."""
-        if not np.isfinite(self.target).all():
-            return float("nan")
-        g = np.where(np.isfinite(self.log_ratio), self.target, 0)
-        return max(float(-np.trapezoid(g * np.nan_to_num(self.log_ratio), self.x)), 0.0)
+        # Where g is zero there is no ratio; where g is not known the divergence is not, either.
+        found = -float(integral(self.target * np.nan_to_num(self.log_ratio), self.x))
+        return max(found, 0.0)
 
-    def about(self) -> str:
-        found = self.divergence
-        known = f" The divergence of q1 from g is {found:.2g} nats." if found == found else ""
-        return self.describe("Densities over x.") + known
+    def sentences(self) -> list[str]:
+        return ["Densities over x.", *super().sentences()]
 
 
 def line_densities(
@@ -133,17 +114,17 @@ def line_densities(
         theta: Checked, (D_theta,), or None.
         settings: How wide the picture is.
     """
-    present = proposals.at(y, theta)
-    bounds = _bounds(problem, theta)
+    present = present_at(proposals, y, theta)
+    bounds = ends_of_f(problem, theta)
     x, log_wanted, doubts = _resolved(
         lambda x: _log_wanted(problem, y, theta, x),
         _first_points(problem, present, y, theta, bounds),
     )
-    extent = settings.extent or _extent(x, log_wanted)
-    low, high = extent
+    low, high = extent = settings.extent or _extent(x, log_wanted)
     edges = [bound + side * EDGE for bound in bounds for side in (-1, 0, 1)]
     shown = np.unique([*x[(x >= low) & (x <= high)], *np.linspace(low, high, EVEN), *edges])
-    log_mass = np.log(_mass(x, log_wanted)) + log_wanted.max(-1)
+    top = np.maximum(log_wanted.max(-1, keepdims=True), LEAST)
+    log_mass = np.log(integral(np.exp(log_wanted - top), x)) + log_wanted.max(-1)
     points = torch.from_numpy(shown)[:, None]
     optimal = problem.optimal_proposals() or {}
     log_p = log_densities(problem, points, y, theta)
@@ -154,23 +135,20 @@ def line_densities(
         else:
             log_p[name] = row - mass if doubt <= LARGEST_DOUBT else np.full_like(row, np.nan)
     unknown = [NAMES[name] for name, row in log_p.items() if np.isnan(row).all()]
-    log_q = {PROPOSALS[j]: q.log_prob(points).numpy() for j, q in present.items()}
+    log_q = {name: q.log_prob(points).numpy() for name, q in present.items()}
     found: dict[str, Any] = {n: exponential(row) for n, row in (log_p | log_q).items()}
     for name, ratio in (("q1", "log_ratio"), ("q1_minus", "log_ratio_minus")):
         if name in log_q:
             found[ratio] = _log_ratio(log_p[WANTED[name]], log_q[name])
     return LineDensities(
         x=shown,
-        **({"q2": None} | found),
+        **found,
         region=densest(shown, np.nan_to_num(found["target"]), REGION_MASS),
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         variant=proposals.variant,
         doubt=f"Not judged: {' and '.join(unknown)}, found nowhere." if unknown else "",
     )
-
-
-OPTIMAL = {"target": "q1_plus", "target_minus": "q1_minus", "posterior": "q2"}
 
 
 def _log_ratio(log_g: Array, log_q: Array) -> Array:
@@ -181,16 +159,6 @@ def _log_ratio(log_g: Array, log_q: Array) -> Array:
 def _log_wanted(problem: Problem, y: Tensor, theta: Tensor | None, x: Array) -> Array:
     """What `log_densities` gives at points x (n,), in one array (k, n)."""
     return np.stack([*log_densities(problem, torch.from_numpy(x)[:, None], y, theta).values()])
-
-
-def _bounds(problem: Problem, theta: Tensor | None) -> list[float]:
-    """Ends of the set where f_plus lies that are not ends of the prior's."""
-    support, whole = problem.support_plus(theta), problem.support
-    ends = [getattr(support, name, None) for name in ("lower_bound", "upper_bound")]
-    others = [getattr(whole, name, None) for name in ("lower_bound", "upper_bound")]
-    found = [None if end is None else float(end) for end in ends]
-    known = {float(end) for end in others if end is not None}
-    return [end for end in found if end is not None and end not in known and np.isfinite(end)]
 
 
 @lru_cache(64)
@@ -205,7 +173,7 @@ def _prior_points(problem: Problem) -> tuple[Array, float]:
 
 def _first_points(
     problem: Problem,
-    present: dict[int, ConditionalDensity],
+    present: dict[str, ConditionalDensity],
     y: Tensor,
     theta: Tensor | None,
     bounds: list[float],
@@ -213,10 +181,8 @@ def _first_points(
     prior, spread = _prior_points(problem)
     ends = [*bounds, *(end for end in (problem.x.low, problem.x.high) if np.isfinite(end))]
     around = [end + side * np.array([EDGE, *(spread * NEAR)]) for end in ends for side in (-1, 1)]
-    drawn = []
     densities: list[Density] = [*present.values(), Reference(problem, y, theta)]
-    for density in densities:
-        drawn.append(density.draw(DRAWS, torch.Generator().manual_seed(0))[0].numpy()[:, 0])
+    drawn = [q.draw(DRAWS, torch.Generator().manual_seed(0))[0].numpy()[:, 0] for q in densities]
     x = np.concatenate([prior, *around, *drawn])
     inside = (x > problem.x.low) & (x < problem.x.high) & np.isfinite(x)
     return np.unique(x[inside])
@@ -240,7 +206,7 @@ def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
         top = np.maximum(top, LEAST)[:, None, None]
         low, high = (np.exp(side[..., None] - top) for side in (v[:, at], v[:, at + 1]))
         bent = np.abs(np.exp(v_inner - top) - low - (high - low) * QUARTERS).mean(-1) * width
-        mass = np.maximum(np.exp(v - top[..., 0]) @ trapezoid_weights(x), bent.max(-1))
+        mass = np.maximum(integral(np.exp(v - top[..., 0]), x), bent.max(-1))
         bent /= np.maximum(mass, 1e-300)[:, None]
         doubt = bent.sum(-1)
         rough = (bent > STRAIGHT).any(0) & (inner[:, 0] > x[at]) & (inner[:, 2] < x[at + 1])
@@ -255,18 +221,10 @@ def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
     return x, v, np.where(v.max(-1) > -np.inf, doubt, 1.0)
 
 
-def _mass(x: Array, log_density: Array) -> Array:
-    """Integrals (k,) of densities (k, n), each in units of its largest value."""
-    top = np.maximum(log_density.max(-1, keepdims=True), LEAST)
-    return np.asarray(np.exp(log_density - top) @ trapezoid_weights(x))
-
-
 def _extent(x: Array, log_density: Array) -> tuple[float, float]:
     """Ends of an axis that shows nearly all of each density."""
     rows = [row for row in log_density if row.max() > -np.inf]
     ends = [densest(x, exponential(row - row.max()), SHOWN_MASS) for row in rows]
     if not ends:
         return float(x[0]), float(x[-1])
-    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-    room = 0.08 * (high - low)
-    return outward(low - room, high + room)
+    return outward(min(end[0] for end in ends), max(end[1] for end in ends))

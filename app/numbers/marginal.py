@@ -22,18 +22,14 @@ from amci_core.models import Problem
 from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
 from app.numbers import Settings
-from app.numbers.draws import MarginalDensities, smoother
-from app.numbers.grids import densest, integral, mesh, trapezoid_weights
-from app.numbers.plane import PlaneDensities
+from app.numbers.draws import Chosen, MarginalDensities, Shown, marginals, smoothed
+from app.numbers.grids import EDGE, integral, mesh
 
-REGION_MASS = 0.99
 # Draws of a proposal, always from the same noise, so that nothing flickers.
 DRAWS = 512
-# Bins of a histogram along one axis, and the width in bins of what smooths it.
-BINS, SMOOTHING = 80, 2.5
-PLANE_BINS, PLANE_SMOOTHING = 32, 1.75
-# Points along an axis that are not in the bins of q1.
-WHOLE, PLANE_WHOLE = 97, 33
+# For one coordinate and for a pair: bins along an axis, the width in bins of what smooths them,
+# and points along an axis that are not in the bins of q1.
+BINS = {1: (80, 2.5, 97), 2: (32, 1.75, 33)}
 # How much finer bins are at an edge, as a logarithm.
 GRADING = 2.0
 # For one coordinate and for a pair of them: nodes along an axis between which logarithms of
@@ -44,7 +40,6 @@ NODES = {1: (10, 128), 2: (6, 128)}
 REACH = 4.5
 # Likewise how far above theta a bad q1 is followed.
 FARTHEST = 8.0
-EDGE = 1e-7
 
 
 def tail_densities(
@@ -70,52 +65,37 @@ def tail_densities(
     tail = _Tail(problem, y, theta)
     densities = proposals.at(y, theta)
     q1, q2 = (_draws(problem, densities[j], y) for j in (0, 2))
-    coordinate, pair = settings.coordinate, settings.pair
-    axis = tail.axis(coordinate, q1.x)
-    target = tail.target((coordinate,), (axis.x,))
-    posterior = tail.posterior((coordinate,), (axis.x,))
-    axes = tuple(tail.axis(i, q1.x, coarse=True) for i in pair)
-    points = (axes[0].x, axes[1].x)
-    plane_target, plane_posterior = tail.target(pair, points), tail.posterior(pair, points)
-    extents = [(float(math.floor(x[0])), float(math.ceil(x[-1]))) for x in (axis.x, *points)]
-    return MarginalDensities(
-        coordinate=coordinate,
-        label=settings.labels[coordinate],
-        x=axis.x,
-        target=target,
-        posterior=posterior,
-        q1=q1.seen((coordinate,), (axis,), like=target, above=True),
-        q2=q2.seen((coordinate,), (axis,), like=posterior, above=False),
-        threshold=float(theta[coordinate]),
-        region=densest(axis.x, target, REGION_MASS),
-        extent=extents[0],
+
+    def show(chosen: Chosen) -> Shown:
+        bins, width, number = BINS[len(chosen)]
+        axes = [tail.axis(i, q1.x, bins, number) for i in chosen]
+        points = [axis.x for axis in axes]
+        target, posterior = tail.target(chosen, points), tail.posterior(chosen, points)
+        found = {
+            "target": target,
+            "posterior": posterior,
+            "q1": q1.seen(chosen, [axis.edges for axis in axes], points, width, like=target),
+            "q2": q2.seen(chosen, [axis.whole for axis in axes], points, width, like=posterior),
+        }
+        ends = [(float(math.floor(x[0])), float(math.ceil(x[-1]))) for x in points]
+        return points, ends, found
+
+    return marginals(
+        settings,
+        show,
+        threshold=float(theta[settings.coordinate]),
         variant=proposals.variant,
-        plane=PlaneDensities(
-            x=axes[0].x,
-            y=axes[1].x,
-            labels=(settings.labels[pair[0]], settings.labels[pair[1]]),
-            target=plane_target,
-            posterior=plane_posterior,
-            q1=q1.seen(pair, axes, like=plane_target, above=True),
-            q2=q2.seen(pair, axes, like=plane_posterior, above=False),
-            extent=(extents[1], extents[2]),
-            variant=proposals.variant,
-        ),
-        divergence=q1.divergence,
+        from_draws=q1.divergence,
     )
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """Points of one coordinate, and bins for draws of q1 from `start` on."""
+    """Points of one coordinate, and edges of bins for draws of q1 and of q2."""
 
     x: Array
     edges: Array
     whole: Array
-
-    @property
-    def start(self) -> float:
-        return float(self.edges[0])
 
 
 class _Tail:
@@ -126,7 +106,7 @@ class _Tail:
         self.covariance = problem.posterior_covariance
         self.theta = theta.numpy()
 
-    def axis(self, i: int, q1: Array, *, coarse: bool = False) -> _Axis:
+    def axis(self, i: int, q1: Array, bins: int, number: int) -> _Axis:
         """Points along a coordinate that resolve the posterior, g and q1."""
         mean, scale = self.mean[i], math.sqrt(self.covariance[i, i])
         theta = self.theta[i]
@@ -137,35 +117,35 @@ class _Tail:
         excess = max(theta - mean, 0.0)
         reach = max(mean, theta) + 12 * scale**2 / (excess + math.hypot(excess, 3 * scale))
         end = max(reach, min(many, max(mean, theta) + FARTHEST * scale))
-        steps = np.linspace(0, 1, (PLANE_BINS if coarse else BINS) + 1)
+        steps = np.linspace(0, 1, bins + 1)
         edges = start + (end - start) * np.expm1(GRADING * steps) / math.expm1(GRADING)
-        whole = np.linspace(min(low, start), max(high, end), PLANE_WHOLE if coarse else WHOLE)
+        whole = np.linspace(min(low, start), max(high, end), number)
         outside = whole[(whole < start) | (whole > end)]
         x = np.concatenate([outside, [start - EDGE], edges])
         x[np.argmin(np.abs(x - start))] = start + EDGE
         return _Axis(x=np.unique(x), edges=edges, whole=whole)
 
-    def posterior(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+    def posterior(self, chosen: Chosen, points: Sequence[Array]) -> Array:
         """Density of the chosen coordinates on a grid: (n,), or (m, n) with the first fastest."""
         return np.exp(self._log_normal(chosen, mesh(points)))
 
-    def target(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+    def target(self, chosen: Chosen, points: Sequence[Array]) -> Array:
         """The marginal of g on a grid, of mass one, as `posterior`."""
         inside = [x[x > self.theta[i]] for i, x in zip(chosen, points, strict=True)]
         log_density = self._log_normal(chosen, mesh(inside)) + self._log_above(chosen, inside)
         density = np.exp(log_density - log_density.max())
-        density /= _mass(inside, density)
+        density /= integral(density, *inside)
         below = [len(x) - len(part) for x, part in zip(points, inside, strict=True)]
         return np.pad(density, [(number, 0) for number in reversed(below)])
 
-    def _log_normal(self, chosen: tuple[int, ...], x: Array) -> Array:
+    def _log_normal(self, chosen: Chosen, x: Array) -> Array:
         index = list(chosen)
         precision = np.linalg.inv(self.covariance[np.ix_(index, index)])
         z = x - self.mean[index]
         constant = np.linalg.slogdet(precision / (2 * math.pi))[1] / 2
         return constant - np.einsum("...i,ij,...j", z, precision, z) / 2
 
-    def _log_above(self, chosen: tuple[int, ...], points: Sequence[Array]) -> Array:
+    def _log_above(self, chosen: Chosen, points: Sequence[Array]) -> Array:
         """log Pr(the other coordinates exceed theta | the chosen ones) on a grid."""
         index = list(chosen)
         others = [i for i in range(len(self.mean)) if i not in chosen]
@@ -201,29 +181,23 @@ class _Draws:
 
     def seen(
         self,
-        chosen: tuple[int, ...],
-        axes: Sequence[_Axis],
+        chosen: Chosen,
+        edges: Sequence[Array],
+        points: Sequence[Array],
+        width: float,
         *,
         like: Array,
-        above: bool,
     ) -> Array:
-        """Density of the chosen coordinates on the axes' points.
+        """Density of the chosen coordinates on a grid.
 
         What is seen through draws is only how far it is from a density that is known: the
         smoothed histogram of draws less that of beta times the weighted draws, plus beta times
         the known density. The variance is least about where beta is the share of effective draws.
         """
         beta = 1 / np.square(self.weight).mean()
-        edges = [axis.edges if above else axis.whole for axis in axes]
-        counts, _ = np.histogramdd(
-            self.x[:, list(chosen)], edges, weights=(1 - beta * self.weight) / len(self.weight)
-        )
-        width = SMOOTHING if len(chosen) == 1 else PLANE_SMOOTHING
-        smoothers = [smoother(axis.x, each, width) for axis, each in zip(axes, edges, strict=True)]
-        smooth = smoothers[0] @ counts
-        if len(chosen) == 2:
-            smooth = (smooth @ smoothers[1].T).T
-        return np.maximum(smooth + beta * like, 0)
+        weights = (1 - beta * self.weight) / len(self.weight)
+        apart = smoothed(self.x[:, chosen], weights, edges, points, width)
+        return np.maximum(apart + beta * like, 0)
 
 
 def _draws(problem: Problem, density: ConditionalDensity, y: Tensor) -> _Draws:
@@ -233,9 +207,3 @@ def _draws(problem: Problem, density: ConditionalDensity, y: Tensor) -> _Draws:
     else:
         x, log_q = density.draw(DRAWS, generator)
     return _Draws(x.numpy(), (problem.log_joint(x, y) - log_q).numpy())
-
-
-def _mass(points: Sequence[Array], density: Array) -> float:
-    if len(points) == 1:
-        return float(trapezoid_weights(points[0]) @ density)
-    return integral(points[0], points[1], density)

@@ -24,7 +24,7 @@ from app.numbers import Settings
 from app.numbers.grids import grid_points, trapezoid_weights
 from app.numbers.known import log_truth
 from app.numbers.plane import PlaneDensities, learnt
-from app.numbers.weighted import PROPOSALS
+from app.numbers.weighted import present_at
 
 # Every posterior and every g that the sliders of the measurements reach lies in here.
 C0_RANGE = (40.0, 1700.0)
@@ -83,14 +83,14 @@ def tumour_densities(
     log_mu = log_truth(problem, y, theta)
     posterior = np.exp(log_posterior)
     target = np.exp(log_posterior + grid.log_f.reshape(shape) - log_mu)
-    densities = {PROPOSALS[j]: q for j, q in proposals.at(y, theta).items()}
+    present = present_at(proposals, y, theta)
     return TumourDensities(
         x=grid.c0,
         y=grid.epsilon,
-        labels=(settings.labels[0], settings.labels[1]),
+        labels=settings.labels,
         target=target,
         posterior=posterior,
-        **learnt(densities, (grid.c0, grid.epsilon), {"target": target, "posterior": posterior}),
+        **learnt(present, (grid.c0, grid.epsilon), {"target": target, "posterior": posterior}),
         extent=(C0_RANGE, (0.0, 1.0)),
         variant=proposals.variant,
         course=_course(grid, posterior, y, math.exp(log_mu)),

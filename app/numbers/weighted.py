@@ -2,7 +2,7 @@ r"""Draws of all proposals and of a broad reference, weighted to each density of
 
 from __future__ import annotations
 
-__all__ = ["FEWEST", "NAMES", "PROPOSALS", "WANTED", "Weighted", "log_densities", "weighted"]
+__all__ = ["FEWEST", "NAMES", "WANTED", "Weighted", "log_densities", "present_at", "weighted"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,8 +25,6 @@ NAMES = {"target": "g", "target_minus": "g⁻", "posterior": "the posterior"}
 PROPOSALS = ("q1", "q1_minus", "q2")
 # What each should look like.
 WANTED = {"q1": "target", "q1_minus": "target_minus", "q2": "posterior"}
-# Room beside what an axis has to show, as a share of its width.
-ROOM = 0.08
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,7 @@ class Weighted:
         """Ends of an axis of coordinate i that leaves out that share on either side."""
         x, rows = self.cumulative(i)
         ends = [np.interp([tail, 1 - tail], row, x) for row in rows] or [x[[0, -1]]]
-        low, high = float(np.min(ends)), float(np.max(ends))
-        room = ROOM * (high - low)
-        low, high = outward(low - room, high + room)
+        low, high = outward(float(np.min(ends)), float(np.max(ends)))
         return max(low, problem.x.low), min(high, problem.x.high)
 
     def doubt(self, name: str) -> str:
@@ -86,6 +82,13 @@ class Weighted:
         if many >= FEWEST:
             return ""
         return f"Not judged: {NAMES.get(name, name)}, met by {many:.0f} effective draws."
+
+
+def present_at(
+    proposals: Proposals, y: Tensor, theta: Tensor | None
+) -> dict[str, ConditionalDensity]:
+    """The proposals that there are, at a case, by name."""
+    return {PROPOSALS[j]: q for j, q in proposals.at(y, theta).items()}
 
 
 def weighted(
@@ -100,7 +103,7 @@ def weighted(
         theta: Checked, (D_theta,), or None.
         draws: Draws from each.
     """
-    present = {PROPOSALS[j]: q for j, q in proposals.at(y, theta).items()}
+    present = present_at(proposals, y, theta)
     terms = ("E1_plus", "E2") if problem.nonnegative else ("E1_plus", "E1_minus", "E2")
     densities: dict[str, Density] = {**present, "reference": Reference(problem, y, theta, terms)}
     sources = {name: torch.Generator().manual_seed(0) for name in densities}

@@ -30,13 +30,14 @@ from app import export
 from app.choice import Choice
 from app.computations import Asked
 from app.fields import FIELDS, plane_axes
-from app.presets import opening
+from app.presets import digits_of, opening
 from app.session import answer
 from app.views.bound import bound
 from app.views.card import Card
 from app.views.figures import add_legend, describe, pane, picture, set_range
 from app.views.layers import layer_of
 from app.views.layout import HTML, column, hide, side_by_side
+from app.words import HELP
 from app.words.plane import about_map, about_place
 
 GREY = "#9a9a9a"
@@ -45,28 +46,13 @@ p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 3em; max
 """
 
 
-# Wider ranges than this are moved in whole numbers, as by sliders.
-WIDE = 100.0
-
-
 class MapCard(Card):
     """Where amortization works."""
 
     name = "map"
     title = "Amortization map"
     unit = "cases"
-    help = (
-        "A proposal is learnt once, for every case. This map shows where that worked: each "
-        "point is a case, and the colour says how good AMCI's draws are there. The relative "
-        "variance of one draw, divided by the number of draws, is the ReMSE to be expected; at "
-        "1 a single draw is as far off as the answer 0. Effective draws say what a draw for a "
-        "term is worth beside a perfect one, k̂ how heavy the tail of its weights is: above 0.7 "
-        "the largest are still to come. The bound is the least error of any self-normalised "
-        "importance sampling: where it is above AMCI's, sharing one proposal cannot win. The "
-        "map also draws from broad densities that surely reach everything, so it sees what a "
-        "proposal misses and its own draws cannot show. Click anywhere to go there; the sliders "
-        "do the same."
-    )
+    help = HELP["map"]
     drawn = ("layer", "across", "upwards")
 
     def content(self) -> list[Any]:
@@ -209,9 +195,9 @@ class MapCard(Card):
         point = {"y": list(state.y), "theta": list(state.theta)}
         for name, value in zip(self._along, (across, upwards), strict=True):
             for variable, i in _moved(problem, name):
-                low, high = getattr(problem, variable).usual_range
-                digits = 0 if high - low > WIDE else 2
-                point[variable][i] = min(max(round(value, digits), low), high)
+                moved = getattr(problem, variable)
+                low, high = moved.usual_range
+                point[variable][i] = min(max(round(value, digits_of(moved)), low), high)
         asked: dict[str, Any] = {name: value for name, value in point.items() if value}
         state.move(**asked)
         state.settle()

@@ -5,22 +5,20 @@ from __future__ import annotations
 __all__ = ["CaseControls"]
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
-from app.presets import variable_labels
+from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
 from app.views.inputs import Message, Slider, slider
 from app.views.layout import column
 from app.words.numbers import number
 
-# Wider ranges than this are moved in whole numbers.
-WIDE = 100.0
 LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {
     True: "How far f looks from where the posterior is. It moves θ, and moves itself when y or θ "
@@ -52,8 +50,10 @@ class CaseControls:
         self._state = state
         self._problem = state.problem
         self._messages = {name: Message() for name in ("y", "theta", "level")}
-        self._single: dict[tuple[str, int], Slider] = {}
-        self._all: dict[str, Slider] = {}
+        # Where the state has what a slider moves.
+        self._at: dict[Slider, Callable[[], float]] = {}
+        # A slider for each coordinate.
+        self.single: list[Slider] = []
         parts: list[Any] = []
         for name in ("y", "theta"):
             variable = getattr(state.problem, name)
@@ -66,7 +66,7 @@ class CaseControls:
             end=60,
             description=LEVEL_HELP[state.problem.theta is not None],
         )
-        self._watch(self._level, lambda value: state.move(level=value))
+        self._watch(self._level, lambda: state.level, lambda value: state.move(level=value))
         parts += [self._level, self._messages["level"]]
         self.panel = column(*parts)
         self.show()
@@ -76,15 +76,9 @@ class CaseControls:
         state = self._state
         if state.problem is not self._problem:
             return
-        for (name, i), widget in self._single.items():
-            value = getattr(state, name)[i]
-            if widget.value != value:
-                widget.value = value
-        for name, widget in self._all.items():
-            values = getattr(state, name)
-            middle = round(math.fsum(values) / len(values), 10)
-            if widget.value != middle:
-                widget.value = middle
+        for widget, at in self._at.items():
+            if widget is not self._level and widget.value != at():
+                widget.value = at()
         ends = state.level_range()
         if ends is None:
             # No path is declared along which the mismatch could move the case.
@@ -112,17 +106,17 @@ class CaseControls:
         self._messages[name].say(text)
 
     def _make(self, name: str, variable: Variable) -> list[Any]:
-        labels = variable_labels(self._state.problem, variable)
-        if len(labels) == variable.dim:
-            return [self._one(name, variable, i, label) for i, label in enumerate(labels)]
-        self._all[name] = every = self._slider(
-            f"{labels[0]}, all coordinates", variable, getattr(self._state, name)[0]
-        )
-        self._watch(every, lambda value: self._move(name, [float(value)] * variable.dim))
+        labels = variable_labels(self._problem, variable)
+        alike = len(labels) != variable.dim
+        each = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
         single = [
-            self._one(name, variable, i, f"{labels[0]}, coordinate {i + 1}")
-            for i in range(variable.dim)
+            self._slider(label, name, variable, [i])
+            for i, label in enumerate(each if alike else labels)
         ]
+        self.single += single
+        if not alike:
+            return single
+        every = self._slider(f"{labels[0]}, all coordinates", name, variable, range(variable.dim))
         inside = column()
         folded = pmui.Accordion(
             (f"{labels[0]}, one by one", inside),
@@ -142,60 +136,48 @@ class CaseControls:
         folded.param.watch(answer(unfold), "active")
         return [every, folded]
 
-    def _one(self, name: str, variable: Variable, i: int, label: str) -> Slider:
+    def _slider(self, label: str, name: str, variable: Variable, moved: Sequence[int]) -> Slider:
+        """A slider that stands at the mean of some coordinates, and moves them all."""
+        state = self._state
+
+        def at() -> float:
+            values = getattr(state, name)
+            return round(math.fsum(values[i] for i in moved) / len(moved), 10)
+
         def move(value: float) -> None:
-            values = list(getattr(self._state, name))
-            values[i] = float(value)
-            self._move(name, values)
+            values = list(getattr(state, name))
+            for i in moved:
+                values[i] = float(value)
+            asked: dict[str, Any] = {name: values}
+            state.move(**asked)
 
-        self._single[name, i] = created = self._slider(
-            label, variable, getattr(self._state, name)[i]
-        )
-        self._watch(created, move)
-        return created
-
-    @staticmethod
-    def _slider(label: str, variable: Variable, value: float) -> Slider:
         low, high = variable.usual_range
-        wide = high - low > WIDE
-        return slider(
+        digits = digits_of(variable)
+        created = slider(
             f"{label}, {variable.unit}" if variable.unit else label,
-            value=value,
+            value=at(),
             start=low,
             end=high,
-            step=1.0 if wide else 0.01,
-            digits=0 if wide else 2,
+            step=10.0**-digits,
+            digits=digits,
         )
+        self._watch(created, at, move)
+        return created
 
-    def _move(self, name: str, values: list[float]) -> None:
-        asked: dict[str, Any] = {name: values}
-        self._state.move(**asked)
-
-    def _watch(self, widget: Slider, move: Callable[[float], None]) -> None:
+    def _watch(
+        self, widget: Slider, at: Callable[[], float], move: Callable[[float], None]
+    ) -> None:
+        self._at[widget] = at
         handled = answer(partial(self._handled, widget, move))
         widget.param.watch(handled, ["value", "value_throttled"])
 
     def _handled(self, widget: Slider, move: Callable[[float], None], *events: Any) -> None:
         """Follows a slider; a move and its end may come together."""
-        moves = self._state.problem is self._problem and not self._shows(widget, widget.value)
-        if moves:
+        # Where the state is already, it was the state that moved the slider.
+        if self._state.problem is self._problem and widget.value != self._at[widget]():
             for message in self._messages.values():
                 if message.visible:
                     message.say()
             move(widget.value)
         if any(event.name == "value_throttled" for event in events):
             self._state.settle()
-
-    def _shows(self, widget: Slider, value: float) -> bool:
-        """Whether the state is where the widget stands: then it was the state that moved it."""
-        state = self._state
-        if widget is self._level:
-            return bool(value == state.level)
-        for (name, i), single in self._single.items():
-            if widget is single:
-                return bool(value == getattr(state, name)[i])
-        for name, every in self._all.items():
-            if widget is every:
-                values = getattr(state, name)
-                return bool(value == round(math.fsum(values) / len(values), 10))
-        return False

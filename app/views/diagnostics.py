@@ -23,6 +23,7 @@ from app.views.card import Card
 from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
 from app.views.layout import HTML, column, hide, side_by_side
 from app.views.term import METER, STYLES, VERDICTS, TermView
+from app.words import HELP
 from app.words.diagnosis import about_verdict, about_way, pretty
 
 # The way to mu is shown as wide as its interval is after this share of the draws.
@@ -42,17 +43,7 @@ class DiagnosticsCard(Card):
     name = "diagnostics"
     title = "Diagnostics"
     unit = "steps"
-    help = (
-        "The weight of a draw says how much it brings to a term: f p(x, y) / q₁ for E₁, p(x, y) "
-        "/ q₂ for E₂. With a perfect proposal all weights are equal, and the histogram is one "
-        "spike at 0. What does harm is a tail to the right: few draws that bring much, and "
-        "worse ones still to come. The curve is the generalised Pareto distribution fitted to "
-        "the largest weights; its shape k-hat is the tail's heaviness: beyond 0.5 the weights "
-        "have no variance, beyond 1 no mean. Fewer draws can vouch only for lighter tails: the "
-        "dashed mark is the most that these can. Below the histogram you see where in x the "
-        "large weights are. A term's draws cannot show what they have never reached: where "
-        "other proposals' draws do, the verdict says so."
-    )
+    help = HELP["diagnostics"]
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:

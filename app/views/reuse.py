@@ -23,6 +23,7 @@ from app.views.figures import describe, pane
 from app.views.inputs import STILL
 from app.views.layout import HTML, column, side_by_side
 from app.views.reuse_pictures import ReusePictures
+from app.words import HELP
 from app.words.numbers import in_per_cent
 from app.words.reuse import SHARERS, about_map, about_reuse, about_split, best_splits
 
@@ -40,20 +41,7 @@ class ReuseCard(Card):
 
     name = "reuse"
     title = "Sample reuse"
-    help = (
-        "Draws of q₁ may also serve E₂, and draws of q₂ serve E₁. α is the share of E₁, "
-        "β the share of E₂ that comes from q₁: (1, 0) is AMCI, (0, 0) is SNIS with q₂, "
-        "(1, 1) is SNIS with q₁. Shares below 0 or above 1 are allowed: they remove "
-        "noise that the two terms have in common. The curve is the cut through the map "
-        "at your β; at β = 0 it is the third column of the paper's figure. The paper's "
-        "(α*, β*) take E₁ and E₂ for uncorrelated; u* is the optimum by their full "
-        "covariance. What is predicted comes from the covariances of f w and w alone, to "
-        "first order in 1/N. Grey cells are not settled by these runs: a few of many more "
-        "would decide the error there, as the draws of both proposals and of a broad "
-        "reference show. With common random numbers the errors of E₁ and E₂ go "
-        "together: that helps AMCI, whose ratio loses them, and takes away what sharing "
-        "lives off."
-    )
+    help = HELP["reuse"]
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
