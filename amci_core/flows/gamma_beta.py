@@ -74,8 +74,11 @@ class GammaBeta(Trainable):
 
     def second(self, y: Tensor, theta: Tensor | None, first: Tensor) -> Beta:
         """The beta distribution of x_2 given x_1 (cases, n): batch shape (cases, n)."""
-        preceding = (first[..., None] - self.size) / self.spread
+        # The points of a grid share first coordinates; the network reads each of them once.
+        read, place = first.unique(return_inverse=True) if len(first) == 1 else (first, None)
+        preceding = (read.reshape(len(first), -1, 1) - self.size) / self.spread
         raw = softplus(self.beta(y, theta, preceding) + ONE) + SMALLEST
+        raw = raw if place is None else raw[:, place[0]]
         return Beta(raw[..., 0], raw[..., 1], validate_args=False)
 
 
@@ -95,11 +98,10 @@ class GammaBetaDensity(ConditionalDensity):
         first = torch._standard_gamma(shape, generator=generator) / self._gamma.rate
         first = first.clamp(min=tiny)
         beta = self._proposal.second(self._y, self._theta, first)
-        parts = (
+        success, failure = (
             torch._standard_gamma(c, generator=generator).clamp(min=tiny)
             for c in (beta.concentration1, beta.concentration0)
         )
-        success, failure = parts
         eps = torch.finfo(shape.dtype).eps
         second = (success / (success + failure)).clamp(eps, 1 - eps)
         x = torch.stack([first, second], -1).reshape(*self.batch_shape, n, 2)
@@ -110,7 +112,6 @@ class GammaBetaDensity(ConditionalDensity):
         first, second = x.reshape(len(self._y), *x.shape[-2:]).unbind(-1)
         inside = (first > 0) & (second > 0) & (second < 1)
         size, share = first.where(inside, self._proposal.size), second.where(inside, 0.5)
-        log_q = self._gamma.log_prob(size)
+        log_q: Tensor = self._gamma.log_prob(size)
         log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
-        found: Tensor = log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
-        return found
+        return log_q.where(inside, -torch.inf).reshape(x.shape[:-1])

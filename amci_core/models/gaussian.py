@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 from scipy.stats import multivariate_normal
 from torch import Tensor
 from torch.distributions import HalfNormal
@@ -271,9 +271,9 @@ def _estimate(bound: Array, correlation: Array, uniforms: Array) -> Array:
             log_survival = log_ndtr(-threshold)
             log_product += log_survival
             z += [-ndtri_exp(np.log(u) + log_survival) for u in uniforms[i : i + 1]]
-    per_scrambling = log_product.reshape(len(bound), SCRAMBLINGS, -1)
-    log_means = logsumexp(per_scrambling, axis=-1) - np.log(per_scrambling.shape[-1])
-    log_mean = logsumexp(log_means, axis=-1) - np.log(SCRAMBLINGS)
+    per_scrambling = torch.from_numpy(log_product).view(len(bound), SCRAMBLINGS, -1)
+    log_means = per_scrambling.logsumexp(-1).numpy() - np.log(per_scrambling.shape[-1])
+    log_mean = np.logaddexp.reduce(log_means, axis=-1) - np.log(SCRAMBLINGS)
     ratios = np.exp(log_means - log_mean[:, None])
     # A mean of probabilities; sums of logarithms may round to just above one.
     return np.stack(

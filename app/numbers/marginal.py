@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,12 +66,13 @@ def tail_densities(
     tail = _Tail(problem, y, theta)
     densities = proposals.at(y, theta)
     q1, q2 = (_draws(problem, densities[j], y) for j in (0, 2))
+    reached = np.quantile(q1.x, [0.001, 0.999], axis=0)
 
     def show(chosen: Chosen) -> Shown:
         bins, width, number = BINS[len(chosen)]
-        axes = [tail.axis(i, q1.x, bins, number) for i in chosen]
+        axes = [tail.axis(i, reached[:, i], bins, number) for i in chosen]
         points = [axis.x for axis in axes]
-        target, posterior = tail.target(chosen, points), tail.posterior(chosen, points)
+        target, posterior = tail.wanted(list(chosen), points)
         found = {
             "target": target,
             "posterior": posterior,
@@ -106,17 +108,16 @@ class _Tail:
         self.covariance = problem.posterior_covariance
         self.theta = theta.numpy()
 
-    def axis(self, i: int, q1: Array, bins: int, number: int) -> _Axis:
-        """Points along a coordinate that resolve the posterior, g and q1."""
+    def axis(self, i: int, reached: Array, bins: int, number: int) -> _Axis:
+        """Points along a coordinate that resolve the posterior, g, and q1 as far as it reaches."""
         mean, scale = self.mean[i], math.sqrt(self.covariance[i, i])
         theta = self.theta[i]
         low, high = mean - REACH * scale, mean + REACH * scale
-        few, many = np.quantile(q1[:, i], [0.001, 0.999])
-        start = max(theta, min(low, few))
+        start = max(theta, min(low, reached[0]))
         # Beyond theta, g falls at least as fast as with the rate (theta - mean) / scale^2.
         excess = max(theta - mean, 0.0)
         reach = max(mean, theta) + 12 * scale**2 / (excess + math.hypot(excess, 3 * scale))
-        end = max(reach, min(many, max(mean, theta) + FARTHEST * scale))
+        end = max(reach, min(reached[1], max(mean, theta) + FARTHEST * scale))
         steps = np.linspace(0, 1, bins + 1)
         edges = start + (end - start) * np.expm1(GRADING * steps) / math.expm1(GRADING)
         whole = np.linspace(min(low, start), max(high, end), number)
@@ -125,38 +126,30 @@ class _Tail:
         x[np.argmin(np.abs(x - start))] = start + EDGE
         return _Axis(x=np.unique(x), edges=edges, whole=whole)
 
-    def posterior(self, chosen: Chosen, points: Sequence[Array]) -> Array:
-        """Density of the chosen coordinates on a grid: (n,), or (m, n) with the first fastest."""
-        return np.exp(self._log_normal(chosen, mesh(points)))
-
-    def target(self, chosen: Chosen, points: Sequence[Array]) -> Array:
-        """The marginal of g on a grid, of mass one, as `posterior`."""
-        inside = [x[x > self.theta[i]] for i, x in zip(chosen, points, strict=True)]
-        log_density = self._log_normal(chosen, mesh(inside)) + self._log_above(chosen, inside)
-        density = np.exp(log_density - log_density.max())
-        density /= integral(density, *inside)
-        below = [len(x) - len(part) for x, part in zip(points, inside, strict=True)]
-        return np.pad(density, [(number, 0) for number in reversed(below)])
-
-    def _log_normal(self, chosen: Chosen, x: Array) -> Array:
-        index = list(chosen)
-        precision = np.linalg.inv(self.covariance[np.ix_(index, index)])
-        z = x - self.mean[index]
+    def wanted(self, chosen: list[int], points: Sequence[Array]) -> tuple[Array, Array]:
+        """g and the posterior on a grid, of mass one: (n,), or (m, n) with the first fastest."""
+        precision: Any = np.linalg.inv(self.covariance[np.ix_(chosen, chosen)])
+        z = mesh(points) - self.mean[chosen]
         constant = np.linalg.slogdet(precision / (2 * math.pi))[1] / 2
-        return constant - np.einsum("...i,ij,...j", z, precision, z) / 2
+        log_posterior = constant - np.vecdot(z @ precision, z) / 2
+        above = [x[x > self.theta[i]] for i, x in zip(chosen, points, strict=True)]
+        corner = tuple(slice(-len(x), None) for x in reversed(above))
+        log_g = log_posterior[corner] + self._log_above(chosen, precision, above)
+        target = np.zeros_like(log_posterior)
+        target[corner] = np.exp(log_g - log_g.max())
+        return target / integral(target[corner], *above), np.exp(log_posterior)
 
-    def _log_above(self, chosen: Chosen, points: Sequence[Array]) -> Array:
+    def _log_above(self, chosen: list[int], precision: Array, points: Sequence[Array]) -> Array:
         """log Pr(the other coordinates exceed theta | the chosen ones) on a grid."""
-        index = list(chosen)
         others = [i for i in range(len(self.mean)) if i not in chosen]
-        across = self.covariance[np.ix_(others, index)]
-        slope = across @ np.linalg.inv(self.covariance[np.ix_(index, index)])
+        across = self.covariance[np.ix_(others, chosen)]
+        slope = across @ precision
         covariance = self.covariance[np.ix_(others, others)] - slope @ across.T
-        number, precision = NODES[len(index)]
+        number, precise = NODES[len(chosen)]
         nodes = [np.linspace(x[0], x[-1], number) for x in points]
-        mean = self.mean[others] + (mesh(nodes) - self.mean[index]) @ slope.T
-        log_above, _ = log_orthant(mean, covariance, self.theta[others], points=precision)
-        if len(index) == 1:
+        mean = self.mean[others] + (mesh(nodes) - self.mean[chosen]) @ slope.T
+        log_above, _ = log_orthant(mean, covariance, self.theta[others], points=precise)
+        if len(chosen) == 1:
             return np.asarray(CubicSpline(nodes[0], log_above)(points[0]))
         return np.asarray(RectBivariateSpline(nodes[1], nodes[0], log_above)(*points[::-1]))
 

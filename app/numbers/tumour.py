@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
-from scipy.special import logsumexp
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
@@ -130,7 +129,8 @@ class CancerGrid:
         """log p(x | y), (m n,)."""
         value = y.numpy()
         log_joint = self.log_constant + np.concatenate([np.log(value), value]) @ self.factors
-        return log_joint - logsumexp(log_joint + np.log(self.area))
+        top = log_joint.max()
+        return log_joint - top - np.log(np.exp(log_joint - top) @ self.area)
 
 
 @cache
