@@ -30,6 +30,7 @@ from app.views.card import Card
 from app.views.controls import Controls
 from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
+from app.views.faint import Faint
 from app.views.film import FilmView
 from app.views.inputs import copying
 from app.views.layout import column
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 # Another problem's handles and densities have so long to be painted before the rest of the page is
 # made ready: what a message brings meanwhile is built before anything is painted.
 MILLISECONDS_AHEAD = 250
+# What changes how the kept case's densities look.
+BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
 # What moves the densities.
 SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
 # The cards behind tabs, from left to right.
@@ -67,6 +70,7 @@ class Explorer:
         self._densities: Any = None
         self._dark = False
         self._density_views: dict[Any, Any] = {}
+        self._faint: dict[Any, Faint] = {}
         self._tied: list[Any] = []
         wrong = self.state.read(query)
         # For slides and frames: one picture, of the densities unless a card is named.
@@ -115,6 +119,8 @@ class Explorer:
         self._dark = dark
         for view in (self.errors, self.strip, self.tabs, self.film, *self._density_views.values()):
             view.recolour(dark)
+        for faint in self._faint.values():
+            faint.recolour()
 
     def start(self) -> None:
         """Starts Monte Carlo for what the state asks for, unless that is under way or done."""
@@ -147,6 +153,8 @@ class Explorer:
             return
         if changed & SHAPING:
             self._move()
+        if changed & BESIDE:
+            self._compare()
         if changed & {"variant", "snapshot"}:
             self.film.show()
         self.story.show()
@@ -179,6 +187,7 @@ class Explorer:
         self.film.open()
         self.strip.open()
         self._move()
+        self._compare()
 
     def _open_rest(self) -> None:
         """Turns the other views to it; nothing of another problem stays."""
@@ -187,16 +196,30 @@ class Explorer:
 
     def _move(self, *_: Any) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
-        choice, view = self.state.choice, self.densities
-        proposals = self.store.proposals(choice)
-        look = {}
-        if "pair" in view.choices:
-            first, second = self.state.pair
-            look = {"coordinate": self.state.coordinate - 1, "pair": (first - 1, second - 1)}
-        self._densities = densities(self.state.problem, proposals, *choice.pair, **look)
+        view = self.densities
+        self._densities = self._densities_of(self.state)
         if "logarithmic" in view.choices:
             view.set_scale(self.state.logarithmic)
         view.show(self._densities)
+
+    def _compare(self) -> None:
+        """Draws the densities of the case that is kept faint below these."""
+        view, beside = self.densities, self.state.beside
+        if beside is not None:
+            faint = self._faint.setdefault(view, Faint(view.panel))
+            view.show(self._densities_of(beside))
+            faint.take()
+            view.show(self._densities)
+        elif view in self._faint:
+            self._faint[view].clear()
+
+    def _densities_of(self, case: State) -> Any:
+        look = {}
+        if "pair" in self.densities.choices:
+            first, second = self.state.pair
+            look = {"coordinate": self.state.coordinate - 1, "pair": (first - 1, second - 1)}
+        proposals = self.store.proposals(case.choice)
+        return densities(case.problem, proposals, *case.choice.pair, **look)
 
     def _choose(self, preset: Preset) -> None:
         self.state.apply(preset)
@@ -226,8 +249,18 @@ class Explorer:
         ]
 
     def _densities_csv(self) -> Any:
-        found, asked = self._densities, Asked("densities", self.state.choice)
-        return export.table(export.densities(found), asked.link)
+        beside = self.state.beside
+        cases = {"B": self.state} if beside is None else {"A": beside, "B": self.state}
+        return export.table(
+            *(
+                (
+                    name,
+                    export.densities(self._densities_of(case)),
+                    Asked("densities", case.choice).link,
+                )
+                for name, case in cases.items()
+            )
+        )
 
     def _everything(self) -> Any:
         return export.everything(self.state, self.results.all)

@@ -6,7 +6,7 @@ __all__ = ["curves", "densities", "everything", "plane", "reuse", "summary", "ta
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from io import StringIO
 from typing import Any
@@ -25,11 +25,21 @@ from app.summary import Summary
 Rows = list[list[Any]]
 
 
-def table(rows: Rows, link: Mapping[str, str]) -> StringIO:
-    """A table with the choice that it answers in its first line, after a hash."""
+def table(*parts: tuple[str, Rows, Mapping[str, str]]) -> StringIO:
+    """A table with the choices that it answers in its first lines, after a hash.
+
+    Arguments:
+        parts: One, or those that are compared: a name, the lines of the table with the names of
+            its columns first, and the choice. With several the first column holds the name.
+    """
     text = StringIO()
-    text.write(f"# {urlencode(link, safe=',')}\n")
-    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in rows])
+    several = len(parts) > 1
+    lines: Rows = []
+    for name, (head, *rows), link in parts:
+        text.write(f"# {f'{name}: ' if several else ''}{urlencode(link, safe=',')}\n")
+        lines += [] if lines else [["case", *head] if several else head]
+        lines += [[name, *row] if several else row for row in rows]
+    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in lines])
     text.seek(0)
     return text
 
@@ -95,22 +105,22 @@ def weights(found: Diagnosis) -> Rows:
     return rows
 
 
-def everything(state: State, results: Sequence[Result]) -> StringIO:
+def everything(state: State, results: Mapping[str, Result]) -> StringIO:
     """All that is shown, each with the choice that it answers.
 
     Arguments:
         state: What the visitor chose.
-        results: What there is.
+        results: What there is, by the cards' names; those of the kept case end in "-a".
     """
     content = {
         "state": state.as_json(),
         "results": {
-            found.asked.what: {
+            found.asked.what + ("-a" if name.endswith("-a") else ""): {
                 "answers": found.asked.link,
                 "complete": found.complete,
                 **_content(found.value),
             }
-            for found in results
+            for name, found in results.items()
         },
     }
     return StringIO(json.dumps(_jsonable(content), indent=1, allow_nan=False))

@@ -149,6 +149,6 @@ def diagnosis_picture(
     view.recolour(False)
     view.open()
     for found in store_of(problem).diagnosis(state.choice):
-        view.take(Result(view.asked(), found, 0.0))
+        view.take(Result(view.asked(view.state), found, 0.0))
     view.describe(found)
     return view.body

@@ -7,7 +7,7 @@ __all__ = ["Receiver", "Result", "Results"]
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from app.computations import Asked
 from app.jobs import Jobs
@@ -33,7 +33,9 @@ class Result:
 class Receiver(Protocol):
     """Who shows results: a card."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """What it shows: of each name the newest result is kept."""
 
     def begin(self) -> None:
         """What was asked for is being computed."""
@@ -63,9 +65,9 @@ class Results:
         return self._kept.get(name)
 
     @property
-    def all(self) -> list[Result]:
+    def all(self) -> dict[str, Result]:
         """The newest result of each card that has one."""
-        return list(self._kept.values())
+        return dict(self._kept)
 
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""

@@ -24,8 +24,8 @@ OPENING_PROBLEM = "tail-1d"
 # A level is kept as it was asked for where the case, to its digits, is as near as this, in nats.
 NEAR = 1e-3
 POINT = ("y", "theta")
-# What leads to the same figures: what is kept of a case to compare with.
-PINNED = ("y", "theta", "variant", "snapshot", "draws", "runs", "seed", "alpha", "beta", "share")
+# What is kept of a case to compare with. It has the seed of the other: the same random numbers.
+PINNED = ("y", "theta", "variant", "snapshot", "draws", "runs", "alpha", "beta", "share", "common")
 
 
 class State(param.Parameterized):
@@ -52,22 +52,16 @@ class State(param.Parameterized):
         super().__init__()
         self._left: dict[str, dict[str, Point]] = {}
         self._steps = Steps()
+        self._pinned: tuple[Any, State | None] = (None, None)
         self.open(problem)
         self._record()
 
     @property
     def choice(self) -> Choice:
         """What Monte Carlo would be run for now."""
-        return Choice(
-            problem=self.problem.name,
-            y=self.y,
-            theta=self.theta,
-            variant=self.variant,
-            snapshot=self.snapshot if self.variant == "spline" else None,
-            draws=self.draws,
-            runs=self.runs,
-            seed=self.seed,
-        )
+        same = {name: getattr(self, name) for name in (*POINT, "variant", "draws", "runs", "seed")}
+        snapshot = self.snapshot if self.variant == "spline" else None
+        return Choice(problem=self.problem.name, snapshot=snapshot, **same)
 
     def set(self, **values: Any) -> None:
         """Changes some of the fields, all at once; for y and theta see `move`.
@@ -81,14 +75,10 @@ class State(param.Parameterized):
         self.param.update(**read)
 
     def open(self, name: str, *, keep: bool = True) -> None:
-        """Turns to another problem; keeps of the rest what it can.
+        """Turns to another problem; keeps of the rest what it can, if anything is to be kept.
 
         The point is the one that was left there, or where y and theta are of the same kind the
         one that was looked at, or the first preset's. What stood where it starts does so again.
-
-        Arguments:
-            name: Its name.
-            keep: Whether anything is kept.
 
         Raises:
             ValueError: there is no such problem, or there are no proposals for it.
@@ -133,16 +123,15 @@ class State(param.Parameterized):
         Raises:
             ValueError: a value is no number or out of range; the point stays where it was.
         """
-        problem = self.problem
         new_y = self.y if y is None else self._read(FIELDS["y"], y)
         new_theta = self.theta if theta is None else self._read(FIELDS["theta"], theta)
         if level is not None:
-            at = problem.at_mismatch(level, new_y or None, new_theta or None)
+            at = self.problem.at_mismatch(level, new_y or None, new_theta or None)
             new_y, new_theta = (
-                nearest(FIELDS[name].read, problem, () if v is None else tuple(map(float, v)))
+                nearest(FIELDS[name].read, self.problem, () if v is None else tuple(map(float, v)))
                 for name, v in zip(POINT, at, strict=True)
             )
-        reached = known_level(problem, None, new_y, new_theta)
+        reached = known_level(self.problem, None, new_y, new_theta)
         # The level asked for stays as it is, to the digit: the handle under the user's finger
         # must not be moved by rounding.
         kept = level is not None and abs(reached.value - level) < NEAR
@@ -256,12 +245,19 @@ class State(param.Parameterized):
 
     @property
     def pinned(self) -> State | None:
-        """The state that is kept to compare with; None without one."""
-        if not self.compared:
-            return None
-        found = State()
-        found.read(dict(parse_qsl(self.compared)))
-        return found
+        """The state that is kept to compare with, with this one's seed; None without one."""
+        if self._pinned[0] != (self.compared, self.seed):
+            found = State() if self.compared else None
+            if found is not None:
+                found.read({**dict(parse_qsl(self.compared)), "seed": self.seed})
+            self._pinned = (self.compared, self.seed), found
+        return self._pinned[1]
+
+    @property
+    def beside(self) -> State | None:
+        """The one that is kept, where pictures can show it beside this: of the same problem."""
+        pinned = self.pinned
+        return None if pinned is None or pinned.problem is not self.problem else pinned
 
     def pin(self, kept: bool = True) -> None:
         """Keeps this state to compare with, or lets go of the one that is."""

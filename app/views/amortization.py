@@ -32,6 +32,7 @@ from app.computations import Asked
 from app.fields import FIELDS, plane_axes
 from app.presets import digits_of, opening
 from app.session import answer
+from app.state import State
 from app.views.bound import bound
 from app.views.card import Card
 from app.views.figures import add_legend, describe, pane, picture, set_range
@@ -76,13 +77,13 @@ class MapCard(Card):
         self._text = HTML("<p></p>", TEXT)
         return [column(layer, self._planes, gap=4), pane(self.map), self._text]
 
-    def asked(self) -> Asked | None:
-        state = self.state
-        if self.why_not(state.problem):
+    def asked(self, case: State) -> Asked | None:
+        if self.why_not(case.problem):
             return None
-        along = (state.across, state.upwards)
-        options = (("across", state.across), ("upwards", state.upwards))
-        return Asked("amortization", plane_choice(state.problem, state.choice, along), options)
+        # Of a case that is kept as well the plane that is looked at.
+        along = (self.state.across, self.state.upwards)
+        options = (("across", along[0]), ("upwards", along[1]))
+        return Asked("amortization", plane_choice(case.problem, case.choice, along), options)
 
     @staticmethod
     def why_not(problem: Problem) -> str:
@@ -214,7 +215,7 @@ class MapCard(Card):
     def _places(self) -> list[list[float]]:
         """The coordinates of the case that each axis moves."""
         return [
-            [getattr(self.state, v)[i] for v, i in _moved(self.state.problem, name)]
+            [getattr(self.case, v)[i] for v, i in _moved(self.case.problem, name)]
             for name in self._along
         ]
 

@@ -17,6 +17,7 @@ from app.results import Result, Results
 from app.session import answer
 from app.state import State
 from app.store import Store, store_of
+from app.views.faint import Faint, Kept
 from app.views.figures import Painter
 from app.views.inputs import progress
 from app.views.layout import HTML, card, column, row
@@ -51,6 +52,10 @@ class Card:
         self.painter = Painter()
         self.dark = False
         self.shown: Result | None = None
+        # Whose case is being drawn, and the result of the one that is kept beside it.
+        self.case = state
+        self.kept: Result | None = None
+        self._keeper = Kept(self)
         self._words = self._mark = ""
         self._progress = progress()
         self._status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
@@ -82,6 +87,7 @@ class Card:
             tools=self.tools(),
             help_text=self.help,
         )
+        self._faint = Faint(self.body)
 
     # What a card of its own says.
 
@@ -93,8 +99,8 @@ class Card:
         """Small controls beside the title."""
         return []
 
-    def asked(self) -> Asked | None:
-        """What it shows for the state; None where that cannot be computed."""
+    def asked(self, case: State) -> Asked | None:
+        """What it shows for a case; None where that cannot be computed."""
         raise NotImplementedError
 
     @staticmethod
@@ -139,27 +145,62 @@ class Card:
         self._csv.param.update(disabled=True, description=NOTHING_YET)
         self._say("")
         self._set_styles({})
+        self.kept = None
+        self._faint.clear()
         self.clear()
         self.redraw()
 
     def start(self) -> None:
-        """Shows what the state asks for, or has it computed."""
-        self.results.want(self, self.asked())
+        """Shows what the state asks for, and the case that is kept, or has them computed."""
+        beside = self.state.beside
+        self.results.want(self, self.asked(self.state))
+        self.results.want(self._keeper, None if beside is None else self.asked(beside))
 
     def follow(self, changed: set[str]) -> None:
         """Follows the state."""
         if changed & {*self.drawn, "y", "theta"}:
             self.redraw()
+            if self.kept is not None and not changed <= {"y", "theta", "level"}:
+                self.draw_kept(self.kept)
+        if "compared" in changed and self.state.beside is None:
+            self.draw_kept(None)
         self._fade()
 
     def stop(self) -> None:
         """Calls off what is being computed, because nobody looks."""
         self.results.cancel(self.name)
+        self.results.cancel(self._keeper.name)
+
+    def draw_kept(self, result: Result | None) -> None:
+        """Draws the result of the kept case, keeps that as faint lines, and draws its own again.
+
+        Arguments:
+            result: What the pictures show of it; None: nothing any more.
+        """
+        own, beside, self.kept = self.shown, self.state.beside, result
+        if result is None or beside is None:
+            self._faint.clear()
+            return
+        self.case, self.shown = beside, result
+        self.draw(result.value, complete=result.complete)
+        self.redraw()
+        self._faint.take()
+        self.case, self.shown = self.state, own
+        if own is None:
+            self.clear()
+        else:
+            self.draw(own.value, complete=own.complete)
+        self.redraw()
+
+    def fail_kept(self, message: str) -> None:
+        """Says why the kept case is not shown."""
+        self._say(f"A could not be computed: {message}", wrong=True)
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self.dark = dark
         self.painter.paint(dark)
+        self._faint.recolour()
 
     def begin(self) -> None:
         """What was asked for is being computed."""
@@ -199,11 +240,11 @@ class Card:
             self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
             self._button.label = "Run again"
         else:
-            self.results.again(self, self.asked())
+            self.results.again(self, self.asked(self.state))
 
     def _fade(self) -> None:
         """Marks a result that answers another choice."""
-        asked = self.asked()
+        asked = self.asked(self.state)
         mark = ""
         if self.shown is not None and asked is not None and self.shown.asked != asked:
             mark = difference(self.shown.asked.choice, asked.choice)
@@ -239,7 +280,10 @@ class Card:
         )
 
     def _table(self) -> StringIO:
-        """The newest result as a file, with the choice that it answers."""
+        """The newest result as a file, with the choice that it answers; and the kept case's."""
         if self.shown is None:
             return StringIO(NOTHING_YET)
-        return table(self.rows(self.shown.value), self.shown.asked.link)
+        shown = {"B": self.shown} if self.kept is None else {"A": self.kept, "B": self.shown}
+        return table(
+            *((name, self.rows(each.value), each.asked.link) for name, each in shown.items())
+        )

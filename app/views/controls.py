@@ -7,6 +7,7 @@ __all__ = ["Controls"]
 import random
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from itertools import zip_longest
 from typing import Any
 
@@ -21,13 +22,15 @@ from app.views.bound import bound
 from app.views.case import CaseControls
 from app.views.film import FilmView
 from app.views.inputs import CountField, Message, select
-from app.views.layout import column, heading, hide, row
+from app.views.layout import HTML, column, heading, hide, row
+from app.words.choice import about_kept
 
 COUNTS = {
     "draws": ("Draws N = M", "From each proposal, in one run."),
     "runs": ("Runs", "Independent repetitions that errors are over."),
     "seed": ("Seed", "The same seed gives the same draws."),
 }
+KEPT = "p { margin: 0; font-size: 0.85rem; line-height: 1.4; opacity: 0.85; }"
 
 
 class Controls:
@@ -67,6 +70,8 @@ class Controls:
             self._button(label, partial(self._go, step))
             for label, step in (("Back", -1), ("Forward", 1))
         ]
+        self._compare = self._button("", lambda _: state.pin(not state.compared))
+        self._kept = HTML("", KEPT)
         state.param.watch(self._show_steps, "released")
         self._show_steps()
         self.open()
@@ -78,6 +83,8 @@ class Controls:
             heading("The case"),
             self.handles,
             row(*self._steps, self._button("Reset", lambda _: state.reset()), gap=8),
+            self._compare,
+            self._kept,
             self._messages["else"],
             heading("Presets"),
             column(*self._presets, margin=(0, 0, 0, -6)),
@@ -133,6 +140,11 @@ class Controls:
     def _show_steps(self, *_: Any) -> None:
         for button, can in zip(self._steps, self._state.can_go, strict=True):
             button.disabled = not can
+        state = self._state
+        self._compare.label = "Let go of A" if state.compared else "Keep as A, to compare"
+        kept = None if state.pinned is None else state.pinned.choice
+        text = about_kept(kept, state.choice)
+        self._kept.object = f"<p>{escape(text)}</p>" if text else ""
 
     def _chose_problem(self, event: Any) -> None:
         if event.new != self._state.problem.name:

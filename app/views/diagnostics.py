@@ -18,6 +18,7 @@ from app.computations import Asked
 from app.diagnosis import Along, Diagnosis
 from app.presets import coordinate_names
 from app.results import Result
+from app.state import State
 from app.views.bound import bound
 from app.views.card import Card
 from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
@@ -72,8 +73,8 @@ class DiagnosticsCard(Card):
             pane(self.figure),
         ]
 
-    def asked(self) -> Asked:
-        return Asked("diagnosis", self.state.choice)
+    def asked(self, case: State) -> Asked:
+        return Asked("diagnosis", case.choice)
 
     def progress(self, found: Diagnosis) -> tuple[int, int]:
         return found.steps

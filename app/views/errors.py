@@ -16,6 +16,7 @@ from amci_core.estimators.draws import Array
 from app import export
 from app.colours import ESTIMATORS, SHAPES
 from app.computations import Asked
+from app.state import State
 from app.store import BUDGETS
 from app.views.bound import bound
 from app.views.card import Card
@@ -57,8 +58,8 @@ class ErrorCard(Card):
     def tools(self) -> list[Any]:
         return [bound(self.state, "relative", "Measure of error")]
 
-    def asked(self) -> Asked:
-        return Asked("error_curves", self.state.choice)
+    def asked(self, case: State) -> Asked:
+        return Asked("error_curves", case.choice)
 
     def clear(self) -> None:
         self.limit(self.store.estimators)
@@ -87,7 +88,8 @@ class ErrorCard(Card):
             data |= {"settled": settled.astype(float)}
             data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
-        low_end, high_end = self._extent(found)
+        beside = () if self.kept is None else (self.kept.value,)
+        low_end, high_end = self._extent(found, *beside)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
         self.note.object = f"<p>{outside(found, complete=complete)}</p>"
@@ -167,13 +169,13 @@ class ErrorCard(Card):
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
 
     @staticmethod
-    def _extent(found: ErrorCurves) -> tuple[float, float]:
+    def _extent(*found: ErrorCurves) -> tuple[float, float]:
         """Whole decades around all curves, in units of mu squared."""
-        unit = _unit(found)
         values = np.concatenate(
             [
-                np.ravel([c.mse_quartiles[0] / unit, c.mse_quartiles[2] / unit, c.mse / unit])
-                for c in found.by_name.values()
+                np.ravel([c.mse_quartiles[0], c.mse_quartiles[2], c.mse]) / _unit(each)
+                for each in found
+                for c in each.by_name.values()
             ]
         )
         values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)

@@ -16,6 +16,7 @@ from app import export
 from app.computations import Asked
 from app.fields import FIELDS
 from app.session import answer
+from app.state import State
 from app.store import store_of
 from app.views.bound import flag, sliding
 from app.views.card import Card
@@ -68,13 +69,13 @@ class ReuseCard(Card):
             self._split,
         ]
 
-    def asked(self) -> Asked | None:
-        if self.why_not(self.state.problem):
+    def asked(self, case: State) -> Asked | None:
+        if self.why_not(case.problem):
             return None
         # A pair of draws needs one of each.
-        share = 0.5 if self.state.common else self.state.share
-        options = (("share", share), ("common", self.state.common))
-        return Asked("reuse", self.state.choice, options)
+        share = 0.5 if case.common else case.share
+        options = (("share", share), ("common", case.common))
+        return Asked("reuse", case.choice, options)
 
     @staticmethod
     def why_not(problem: Problem) -> str:
@@ -99,15 +100,15 @@ class ReuseCard(Card):
         self._mark_splits({})
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
-        self.pictures.show(found, self.state.alpha, self.state.beta)
-        self._text.object = f"<p>{about_reuse(found, self.state.alpha, self.state.beta)}</p>"
+        self.pictures.show(found, self.case.alpha, self.case.beta)
+        self._text.object = f"<p>{about_reuse(found, self.case.alpha, self.case.beta)}</p>"
         if complete:
             total = sum(found.counts)
             self._mark_splits({name: n / total for name, n in best_splits(found).items()})
             self._split.object = f"<p>{about_split(found)}</p>"
 
     def redraw(self) -> None:
-        alpha, beta = self.state.alpha, self.state.beta
+        alpha, beta = self.case.alpha, self.case.beta
         found = None if self.shown is None else self.shown.value
         self.pictures.move(alpha, beta, found)
         if self.share.disabled != self.state.common:

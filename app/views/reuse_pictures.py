@@ -69,9 +69,9 @@ class ReusePictures:
         best = [] if found.best is None else [found.best]
         self.marks["best"].data = {"alpha": [a for a, _ in best], "beta": [b for _, b in best]}
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
-            alpha, beta = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
+            marked = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
             settled = bool(found.mean_along([at[0]], beta=at[1])[1][0])
-            self.marks[name].data = {"alpha": [alpha][:settled], "beta": [beta][:settled]}
+            self.marks[name].data = {"alpha": marked[:1][:settled], "beta": marked[1:][:settled]}
         self.move(alpha, beta)
         self._show_cut(found, beta)
 

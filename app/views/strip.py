@@ -13,10 +13,12 @@ from app.colours import ESTIMATORS
 from app.computations import Asked
 from app.numbers.known import Level, log_truth, truth
 from app.presets import about_truth
+from app.results import Result
+from app.state import State
 from app.summary import PROPOSAL_OF, Row, Summary
 from app.views.card import Card
 from app.views.layout import HTML, side_by_side
-from app.words.numbers import number
+from app.words.numbers import number, ratio
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
@@ -44,6 +46,8 @@ svg { vertical-align: middle; margin-right: 6px; }
   td:last-child:empty, th:last-child:empty { display: none; }
 }
 """
+# What stands beside each estimator's own figures while a case is kept to compare with.
+AGAINST = ("A", "± B / ± A")
 
 
 class StripCard(Card):
@@ -69,8 +73,8 @@ class StripCard(Card):
         self.faded = (self._terms, self._rows)
         return [side_by_side(self._point, self._terms, least=320), self._rows]
 
-    def asked(self) -> Asked:
-        return Asked("summary", self.state.choice)
+    def asked(self, case: State) -> Asked:
+        return Asked("summary", case.choice)
 
     def progress(self, found: Summary) -> tuple[int, int]:
         del found
@@ -81,15 +85,17 @@ class StripCard(Card):
 
     def redraw(self) -> None:
         """Shows what is known without a single draw; follows the sliders."""
-        problem, pair = self.state.problem, self.state.choice.pair
+        problem, pair, beside = self.state.problem, self.state.choice.pair, self.state.beside
         mu, level = truth(problem, *pair), Level(self.state.level, self.state.level_error)
         if math.isnan(mu):
             tiles = [_tile("truth μ(y, θ)", "not known", "the problem does not say it")]
         else:
             about = about_truth(problem, log_truth(problem, *pair))
-            tiles = [_tile("truth μ(y, θ)", number(mu, 4), about)]
+            of_a = None if beside is None else truth(problem, *beside.choice.pair)
+            tiles = [_tile("truth μ(y, θ)", number(mu, 4), about, (of_a, mu))]
         if level.error == 0 or self.shown is not None:
-            tiles.append(_level_tile(level))
+            of_a = None if self.kept is None else self.kept.value.level.value
+            tiles.append(_level_tile(level, of_a))
         self._point.object = f'<div class="tiles">{"".join(tiles)}</div>'
 
     def draw(self, found: Summary, *, complete: bool) -> None:
@@ -97,17 +103,25 @@ class StripCard(Card):
         if self.shown is not None:
             self.state.learn(self.shown.asked.choice, found.level)
             self.redraw()
+        kept: Summary | None = None if self.kept is None else self.kept.value
         kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
-        tiles = [_tile("κ", kappa, found.about_kappa)]
+        tiles = [
+            _tile(
+                "κ", kappa, found.about_kappa, (None if kept is None else kept.kappa, found.kappa)
+            )
+        ]
         for term, effective in found.effective.items():
             name = f"effective draws of {PROPOSAL_OF[term]}, of {found.draws:,}"
-            tiles.append(_tile(name, number(effective), found.about(term)))
+            beside = (None if kept is None else kept.effective.get(term), effective)
+            tiles.append(_tile(name, number(effective), found.about(term), beside))
         self._terms.object = f'<div class="tiles">{"".join(tiles)}</div>'
+        names = ["estimator", "estimate", "± standard error", "off by"]
         head = "".join(
             f'<th scope="col">{name}</th>'
-            for name in ("estimator", "estimate", "± standard error", "off by", "")
+            for name in (*names, *(AGAINST if kept is not None else ()), "")
         )
-        rows = "".join(self._row(row) for row in found.rows)
+        of_a = {} if kept is None else {row.name: row for row in kept.rows}
+        rows = "".join(self._row(row, of_a.get(row.name)) for row in found.rows)
         self._rows.object = (
             f'<div class="wide"><table aria-label="One run of every estimator, '
             f'{found.total:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
@@ -121,24 +135,46 @@ class StripCard(Card):
         if self.shown is not None:
             self.draw(self.shown.value, complete=True)
 
-    def _row(self, row: Row) -> str:
+    def draw_kept(self, result: Result | None) -> None:
+        """Puts the figures of the kept case beside its own."""
+        self.kept = result
+        self.redraw()
+        if self.shown is not None:
+            self.draw(self.shown.value, complete=True)
+
+    def _row(self, row: Row, kept: Row | None) -> str:
         style = ESTIMATORS[row.name]
         dash = f'stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
         swatch = (
             f'<svg width="26" height="6" aria-hidden="true"><line x1="0" y1="3" x2="26" y2="3" '
             f'stroke="{style.colour(self.dark)}" stroke-width="3" {dash}/></svg>'
         )
-        cells = (
+        cells = [
             f"{swatch}{style.label}",
             number(row.value, 4),
-            "not known" if math.isnan(row.standard_error) else number(row.standard_error, 2),
+            _doubt(row.standard_error),
             _relative(row.relative_error),
-            escape(row.remark),
-        )
+        ]
+        if kept is not None:
+            cells += [
+                f"{number(kept.value, 4)} ± {_doubt(kept.standard_error)}",
+                ratio(kept.standard_error, row.standard_error),
+            ]
+        cells.append(escape(row.remark))
         return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _tile(name: str, figure: str, words: str) -> str:
+def _doubt(standard_error: float) -> str:
+    return "not known" if math.isnan(standard_error) else number(standard_error, 2)
+
+
+def _tile(
+    name: str, figure: str, words: str, beside: tuple[float | None, float] = (None, 0.0)
+) -> str:
+    """A figure with its words; and that of the kept case, if there is one."""
+    kept, own = beside
+    if kept is not None:
+        words = f"A: {number(kept, 3)}, B / A: {ratio(kept, own)}. {words}"
     return (
         f'<div class="tile"><div class="name">{escape(name)}</div>'
         f'<div class="figure">{escape(figure)}</div>'
@@ -146,14 +182,16 @@ def _tile(name: str, figure: str, words: str) -> str:
     )
 
 
-def _level_tile(level: Level) -> str:
+def _level_tile(level: Level, kept: float | None) -> str:
     """The mismatch; with its error where it is estimated."""
     if math.isnan(level.value):
         return _tile("mismatch, estimated", "not judged", "too few draws met f and the posterior")
     if level.error == 0:
-        return _tile("mismatch", f"{number(level.value)} nats", _about_level(level.value))
+        about = _about_level(level.value)
+        return _tile("mismatch", f"{number(level.value)} nats", about, (kept, level.value))
     figure = f"{number(level.value)} ± {number(level.error, 1)} nats"
-    return _tile("mismatch, estimated", figure, _about_level(level.value))
+    about = _about_level(level.value)
+    return _tile("mismatch, estimated", figure, about, (kept, level.value))
 
 
 def _about_level(level: float) -> str:

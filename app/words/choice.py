@@ -2,7 +2,7 @@ r"""What a choice is, and how one differs from another."""
 
 from __future__ import annotations
 
-__all__ = ["difference", "file_name", "too_much"]
+__all__ = ["about_kept", "difference", "file_name", "too_much"]
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,6 +30,17 @@ def difference(found: Choice, wanted: Choice) -> str:
         frame = "" if found.snapshot is None else f", frame {found.snapshot + 1}"
         parts.append(f"{found.variant} proposals{frame}")
     return f"for {', '.join(parts)}" if parts else "asked for in another way"
+
+
+def about_kept(kept: Choice | None, here: Choice) -> str:
+    """What the case that is kept to compare with is, in a sentence."""
+    if kept is None:
+        return ""
+    if kept.problem != here.problem:
+        return "A is a case of another problem, and is back with that."
+    if kept == here:
+        return "A is this case. Change something: A stays, faint, beside what comes."
+    return f"A, faint, is the case {difference(kept, here)}."
 
 
 def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:

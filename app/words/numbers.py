@@ -2,7 +2,7 @@ r"""Numbers for reading."""
 
 from __future__ import annotations
 
-__all__ = ["figure", "in_per_cent", "number", "odds", "percent", "subscript", "terms"]
+__all__ = ["figure", "in_per_cent", "number", "odds", "percent", "ratio", "subscript", "terms"]
 
 import math
 
@@ -27,6 +27,11 @@ def figure(value: float) -> str:
 def percent(share: float) -> str:
     """A share, however small."""
     return f"{100 * share:.1f} %" if share >= 1e-3 else f"{number(100 * share, 2)} %"
+
+
+def ratio(before: float, now: float) -> str:
+    """How many times as large something is now; "?" where that says nothing."""
+    return number(now / before) if before and math.isfinite(now / before) else "?"
 
 
 def in_per_cent(share: float) -> str:

@@ -1,11 +1,18 @@
 """What tests of the page share."""
 
+import asyncio
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
+from bokeh.document import Document
 from own_problems import write
+from panel.io.state import set_curdoc
 
 from app import own
+from app.explorer import Explorer
+from app.jobs import Jobs
 
 
 @pytest.fixture
@@ -22,3 +29,59 @@ def new(tmp_path, monkeypatch):
 
     monkeypatch.setattr(own, "OWN", {})
     return make
+
+
+@cache
+def done(work):
+    """A computation's result."""
+    count, first = work.part(0)
+    return work.result([first, *(work.part(i)[1] for i in range(1, count))])
+
+
+class Turned:
+    """An explorer on a document of its own, whose jobs are noted, and done only if `does`."""
+
+    def __init__(self, monkeypatch, query):
+        self.document = Document()
+        self.started, self.asked, self.does = [], [], False
+
+        def start(jobs, name, work, *, show, finish):
+            self.started.append(name)
+            self.asked.append(work)
+            if self.does:
+                show(done(work))
+                finish(None)
+
+        monkeypatch.setattr(Jobs, "start", start)
+        self.explorer = Explorer(self.document, query)
+
+    def choose(self, name):
+        """What choosing a problem does."""
+        self.explorer.state.open(name)
+        self.explorer.state.settle()
+
+    def wait(self):
+        """Lets the time pass that the page has for what comes first."""
+        waiting = self.document.session_callbacks
+        for each in waiting:
+            self.document.remove_timeout_callback(each)
+            each.callback()
+        return len(waiting)
+
+
+@pytest.fixture
+def in_a_loop(monkeypatch):
+    """Runs a test's body in an event loop, as the server does; a browser may have one here."""
+
+    def run(body, query=None):
+        async def inside():
+            document = Document()
+            with set_curdoc(document):
+                turned = Turned(monkeypatch, query or {"runs": "4", "draws": "8"})
+            with set_curdoc(turned.document):
+                body(turned)
+
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, inside()).result()
+
+    return run

@@ -61,7 +61,7 @@ def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
     state = State("tail-1d")
     card = MapCard(state, Results())
     card.open()
-    card.take(Result(card.asked(), found, 0.0, complete=True))
+    card.take(Result(card.asked(card.state), found, 0.0, complete=True))
     for event in card.map._event_callbacks["tap"]:
         event(type("Tap", (), {"x": 1.234567, "y": 9.0}))
     assert (state.y, state.theta) == ((1.23,), (5.0,))
@@ -73,7 +73,7 @@ def test_each_layer_is_drawn_from_its_own_figures(found):
     state = State("tail-1d")
     card = MapCard(state, Results())
     card.open()
-    card.take(Result(card.asked(), found, 0.0, complete=True))
+    card.take(Result(card.asked(card.state), found, 0.0, complete=True))
     for layer, values in [
         ("variance", found.relative_variance),
         ("effective-E2", found.effective_share[1]),

@@ -1,16 +1,10 @@
 """How a page turns from one problem to another, and what it says when something fails."""
 
-import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from bokeh.document import Document
-from panel.io.state import set_curdoc
 
-from app.explorer import Explorer
 from app.fields import FIELDS
-from app.jobs import Jobs
 from app.presets import presets
 from app.session import answer
 
@@ -34,52 +28,6 @@ HOSTILE = (
     "problem=peak&theta=9",
     "a" * 10_000,
 )
-
-
-class Turned:
-    """An explorer on a document of its own, whose jobs are noted and not done."""
-
-    def __init__(self, monkeypatch, query):
-        self.document = Document()
-        self.started, self.asked = [], []
-
-        def start(jobs, name, work, **_):
-            self.started.append(name)
-            self.asked.append(work)
-
-        monkeypatch.setattr(Jobs, "start", start)
-        self.explorer = Explorer(self.document, query)
-
-    def choose(self, name):
-        """What choosing a problem does."""
-        self.explorer.state.open(name)
-        self.explorer.state.settle()
-
-    def wait(self):
-        """Lets the time pass that the page has for what comes first."""
-        waiting = self.document.session_callbacks
-        for each in waiting:
-            self.document.remove_timeout_callback(each)
-            each.callback()
-        return len(waiting)
-
-
-@pytest.fixture
-def in_a_loop(monkeypatch):
-    """Runs a test's body in an event loop, as the server does; a browser may have one here."""
-
-    def run(body, query=None):
-        async def inside():
-            document = Document()
-            with set_curdoc(document):
-                turned = Turned(monkeypatch, query or {"runs": "4", "draws": "8"})
-            with set_curdoc(turned.document):
-                body(turned)
-
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(asyncio.run, inside()).result()
-
-    return run
 
 
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):

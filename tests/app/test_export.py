@@ -26,7 +26,7 @@ def state(store):
 
 
 def lines_of(rows):
-    text = export.table(rows, {"problem": "tail-1d", "y": "1,2"})
+    text = export.table(("B", rows, {"problem": "tail-1d", "y": "1,2"}))
     assert text.readline() == "# problem=tail-1d&y=1,2\n"
     return list(csv.DictReader(text))
 
@@ -60,8 +60,20 @@ def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
     )
 
 
+def test_what_is_compared_is_one_table_with_both_choices():
+    rows = [["draws", "error"], [8, 0.5]]
+    text = export.table(("A", rows, {"y": "1"}), ("B", rows, {"y": "2"}))
+    assert text.readline() == "# A: y=1\n"
+    assert text.readline() == "# B: y=2\n"
+    assert list(csv.reader(text)) == [
+        ["case", "draws", "error"],
+        ["A", "8", "0.5"],
+        ["B", "8", "0.5"],
+    ]
+
+
 def everything(state, **found):
-    results = [Result(Asked(what, state.choice), value, 1.0) for what, value in found.items()]
+    results = {w: Result(Asked(w, state.choice), value, 1.0) for w, value in found.items()}
     text = export.everything(state, results).read()
     return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
 

@@ -162,7 +162,7 @@ def test_another_problem_leaves_nothing(card, jobs):
 
 def test_results_are_kept_with_what_they_answer(card, jobs):
     card.start()
-    asked = card.asked()
+    asked = card.asked(card.state)
     jobs.do("plain", runs=2, end=False)
     first = card.results.of("plain")
     assert (first.asked, first.complete) == (asked, False)

@@ -47,7 +47,7 @@ def card():
 
 
 def show(card, found):
-    card.take(Result(card.asked(), found, 0.0, complete=True))
+    card.take(Result(card.asked(card.state), found, 0.0, complete=True))
 
 
 def marks(card):
@@ -80,7 +80,7 @@ def test_a_button_gives_the_number_of_draws_that_the_text_names(card, found):
     for name, button in card.take_split.items():
         assert not button.disabled
         button.clicks += 1
-        asked = dict(card.asked().options)
+        asked = dict(card.asked(card.state).options)
         assert round(asked["share"] * sum(found.counts)) == best[name], name
         assert (
             f"{best[name]:,}"
@@ -94,7 +94,7 @@ def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):
     show(card, found)
     card.state.set(common=True, share=0.3)
     card.follow({"common", "share"})
-    assert dict(card.asked().options) == {"share": 0.5, "common": True}
+    assert dict(card.asked(card.state).options) == {"share": 0.5, "common": True}
     show(card, errors(problem, common=True))
     assert not card.share.marks
     assert all(button.disabled for button in card.take_split.values())

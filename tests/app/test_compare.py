@@ -1,0 +1,133 @@
+"""A case that is kept is drawn faint below another one, and its figures stand beside."""
+
+import csv
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import amci_core as amci
+from app.store import BUDGETS
+
+QUERY = {"runs": "4", "draws": "16", "variant": "oracle"}
+
+
+def renderers(view):
+    """What a view's pictures draw."""
+    shown = view.select(lambda p: hasattr(p, "object") and hasattr(p.object, "renderers"))
+    return [each for part in shown for each in part.object.renderers]
+
+
+def source(view, name):
+    """The data of that name in a view's pictures, and whether any of it is drawn."""
+    found = [each for each in renderers(view) if each.data_source.name == name]
+    return found[0].data_source.data, any(each.visible for each in found)
+
+
+def compared(turned, *, y=1.5):
+    """Keeps the case at y = 1 as A, and goes on to another."""
+    turned.does = True
+    state = turned.explorer.state
+    state.move(y=1.0)
+    state.settle()
+    state.pin()
+    state.move(y=y)
+    state.settle()
+    return turned.explorer
+
+
+def curves(y):
+    problem = amci.problem("tail-1d")
+    proposals = amci.load_proposals("tail-1d", variant="oracle")
+    return amci.error_curves(problem, proposals, y, 3.0, budgets=BUDGETS, runs=4)
+
+
+def test_densities_and_errors_of_both_are_drawn(in_a_loop):
+    def body(turned):
+        explorer = compared(turned)
+        kept, drawn = source(explorer.density_place, "densities-a")
+        own, _ = source(explorer.density_place, "densities")
+        for found, y in ((kept, 1.0), (own, 1.5)):
+            # The posterior of x ~ N(0, 1), y ~ N(x, 1).
+            expected = norm(y / 2, np.sqrt(0.5)).pdf(found["x"])
+            np.testing.assert_allclose(found["q2"], expected, rtol=1e-6)
+        assert drawn
+        for name, y in (("errors-snis-qm-a", 1.0), ("errors-snis-qm", 1.5)):
+            found, drawn = source(explorer.errors.panel, name)
+            np.testing.assert_allclose(found["mean"], curves(y)["snis-qm"].remse, rtol=1e-12)
+            assert drawn
+
+    in_a_loop(body, QUERY | {"theta": "3"})
+
+    in_a_loop(body, QUERY | {"theta": "3"})
+
+
+def test_a_table_holds_both_cases(in_a_loop):
+    def body(turned):
+        explorer = compared(turned)
+        (button,) = explorer.errors.panel.select(lambda p: getattr(p, "label", "") == "CSV")
+        first, second, *lines = button.callback().read().splitlines()
+        assert first.startswith("# A: ")
+        assert "y=1&" in first
+        assert second.startswith("# B: ")
+        assert "y=1.5&" in second
+        assert {line["case"] for line in csv.DictReader(lines)} == {"A", "B"}
+
+    in_a_loop(body, QUERY | {"theta": "3"})
+
+
+def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
+    def body(turned):
+        turned.does = True
+        state = turned.explorer.state
+        state.set(card="reuse", alpha=0.3, beta=0.1)
+        state.settle()
+        card = turned.explorer.tabs.card
+        # A result has come: the mark stays where the user has it.
+        assert source(card.panel, "reuse-current")[0] == {"alpha": [0.3], "beta": [0.1]}
+        state.pin()
+        state.set(alpha=0.8)
+        state.settle()
+        assert source(card.panel, "reuse-current")[0] == {"alpha": [0.8], "beta": [0.1]}
+        assert source(card.panel, "reuse-current-a")[0] == {"alpha": [0.3], "beta": [0.1]}
+
+    in_a_loop(body, {"runs": "4", "draws": "16", "theta": "1", "y": "1"})
+
+
+@pytest.mark.parametrize(
+    ("problem", "card"),
+    [
+        ("gain-loss", "diagnostics"),
+        ("peak", "map"),
+        ("cancer", "reuse"),
+    ],
+)
+def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem, card):
+    def body(turned):
+        turned.does = True
+        explorer = turned.explorer
+        explorer.start()
+        state = explorer.state
+        state.pin()
+        name = "y" if state.y else "theta"
+        variable = getattr(state.problem, name)
+        state.move(**{name: [float(np.mean(variable.usual_range))] * variable.dim})
+        state.settle()
+        places = (explorer.density_place, explorer.errors.panel, explorer.tabs.card.panel)
+        for place in places:
+            faint = [r for r in renderers(place) if str(r.data_source.name).endswith("-a")]
+            assert any(r.visible for r in faint)
+            assert all(r.level == "underlay" for r in faint)
+        before = {id(r) for place in places for r in renderers(place)}
+        state.pin(kept=False)
+        assert not any(
+            r.visible
+            for place in places
+            for r in renderers(place)
+            if str(r.data_source.name).endswith("-a")
+        )
+        state.pin()
+        # The second time nothing is made anew.
+        assert {id(r) for place in places for r in renderers(place)} == before
+
+    in_a_loop(body, {"problem": problem, "card": card, "runs": "4", "draws": "8"})
