@@ -201,17 +201,21 @@ class Explorer:
         if "logarithmic" in view.choices:
             view.set_scale(self.state.logarithmic)
         view.show(self._densities)
+        if view in self._faint:
+            self._faint[view].widen()
 
     def _compare(self) -> None:
         """Draws the densities of the case that is kept faint below these."""
         view, beside = self.densities, self.state.beside
+        if beside is None and view not in self._faint:
+            return
+        faint = self._faint.setdefault(view, Faint(view.panel))
+        faint.clear()
         if beside is not None:
-            faint = self._faint.setdefault(view, Faint(view.panel))
             view.show(self._densities_of(beside))
             faint.take()
-            view.show(self._densities)
-        elif view in self._faint:
-            self._faint[view].clear()
+        view.show(self._densities)
+        faint.widen()
 
     def _densities_of(self, case: State) -> Any:
         look = {}

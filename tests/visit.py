@@ -25,6 +25,17 @@ STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
     .find(text => text?.includes?.(`data-card=&quot;${name}&quot;`))"""
 TEXTS = """() => [...Bokeh.documents[0].all_models]
     .map(model => model.text).filter(text => text?.includes?.("data-card"))"""
+FADED = """() => {
+    const found = []
+    const look = root => {
+        for (const el of root.querySelectorAll("[class*='bk-panel']")) {
+            if (getComputedStyle(el).opacity < 0.5) { found.push(el.className) }
+        }
+        for (const el of root.querySelectorAll("*")) { if (el.shadowRoot) { look(el.shadowRoot) } }
+    }
+    look(document)
+    return found
+}"""
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
     const main = inner.querySelector(".main-content")
@@ -158,6 +169,11 @@ class Visit:
             )
         except PlaywrightTimeoutError as error:
             raise AssertionError(f"the page was told {self.page.evaluate(TEXTS)}") from error
+
+    def faded(self) -> list[str]:
+        """The classes of what is shown faded: it answers another choice."""
+        found: list[str] = self.page.evaluate(FADED)
+        return found
 
     def sideways(self) -> list[int]:
         """By how many pixels the main area, and the page, are wider than their places."""

@@ -26,7 +26,8 @@ from app.words.choice import difference, file_name
 STATUS = """
 p { margin: 0; font-size: 0.85rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 """
-FADED = {"opacity": "0.4"}
+# A page does not take back what is no longer named.
+FADED, PLAIN = {"opacity": "0.4"}, {"opacity": "1"}
 # A button's description is its name for assistive technology.
 NOTHING_YET = "CSV: there is nothing to take yet."
 
@@ -144,7 +145,7 @@ class Card:
         self._button.param.update(label="Cancel", disabled=True)
         self._csv.param.update(disabled=True, description=NOTHING_YET)
         self._say("")
-        self._set_styles({})
+        self._set_styles(PLAIN)
         self.kept = None
         self._faint.clear()
         self.clear()
@@ -160,6 +161,7 @@ class Card:
         """Follows the state."""
         if changed & {*self.drawn, "y", "theta"}:
             self.redraw()
+            self._faint.widen()
             if self.kept is not None and not changed <= {"y", "theta", "level"}:
                 self.draw_kept(self.kept)
         if "compared" in changed and self.state.beside is None:
@@ -177,20 +179,21 @@ class Card:
         Arguments:
             result: What the pictures show of it; None: nothing any more.
         """
-        own, beside, self.kept = self.shown, self.state.beside, result
-        if result is None or beside is None:
-            self._faint.clear()
-            return
-        self.case, self.shown = beside, result
-        self.draw(result.value, complete=result.complete)
-        self.redraw()
-        self._faint.take()
+        own, beside = self.shown, self.state.beside
+        self.kept = None if beside is None else result
+        self._faint.clear()
+        if result is not None and beside is not None:
+            self.case, self.shown = beside, result
+            self.draw(result.value, complete=result.complete)
+            self.redraw()
+            self._faint.take()
         self.case, self.shown = self.state, own
         if own is None:
             self.clear()
         else:
             self.draw(own.value, complete=own.complete)
         self.redraw()
+        self._faint.widen()
 
     def fail_kept(self, message: str) -> None:
         """Says why the kept case is not shown."""
@@ -214,6 +217,7 @@ class Card:
         same = before is not None and before.value is result.value
         if not same or before is None or before.complete != result.complete:
             self.draw(result.value, complete=result.complete)
+            self._faint.widen()
         done, wanted = self.progress(result.value)
         self._progress.value = round(100 * done / wanted)
         if result.complete:
@@ -249,7 +253,7 @@ class Card:
         if self.shown is not None and asked is not None and self.shown.asked != asked:
             mark = difference(self.shown.asked.choice, asked.choice)
         if bool(mark) != bool(self._mark):
-            self._set_styles(FADED if mark else {})
+            self._set_styles(FADED if mark else PLAIN)
         if mark != self._mark:
             self._mark = mark
             self._say(self._words)

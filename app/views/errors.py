@@ -88,8 +88,7 @@ class ErrorCard(Card):
             data |= {"settled": settled.astype(float)}
             data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
-        beside = () if self.kept is None else (self.kept.value,)
-        low_end, high_end = self._extent(found, *beside)
+        low_end, high_end = self._extent(found)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
         self.note.object = f"<p>{outside(found, complete=complete)}</p>"
@@ -169,13 +168,13 @@ class ErrorCard(Card):
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
 
     @staticmethod
-    def _extent(*found: ErrorCurves) -> tuple[float, float]:
+    def _extent(found: ErrorCurves) -> tuple[float, float]:
         """Whole decades around all curves, in units of mu squared."""
+        unit = _unit(found)
         values = np.concatenate(
             [
-                np.ravel([c.mse_quartiles[0], c.mse_quartiles[2], c.mse]) / _unit(each)
-                for each in found
-                for c in each.by_name.values()
+                np.ravel([c.mse_quartiles[0] / unit, c.mse_quartiles[2] / unit, c.mse / unit])
+                for c in found.by_name.values()
             ]
         )
         values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from bokeh.models import ColumnDataSource, GlyphRenderer, ImageURL, Text
+from bokeh.models import ColumnDataSource, GlyphRenderer, ImageURL, Range1d, Text
 from bokeh.models.glyphs import Image
 from bokeh.plotting import figure
 
 from app.results import Result
+from app.views.figures import set_range
 
 # How much of a line's, or an area's, ink is left.
 FAINT = 0.35
@@ -32,6 +33,7 @@ class Faint:
     def __init__(self, panel: Any) -> None:
         self._panel = panel
         self._copies: dict[figure, list[tuple[GlyphRenderer, GlyphRenderer]]] = {}
+        self._ends: dict[Range1d, tuple[float, float]] = {}
 
     def take(self) -> None:
         """Keeps what the pictures draw now."""
@@ -41,10 +43,19 @@ class Faint:
             for drawn, copy in self._copies[shown]:
                 copy.data_source.data = dict(drawn.data_source.data)
                 copy.visible = drawn.visible
+            for axis in (shown.x_range, shown.y_range):
+                self._ends[axis] = axis.start, axis.end
         self.recolour()
+
+    def widen(self) -> None:
+        """Has the axes show also what is kept, unless the user has zoomed; after each drawing."""
+        for axis, (low, high) in self._ends.items():
+            if (axis.start, axis.end) == (axis.reset_start, axis.reset_end):
+                set_range(axis, min(low, axis.start), max(high, axis.end))
 
     def clear(self) -> None:
         """Keeps nothing."""
+        self._ends.clear()
         for copies in self._copies.values():
             for _, copy in copies:
                 copy.visible = False

@@ -156,10 +156,9 @@ class StripCard(Card):
             _relative(row.relative_error),
         ]
         if kept is not None:
-            cells += [
-                f"{number(kept.value, 4)} ± {_doubt(kept.standard_error)}",
-                ratio(kept.standard_error, row.standard_error),
-            ]
+            doubt = kept.standard_error
+            spread = "" if math.isnan(doubt) else f" ± {number(doubt, 2)}"
+            cells += [f"{number(kept.value, 4)}{spread}", ratio(doubt, row.standard_error)]
         cells.append(escape(row.remark))
         return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
@@ -174,7 +173,8 @@ def _tile(
     """A figure with its words; and that of the kept case, if there is one."""
     kept, own = beside
     if kept is not None:
-        words = f"A: {number(kept, 3)}, B / A: {ratio(kept, own)}. {words}"
+        times = ratio(kept, own)
+        words = f"A: {number(kept, 3)}{f', B / A: {times}' if times else ''}. {words}"
     return (
         f'<div class="tile"><div class="name">{escape(name)}</div>'
         f'<div class="figure">{escape(figure)}</div>'

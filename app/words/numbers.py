@@ -30,8 +30,8 @@ def percent(share: float) -> str:
 
 
 def ratio(before: float, now: float) -> str:
-    """How many times as large something is now; "?" where that says nothing."""
-    return number(now / before) if before and math.isfinite(now / before) else "?"
+    """How many times as large something is now; nothing where that cannot be said."""
+    return number(now / before) if before and math.isfinite(now / before) else ""
 
 
 def in_per_cent(share: float) -> str:

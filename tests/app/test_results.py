@@ -43,8 +43,8 @@ class Plain(Card):
         self.words = HTML("")
         return [self.words]
 
-    def asked(self):
-        return Asked("error_curves", self.state.choice)
+    def asked(self, case):
+        return Asked("error_curves", case.choice)
 
     def draw(self, found, *, complete):
         self.words.object = f"{found.of} {complete}"

@@ -234,6 +234,8 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     assert progress(opened)[0] < ENDLESS / 2
     opened.type("Runs", "30")
     opened.wait_for_end(30)
+    # Nothing is left faded of when the pictures answered another choice.
+    assert opened.faded() == []
     proposals = amci.load_proposals("tail-1d")
     curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=BUDGETS, runs=30)
     np.testing.assert_allclose(
