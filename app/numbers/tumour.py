@@ -6,12 +6,13 @@ __all__ = ["C0_RANGE", "Course", "TumourDensities", "tumour_densities"]
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.interpolate import RegularGridInterpolator
+from scipy.interpolate import RegularGridInterpolator, make_interp_spline
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
@@ -76,104 +77,109 @@ def tumour_densities(
     problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, settings: Settings
 ) -> TumourDensities:
     """As `plane_densities`, on a grid that all measurements share, with the tumour's course."""
-    grid = cancer_grid()
-    shape = (len(grid.epsilon), len(grid.c0))
-    log_posterior = grid.log_posterior(y).reshape(shape)
+    grid = tumour_grid()
+    log_posterior = grid.log_posterior(y)
     log_mu = log_truth(problem, y, theta)
-    posterior = np.exp(log_posterior)
-    target = np.exp(log_posterior + grid.log_f.reshape(shape) - log_mu)
-    present = present_at(proposals, y, theta)
+    wanted: dict[str, Any] = {
+        "target": np.exp(log_posterior + grid.log_f - log_mu),
+        "posterior": np.exp(log_posterior),
+    }
     return TumourDensities(
         x=grid.c0,
         y=grid.epsilon,
         labels=settings.labels,
-        target=target,
-        posterior=posterior,
-        **learnt(present, (grid.c0, grid.epsilon), {"target": target, "posterior": posterior}),
+        **wanted,
+        **learnt(present_at(proposals, y, theta), (grid.c0, grid.epsilon), wanted),
         extent=(C0_RANGE, (0.0, 1.0)),
         variant=proposals.variant,
-        course=_course(grid, posterior, y, math.exp(log_mu)),
+        course=grid.course(wanted["posterior"] * grid.area, y, math.exp(log_mu)),
     )
 
 
-def _course(grid: CancerGrid, posterior: Array, y: Tensor, probability: float) -> Course:
-    """How the tumour may develop, given its measurements and the posterior on the grid."""
-    mass = posterior.ravel() * grid.area
-    low, median, high = _quantiles(mass)
-    c0, epsilon = _placed(grid, mass)
-    return Course(
-        days=DAYS,
-        sizes=np.exp(_log_courses()(np.stack(_bent(epsilon, c0), -1))),
-        median=median,
-        low=low,
-        high=high,
-        measured=((0.0, float(y[0])), (SECOND_DAY, float(y[1]))),
-        last=float(median[-1]),
-        probability=probability,
-    )
+@cache
+def tumour_grid() -> TumourGrid:
+    """The grid on which everything about the tumour is shown, made when it is first needed."""
+    return TumourGrid()
 
 
-@dataclass(frozen=True)
-class CancerGrid:
-    """Points (c0, epsilon), (m n, 2) with c0 fastest, and all that does not depend on y."""
+class TumourGrid:
+    """Points (c0, epsilon) with c0 fastest, and all that does not depend on y, (m, n)."""
 
-    c0: Array
-    epsilon: Array
-    points: Tensor
-    area: Array
-    log_constant: Array
-    factors: Array
-    log_f: Array
+    def __init__(self) -> None:
+        problem = TumourTreatment()
+        self.c0 = np.linspace(*C0_RANGE, POINTS)
+        # Closer where epsilon is small: then a tumour's growth tells it well.
+        self.epsilon = np.sin((np.arange(POINTS) + 0.5) * math.pi / 2 / POINTS) ** 2
+        self.points = grid_points(self.c0, self.epsilon)
+        self.area = np.outer(trapezoid_weights(self.epsilon), trapezoid_weights(self.c0))
+        log_c5, _ = problem.log_sizes(self.points)
+        # The likelihood's logarithm is linear in four functions of y: log y, and y.
+        c = torch.stack([self.points[:, 0], log_c5.exp()])
+        shape, rate = (c / NOISE).square(), c / NOISE**2
+        at_one = problem.log_joint(self.points, torch.ones(2, dtype=torch.float64))
+        self.log_constant = self._table(at_one + rate.sum(0))
+        self.factors = torch.cat([shape - 1, -rate]).numpy()
+        self.log_f = self._table(problem.f(self.points, None).log())
+
+    def _table(self, values: Tensor) -> Array:
+        return values.numpy().reshape(len(self.epsilon), len(self.c0))
 
     def log_posterior(self, y: Tensor) -> Array:
-        """log p(x | y), (m n,)."""
-        value = y.numpy()
-        log_joint = self.log_constant + np.concatenate([np.log(value), value]) @ self.factors
+        """log p(x | y), (m, n)."""
+        log_likelihood = torch.cat([y.log(), y]).numpy() @ self.factors
+        log_joint = self.log_constant + log_likelihood.reshape(self.area.shape)
         top = log_joint.max()
-        return log_joint - top - np.log(np.exp(log_joint - top) @ self.area)
+        return log_joint - top - np.log((np.exp(log_joint - top) * self.area).sum())
 
+    @cached_property
+    def sizes(self) -> Array:
+        """Sizes at all points on each day, (m n, T)."""
+        return trajectory(self.points[:, 0].numpy(), self.points[:, 1].numpy(), DAYS)
 
-@cache
-def cancer_grid() -> CancerGrid:
-    """The grid on which everything about the tumour is shown, made when it is first needed."""
-    problem = TumourTreatment()
-    c0 = np.linspace(*C0_RANGE, POINTS)
-    # Closer where epsilon is small: then a tumour's growth tells it well.
-    epsilon = np.sin((np.arange(POINTS) + 0.5) * math.pi / 2 / POINTS) ** 2
-    points = grid_points(c0, epsilon)
-    log_c5, _ = problem.log_sizes(points)
-    # The likelihood's logarithm is linear in these four functions of y.
-    ones = torch.ones(2, dtype=torch.float64)
-    c = torch.stack([points[:, 0], log_c5.exp()])
-    shape, rate = (c / NOISE).square(), c / NOISE**2
-    at_one = problem.log_prior(points) + problem.log_likelihood(points, ones)
-    return CancerGrid(
-        c0=c0,
-        epsilon=epsilon,
-        points=points,
-        area=np.outer(trapezoid_weights(epsilon), trapezoid_weights(c0)).ravel(),
-        log_constant=(at_one + rate.sum(0)).numpy(),
-        factors=torch.cat([shape - 1, -rate]).numpy(),
-        log_f=problem.f(points, None).log().numpy(),
-    )
+    @cached_property
+    def log_sizes(self) -> RegularGridInterpolator:
+        """Logarithms of the sizes on each day between the points, to 0.003.
 
+        To solve the equations at every move of a slider takes the server a third longer for it.
+        """
+        table = np.log(self.sizes).reshape(*self.area.shape, -1)
+        return RegularGridInterpolator(_bent(self.epsilon, self.c0), table)
 
-@cache
-def _courses() -> Array:
-    """Sizes at all points of the grid on each day, (m n, T)."""
-    grid = cancer_grid()
-    return trajectory(grid.points[:, 0].numpy(), grid.points[:, 1].numpy(), DAYS)
+    @cached_property
+    def ordered(self) -> tuple[Array, NDArray[np.int32]]:
+        """Sizes at all points on each day, (T, m n), increasing, and their order."""
+        sizes = np.ascontiguousarray(self.sizes.T)
+        order = sizes.argsort(axis=-1)
+        return np.take_along_axis(sizes, order, -1), order.astype(np.int32)
 
+    def course(self, mass: Array, y: Tensor, probability: float) -> Course:
+        """How the tumour may develop, given its measurements and the posterior's masses (m, n)."""
+        sizes, order = self.ordered
+        shares = mass.ravel()[order]
+        below = shares.cumsum(-1) - shares / 2
+        rows = zip(sizes, below, strict=True)
+        low, median, high = np.transpose([np.interp(QUANTILES, row, size) for size, row in rows])
+        c0, epsilon = self.placed(mass)
+        return Course(
+            days=DAYS,
+            sizes=np.exp(self.log_sizes(np.stack(_bent(epsilon, c0), -1))),
+            median=median,
+            low=low,
+            high=high,
+            measured=((0.0, float(y[0])), (SECOND_DAY, float(y[1]))),
+            last=float(median[-1]),
+            probability=probability,
+        )
 
-@cache
-def _log_courses() -> RegularGridInterpolator:
-    """Logarithms of the sizes on each day between the points of the grid, to 0.003.
-
-    To solve the equations at every move of a slider takes the server a third longer for it.
-    """
-    grid = cancer_grid()
-    table = np.log(_courses()).reshape(len(grid.epsilon), len(grid.c0), -1)
-    return RegularGridInterpolator(_bent(grid.epsilon, grid.c0), table)
+    def placed(self, mass: Array) -> tuple[Array, Array]:
+        """A few draws from the posterior that move with it: c0 and epsilon, (k,) each."""
+        ranks = (np.arange(COURSES) + 0.5) / COURSES
+        # Ranks of the second coordinate from the golden ratio: even, and unlike the first's.
+        others = (np.arange(COURSES) * (math.sqrt(5) - 1) / 2 + 0.5) % 1
+        c0 = _inverse(self.c0, mass.sum(0), ranks)
+        columns = make_interp_spline(self.c0, mass, k=1, axis=1)(c0).T
+        epsilon = map(partial(_inverse, self.epsilon), columns, others)
+        return c0, np.array(list(epsilon))
 
 
 def _bent(epsilon: Array, c0: Array) -> tuple[Array, Array]:
@@ -181,41 +187,7 @@ def _bent(epsilon: Array, c0: Array) -> tuple[Array, Array]:
     return np.arcsin(np.sqrt(epsilon)), np.log(c0)
 
 
-@cache
-def _ordered_courses() -> tuple[Array, NDArray[np.int32]]:
-    """Sizes at all points of the grid on each day, (T, m n), increasing, and their order."""
-    sizes = np.ascontiguousarray(_courses().T)
-    order = sizes.argsort(axis=-1)
-    return np.take_along_axis(sizes, order, -1), order.astype(np.int32)
-
-
-def _quantiles(mass: Array) -> Array:
-    """Quantiles of the size on each day, for points of that mass: (3, T)."""
-    sizes, order = _ordered_courses()
-    mass = mass[order]
-    below = mass.cumsum(-1) - mass / 2
-    rows = zip(sizes, below, strict=True)
-    return np.stack([np.interp(QUANTILES, share, size) for size, share in rows], -1)
-
-
-def _placed(grid: CancerGrid, mass: Array) -> tuple[Array, Array]:
-    """A few draws from the posterior that move with it: c0 and epsilon, (k,) each."""
-    table = mass.reshape(len(grid.epsilon), len(grid.c0))
-    ranks = (np.arange(COURSES) + 0.5) / COURSES
-    # Ranks of the second coordinate from the golden ratio: even, and unlike those of the first.
-    others = (np.arange(COURSES) * (math.sqrt(5) - 1) / 2 + 0.5) % 1
-    c0 = _inverse(grid.c0, table.sum(0), ranks)
-    places = np.interp(c0, grid.c0, np.arange(len(grid.c0)))
-    left = np.minimum(places.astype(int), len(grid.c0) - 2)
-    share = places - left
-    columns = table[:, left] * (1 - share) + table[:, left + 1] * share
-    epsilon = [
-        _inverse(grid.epsilon, column, np.array([rank]))[0]
-        for column, rank in zip(columns.T, others, strict=True)
-    ]
-    return c0, np.array(epsilon)
-
-
-def _inverse(points: Array, mass: Array, ranks: Array) -> Array:
+def _inverse(points: Array, mass: Array, ranks: Any) -> Any:
+    """Where masses at points reach those ranks."""
     below = mass.cumsum() - mass / 2
     return np.interp(ranks, below / mass.sum(), points)

@@ -12,14 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from bokeh.models import (
-    BasicTicker,
-    ColorBar,
-    ColumnDataSource,
-    HoverTool,
-    LinearColorMapper,
-    Range1d,
-)
+from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, LinearColorMapper, Range1d
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
@@ -35,7 +28,7 @@ from app.session import answer
 from app.state import State
 from app.views.bound import bound
 from app.views.card import Card
-from app.views.figures import add_legend, describe, pane, picture, set_range
+from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
 from app.views.layers import layer_of
 from app.views.layout import HTML, column, hide, side_by_side
 from app.words import HELP
@@ -57,10 +50,8 @@ class MapCard(Card):
     drawn = ("layer", "across", "upwards")
 
     def content(self) -> list[Any]:
-        image: dict[str, list[Any]] = {
-            name: [] for name in ("shown", "value", "x", "y", "dw", "dh")
-        }
-        self.image = ColumnDataSource(image, name="amortization-image")
+        columns = ("shown", "value", "x", "y", "dw", "dh")
+        self.image = ColumnDataSource({n: [] for n in columns}, name="amortization-image")
         self.current = ColumnDataSource({"x": [], "y": []}, name="amortization-current")
         self._mapper = LinearColorMapper(
             palette=Cividis256, low=0, high=1, nan_color=GREY, name="amortization-colours"
@@ -115,14 +106,9 @@ class MapCard(Card):
             # Within one plane the user may have zoomed in.
             if (axis.reset_start, axis.reset_end) != (start, end):
                 set_range(axis, start, end)
-        self.image.data = {
-            "shown": [shown],
-            "value": [values],
-            "x": [edges[0][0]],
-            "y": [edges[1][0]],
-            "dw": [edges[0][1] - edges[0][0]],
-            "dh": [edges[1][1] - edges[1][0]],
-        }
+        (left, right), (bottom, top) = edges
+        place = {"x": [left], "y": [bottom], "dw": [right - left], "dh": [top - bottom]}
+        self.image.data = {"shown": [shown], "value": [values], **place}
         self._label()
         self._say_place(found)
 
@@ -145,10 +131,8 @@ class MapCard(Card):
     def _label(self) -> None:
         """Names the axes: the map's own, or of the one to come."""
         labels = plane_axes(self.state.problem)
-        asked = None if self.shown is None else dict(self.shown.asked.options)
-        for axis, name in ((self.map.xaxis, "across"), (self.map.yaxis, "upwards")):
-            along = asked[name] if asked else getattr(self.state, name)
-            axis.axis_label = labels.get(along, along)
+        for axis, name in zip((self.map.xaxis, self.map.yaxis), self._along, strict=True):
+            axis.axis_label = labels.get(name, name)
 
     def _say_place(self, found: AmortizationMap) -> None:
         self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
@@ -166,25 +150,11 @@ class MapCard(Card):
         image = shown.image(
             "shown", "x", "y", "dw", "dh", source=self.image, color_mapper=self._mapper
         )
-        shown.add_tools(
-            HoverTool(
-                renderers=[image],
-                tooltips=[("at", "$x{0.00}, $y{0.00}"), ("value", "@value{%.3g}")],
-                formatters={"@value": "printf"},
-                visible=False,
-            )
-        )
+        tips = [("at", "$x{0.00}, $y{0.00}"), ("value", "@value{%.3g}")]
+        add_hover(shown, image, tips).formatters = {"@value": "printf"}
         shown.grid.visible = False
-        current = shown.scatter(
-            "x",
-            "y",
-            source=self.current,
-            marker="circle",
-            size=14,
-            fill_alpha=0,
-            line_color="#e8000b",
-            line_width=3,
-        )
+        current = shown.scatter("x", "y", source=self.current, size=14, fill_alpha=0)
+        current.glyph.update(line_color="#e8000b", line_width=3)
         add_legend(shown, [("your case: click to move it", [current])], ncols=1)
         shown.add_layout(self._bar, "right")
         shown.on_event("tap", answer(lambda event: self._click(event.x, event.y)))
@@ -193,14 +163,13 @@ class MapCard(Card):
     def _click(self, across: float, upwards: float) -> None:
         """Moves the case to a point of the plane that is shown."""
         problem, state = self.state.problem, self.state
-        point = {"y": list(state.y), "theta": list(state.theta)}
+        point: dict[str, Any] = {n: list(getattr(state, n)) for n in ("y", "theta")}
         for name, value in zip(self._along, (across, upwards), strict=True):
             for variable, i in _moved(problem, name):
                 moved = getattr(problem, variable)
                 low, high = moved.usual_range
                 point[variable][i] = min(max(round(value, digits_of(moved)), low), high)
-        asked: dict[str, Any] = {name: value for name, value in point.items() if value}
-        state.move(**asked)
+        state.move(**{name: value for name, value in point.items() if value})
         state.settle()
 
     @property

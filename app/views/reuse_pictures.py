@@ -23,6 +23,25 @@ UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
+# Of no point at all a legend shows nothing.
+NOWHERE = [math.nan], [math.nan]
+# What is marked on the map: its symbol, how large, and what it is.
+MARKS = {
+    "best": ("star", 17, "least error"),
+    "paper": ("diamond", 13, "α*, β* of the paper"),
+    "optimum": ("square", 11, "u*, the optimum"),
+    "current": ("circle", 13, "yours"),
+}
+CORNER = {
+    "y_offset": -12,
+    "text_align": "center",
+    "text_font_size": "12px",
+    "text_color": "white",
+    "background_fill_color": "black",
+    "background_fill_alpha": 0.5,
+    "padding": 3,
+    "border_radius": 3,
+}
 CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q₂", "SNIS q₁"]}
 
 
@@ -37,14 +56,12 @@ class ReusePictures:
         self._painter = painter
         self._at = (math.nan, math.nan)
         self.image = ColumnDataSource({"remse": [], "shown": []}, name="reuse-image")
-        marks: dict[str, list[float]] = {"alpha": [], "beta": []}
         self.marks = {
-            name: ColumnDataSource(dict(marks), name=f"reuse-{name}")
-            for name in ("best", "paper", "optimum", "current")
+            name: ColumnDataSource({"alpha": [], "beta": []}, name=f"reuse-{name}")
+            for name in MARKS
         }
-        self.cut = ColumnDataSource(
-            {name: [] for name in ("alpha", "low", "median", "high", "mean")}, name="reuse-cut"
-        )
+        columns = ("alpha", "low", "median", "high", "mean")
+        self.cut = ColumnDataSource({name: [] for name in columns}, name="reuse-cut")
         self._mapper = LogColorMapper(
             palette=Cividis256[::-1], low=1e-6, high=1, nan_color=UNSETTLED
         )
@@ -96,87 +113,44 @@ class ReusePictures:
         self.curve.xaxis.axis_label = f"α, at β = {beta:.2f}"
 
     def _map(self) -> figure:
-        low, high = float(REUSE_GRID[0]), float(REUSE_GRID[-1])
-        step = float(REUSE_GRID[1] - REUSE_GRID[0])
+        half = float(REUSE_GRID[1] - REUSE_GRID[0]) / 2
+        low, high = float(REUSE_GRID[0]) - half, float(REUSE_GRID[-1]) + half
         shown = picture(
             "reuse-map",
             alternative="Relative error over alpha and beta.",
             x_label="α: share of E₁ from q₁",
             y_label="β: share of E₂ from q₁",
             height=360,
-            x_range=Range1d(low - step / 2, high + step / 2),
-            y_range=Range1d(low - step / 2, high + step / 2),
+            x_range=Range1d(low, high),
+            y_range=Range1d(low, high),
         )
-        extent = high - low + step
-        image = shown.image(
-            "shown",
-            x=low - step / 2,
-            y=low - step / 2,
-            dw=extent,
-            dh=extent,
-            source=self.image,
-            color_mapper=self._mapper,
-        )
+        place = {"x": low, "y": low, "dw": high - low, "dh": high - low}
+        image = shown.image("shown", source=self.image, color_mapper=self._mapper, **place)
         add_hover(shown, image, [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
         shown.grid.visible = False
-        shown.text(
-            "x",
-            "y",
-            "text",
-            source=ColumnDataSource(CORNERS),
-            y_offset=-12,
-            text_align="center",
-            text_font_size="12px",
-            text_color="white",
-            background_fill_color="black",
-            background_fill_alpha=0.5,
-            padding=3,
-            border_radius=3,
-        )
-        best = self._mark(shown, "best", "star", 17)
-        paper = self._mark(shown, "paper", "diamond", 13)
-        optimum = self._mark(shown, "optimum", "square", 11)
-        current = self._mark(shown, "current", "circle", 13)
-        current.glyph.update(fill_alpha=0, line_width=3)
-        unsettled = shown.scatter(
-            [math.nan], [math.nan], marker="square", size=11, color=UNSETTLED
-        )
-        items = [
-            ("least error", [self._symbol(shown, best)]),
-            ("α*, β* of the paper", [self._symbol(shown, paper)]),
-            ("u*, the optimum", [self._symbol(shown, optimum)]),
-            ("yours", [current]),
-            ("not settled by the runs", [unsettled]),
-        ]
-        add_legend(shown, items)
-        bar = ColorBar(
-            color_mapper=self._mapper,
-            ticker=LogTicker(desired_num_ticks=6),
-            width=12,
-            padding=4,
-        )
+        shown.text("x", "y", "text", source=ColumnDataSource(CORNERS), **CORNER)
+        items: list[tuple[str, list[Any]]] = []
+        for name, (marker, size, label) in MARKS.items():
+            mark = shown.scatter("alpha", "beta", source=self.marks[name], marker=marker)
+            mark.glyph.update(size=size, fill_color="#ffffff", line_color="#000000")
+            if name == "current":
+                mark.glyph.update(fill_alpha=0, line_color="#e8000b", line_width=3)
+            else:
+                mark.glyph.line_width = 1.5
+                mark = self._symbol(shown, mark)
+            items.append((label, [mark]))
+        unsettled = shown.scatter(*NOWHERE, marker="square", size=11, color=UNSETTLED)
+        add_legend(shown, [*items, ("not settled by the runs", [unsettled])])
+        ticker = LogTicker(desired_num_ticks=6)
+        bar = ColorBar(color_mapper=self._mapper, ticker=ticker, width=12, padding=4)
         shown.add_layout(bar, "right")
         return shown
 
     def _symbol(self, shown: figure, mark: Any) -> Any:
         """The mark as the legend has it, without the outline that the map asks for."""
-        # Of no point at all a legend shows nothing.
-        nowhere = [math.nan]
-        symbol = shown.scatter(nowhere, nowhere, marker=mark.glyph.marker, line_alpha=0)
+        symbol = shown.scatter(*NOWHERE, marker=mark.glyph.marker, line_alpha=0)
         self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
         return symbol
-
-    def _mark(self, shown: figure, name: str, marker: str, size: int) -> Any:
-        return shown.scatter(
-            "alpha",
-            "beta",
-            source=self.marks[name],
-            marker=marker,
-            size=size,
-            fill_color="#ffffff",
-            line_color="#000000" if name != "current" else "#e8000b",
-            line_width=1.5,
-        )
 
     def _curve(self) -> figure:
         shown = picture(

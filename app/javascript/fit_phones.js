@@ -1,0 +1,28 @@
+// On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
+// the page folds it away itself, and does not show it before that; there pictures do without tools,
+// also those that come later.
+const narrow = window.innerWidth < 600
+for (const root of cb_obj.roots()) {
+    if (root.class_name === "Page") {
+        if (narrow) { root.data.sidebar_open = false }
+        window.setTimeout(() => { root.stylesheets = [] }, 600)
+    }
+}
+if (narrow) {
+    let waiting = false
+    const fit = () => {
+        waiting = false
+        for (const model of cb_obj.all_models) {
+            if (model.type === "Figure" && model.toolbar_location != null) {
+                model.setv({toolbar_location: null, min_border_left: 60})
+            }
+        }
+    }
+    fit()
+    cb_obj.on_change(() => {
+        if (!waiting) {
+            waiting = true
+            window.setTimeout(fit, 50)
+        }
+    })
+}
