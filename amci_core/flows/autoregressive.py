@@ -165,8 +165,13 @@ class SplineDensity(TrainableDensity):
         if self._rows:
             charts = [kind.chart(x[its], self._bound_of(its)) for kind, its in self._rows]
             lines = [line[None], *(line for line, _ in charts)]
-            read = torch.cat(lines)[:-1].movedim(0, -1)
-            knots, of_support = self._split(self._others.all(self._of_cases, read))
+            read, place = torch.cat(lines)[:-1].movedim(0, -1), None
+            if read.shape[::2] == (1, 1) and not read.requires_grad:
+                # The points of a grid share first coordinates; the network reads each once.
+                first, place = read[0, :, 0].unique(return_inverse=True)
+                read = first[None, :, None]
+            out = self._others.all(self._of_cases, read)
+            knots, of_support = self._split(out if place is None else out[:, :, place])
             us = []
             for (kind, its), (line, log_chart) in zip(self._rows, charts, strict=True):
                 own = of_support[its.start - 1 : its.stop - 1, ..., : kind.width]
@@ -223,17 +228,9 @@ def autoregressive_spline(
             f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
         )
     kinds = [kind_of(problem, **given) for given in coordinates]
-    networks = [
-        Conditioner(
-            problem,
-            out=sum(spline_widths(bins)) + kind.width,
-            hidden=hidden,
-            activation=activation,
-            reads_theta=reads_theta,
-            preceding=i,
-        )
-        for i, kind in enumerate(kinds)
-    ]
+    form: dict[str, Any] = {"hidden": hidden, "activation": activation, "reads_theta": reads_theta}
+    outs = [sum(spline_widths(bins)) + kind.width for kind in kinds]
+    networks = [Conditioner(problem, out=n, preceding=i, **form) for i, n in enumerate(outs)]
     proposal = SplineProposal(problem, kinds, bins, networks)
     proposal.coordinates = nn.ModuleList(
         nn.ModuleDict({"conditioner": network}) for network in networks

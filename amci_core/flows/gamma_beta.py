@@ -75,7 +75,8 @@ class GammaBeta(Trainable):
     def second(self, y: Tensor, theta: Tensor | None, first: Tensor) -> Beta:
         """The beta distribution of x_2 given x_1 (cases, n): batch shape (cases, n)."""
         # The points of a grid share first coordinates; the network reads each of them once.
-        read, place = first.unique(return_inverse=True) if len(first) == 1 else (first, None)
+        alike = len(first) == 1 and not first.requires_grad
+        read, place = first.unique(return_inverse=True) if alike else (first, None)
         preceding = (read.reshape(len(first), -1, 1) - self.size) / self.spread
         raw = softplus(self.beta(y, theta, preceding) + ONE) + SMALLEST
         raw = raw if place is None else raw[:, place[0]]

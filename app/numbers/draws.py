@@ -156,7 +156,10 @@ def smoothed(
         points: Of the grid along each axis.
         width: Of what smooths, in bins.
     """
-    density, _ = np.histogramdd(x, edges, weights=weights)
+    # What lies beyond the first or the last edge is counted, and left out.
+    counts = np.zeros([len(bins) + 1 for bins in edges])
+    np.add.at(counts, tuple(map(np.searchsorted, edges, x.T)), weights)
+    density = counts[(slice(1, -1),) * counts.ndim]
     for along, bins in zip(points, edges, strict=True):
         density = np.tensordot(density, _smoother(along, bins, width), (0, 1))
     return density.T
