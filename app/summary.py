@@ -172,14 +172,11 @@ def summarize(
 
 def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> float:
     """Relative standard deviation of E1_plus - E1_minus, for one draw of each."""
-    parts = {
-        term: float(found.terms[term].value) * _spread(effective[term], draws)
-        for term in ("E1_plus", "E1_minus")
-        if term in effective
-    }
-    signs = {"E1_plus": 1, "E1_minus": -1}
-    total = abs(sum(signs[term] * float(found.terms[term].value) for term in parts))
-    return math.hypot(*parts.values()) / total if total else math.inf
+    signs = {term: sign for term, sign in (("E1_plus", 1), ("E1_minus", -1)) if term in effective}
+    values = {term: sign * float(found.terms[term].value) for term, sign in signs.items()}
+    errors = (value * _spread(effective[term], draws) for term, value in values.items())
+    total = abs(sum(values.values()))
+    return math.hypot(*errors) / total if total else math.inf
 
 
 def _spread(effective: float, draws: int) -> float:
