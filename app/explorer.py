@@ -181,7 +181,8 @@ class Explorer:
             self._tied.append(view)
             for name, widget in view.choices.items():
                 tie(self.state, name, widget)
-        self.density_place[:] = [self.densities.panel]
+        if self.density_place.objects != [view.panel]:
+            self.density_place[:] = [view.panel]
         self.story.show()
         self.controls.open()
         self.film.open()

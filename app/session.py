@@ -36,11 +36,21 @@ def one_message(document: Any) -> Iterator[None]:
         document: The visitor's Bokeh document.
     """
     try:
-        with pn.io.hold(document):
+        with pn.io.hold(document), _frozen(document):
             yield
     finally:
         if getattr(getattr(document, "session_context", None), "session", None) is not None:
             asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+
+
+@contextmanager
+def _frozen(document: Any) -> Iterator[None]:
+    """Has Bokeh look once for what a page holds, not at every change: it searches all of it."""
+    document.models._push_freeze()
+    try:
+        yield
+    finally:
+        document.models._pop_freeze()
 
 
 def _sweep(document: Any) -> None:

@@ -1,3 +1,6 @@
+// What has left the page is let go after a second; Bokeh would keep it for half a minute.
+cb_obj._recompute_timeout = 1000
+
 // On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
 // the page folds it away itself, and does not show it before that; there pictures do without tools,
 // also those that come later.

@@ -151,7 +151,7 @@ class MapCard(Card):
             "shown", "x", "y", "dw", "dh", source=self.image, color_mapper=self._mapper
         )
         tips = [("at", "$x{0.00}, $y{0.00}"), ("value", "@value{%.3g}")]
-        add_hover(shown, image, tips).formatters = {"@value": "printf"}
+        add_hover(shown, [image], tips).formatters = {"@value": "printf"}
         shown.grid.visible = False
         current = shown.scatter("x", "y", source=self.current, size=14, fill_alpha=0)
         current.glyph.update(line_color="#e8000b", line_width=3)

@@ -103,8 +103,7 @@ class Curves(Marked):
             )
             painter.follow(line.glyph, style, "line_color")
             parts.append(line)
-        self._hover = add_hover(shown, line, [], mode="vline")
-        self._hover.renderers = [self._parts["q1"][-1]]
+        self._hover = add_hover(shown, [self._parts["q1"][-1]], [], mode="vline")
         self._legend = Legends(shown, self._parts)
         self._arranged: tuple[bool, bool, str] | None = None
 

@@ -131,9 +131,9 @@ class _Ratio(Marked):
             source = ColumnDataSource({"x": [], "log_ratio": []}, name=source_name)
             line = shown.line("x", "log_ratio", source=source, line_width=2.5)
             painter.follow(line.glyph, SHAPES[name], "line_color")
-            tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
-            add_hover(shown, line, tips, mode="vline")
             self._sources[name], self._lines[name] = source, line
+        tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
+        add_hover(shown, [*self._lines.values()], tips, mode="vline")
 
     def show(self, found: LineDensities) -> None:
         """Draws new log-ratios; where g is zero there is none."""

@@ -189,7 +189,7 @@ class DiagnosticsCard(Card):
             ("off by", "@value{0.00e+0}"),
             ("interval", "@low{0.00e+0} to @high{0.00e+0}"),
         ]
-        add_hover(shown, line, tips, mode="vline")
+        add_hover(shown, [line], tips, mode="vline")
         items = [("AMCI", [line]), ("its 95 % interval", [band])]
         add_legend(shown, items)
         return shown

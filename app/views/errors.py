@@ -139,20 +139,21 @@ class ErrorCard(Card):
             parts = [line]
             if name != "bound":
                 band = shown.varea("draws", "low", "high", source=source, fill_alpha=0.16)
-                dots = shown.scatter("draws", "mean", source=source, size=4)
+                dots = shown.scatter("draws", "mean", source=source, size=4, name=style.label)
                 dots.glyph.update(fill_alpha="settled", line_alpha="open")
                 self.painter.follow(band.glyph, style, "fill_color")
                 self.painter.follow(dots.glyph, style, "fill_color")
                 self.painter.follow(dots.glyph, style, "line_color")
                 parts += [band, dots]
-                tips = [
-                    (style.label, "@draws{0,0} draws in all"),
-                    ("median", "@median{0.00e+0}"),
-                    ("middle half", "@low{0.00e+0} to @high{0.00e+0}"),
-                    ("mean", "@mean{0.00e+0}"),
-                ]
-                add_hover(shown, dots, tips)
             self._items[name] = LegendItem(label=style.label, renderers=parts)
+        tips = [
+            ("estimator", "$name, @draws{0,0} draws in all"),
+            ("median", "@median{0.00e+0}"),
+            ("middle half", "@low{0.00e+0} to @high{0.00e+0}"),
+            ("mean", "@mean{0.00e+0}"),
+        ]
+        dots = [item.renderers[-1] for name, item in self._items.items() if name != "bound"]
+        add_hover(shown, dots, tips)
         last = LegendItem(label=SHAPES["guide"].label, renderers=[guide])
         add_legend(shown, [*self._items.values(), last], click_policy="hide")
         return shown

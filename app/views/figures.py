@@ -18,7 +18,24 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from bokeh.models import CustomAction, CustomJS, HoverTool, Legend, LegendItem, Range1d
+from bokeh.models import (
+    BoxInteractionHandles,
+    CustomAction,
+    CustomJS,
+    Filter,
+    HoverTool,
+    LabelingPolicy,
+    Legend,
+    LegendItem,
+    Node,
+    Range1d,
+    Renderer,
+    Scale,
+    SelectionPolicy,
+    Ticker,
+    TickFormatter,
+)
+from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from app.colours import Style
@@ -54,6 +71,11 @@ FIT_LEGEND = """
     const over = Math.max(0, Math.ceil(view.frame.bbox.left + taken(columns) - room))
     legend.setv({ncols: columns, styles: {"margin-left": `${-over}px`}})
 """
+# Parts that hold none of these, and parts that do.
+STATELESS = (
+    (AreaVisuals, Filter, LabelingPolicy, Node, Scale, SelectionPolicy, Ticker),
+    (BoxInteractionHandles, TickFormatter),
+)
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
 SVG_ICON = (
     "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
@@ -102,6 +124,7 @@ def picture(
     )
     created.toolbar.logo = None
     created.toolbar.autohide = False
+    created.title = None
     created.add_tools(
         "save",
         CustomAction(
@@ -153,10 +176,10 @@ class Legends:
 
 
 def add_hover(
-    shown: figure, renderer: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
+    shown: figure, renderers: list[Any], tips: list[tuple[str, str]], *, mode: str = "mouse"
 ) -> HoverTool:
     """Shows values at the pointer, with no button of its own in the toolbar."""
-    tool = HoverTool(renderers=[renderer], tooltips=tips, mode=mode, visible=False)
+    tool = HoverTool(renderers=renderers, tooltips=tips, mode=mode, visible=False)
     shown.add_tools(tool)
     return tool
 
@@ -171,7 +194,8 @@ class Picture(pn.pane.Bokeh):
 
 
 def pane(shown: figure) -> pn.pane.Bokeh:
-    """Puts a figure into the page."""
+    """Puts a figure into the page, when all of its parts are there."""
+    _lighten(shown)
     return Picture(shown, sizing_mode="stretch_width", margin=0)
 
 
@@ -189,6 +213,26 @@ def set_range(axis: Range1d, low: float, high: float) -> None:
 def step_above(wanted: float, steps: tuple[float, ...]) -> float:
     """The least of the steps that is enough, or the largest."""
     return next((step for step in steps if step >= wanted), steps[-1])
+
+
+def _lighten(shown: figure) -> None:
+    """Leaves out what a page need not hold: each model costs time, on both sides.
+
+    Nothing is ever selected or muted, and what has no state of its own serves the whole page.
+    """
+    views: dict[str, Any] = {}
+    for part in shown.renderers:
+        part.update(nonselection_glyph="auto", muted_glyph="auto")
+        part.view = views.setdefault(part.data_source.id, part.view)
+    # Kept with the page's document, so that it ends with it.
+    kept = vars(pn.state.curdoc or shown).setdefault("stateless", {})
+    for kinds in STATELESS:
+        for model in shown.references():
+            for name in model.properties_with_refs():
+                part = getattr(model, name)
+                if isinstance(part, kinds) and not isinstance(part, Renderer):
+                    key = type(part), str(part.properties_with_values(include_defaults=False))
+                    setattr(model, name, kept.setdefault(key, part))
 
 
 class Painter:

@@ -7,26 +7,31 @@ __all__ = ["FilmView"]
 import math
 from typing import Any
 
-from bokeh.models import ColumnDataSource, DataRange1d
-from bokeh.plotting import figure
-
 from amci_core.flows import Snapshot
 from amci_core.proposals import DEFAULT_VARIANT
 from app.colours import SHAPES
 from app.session import answer
 from app.state import State
 from app.store import store_of
-from app.views.figures import Painter, add_hover, pane, picture
 from app.views.inputs import Player
 from app.views.layout import HTML, column
 from app.words.numbers import number
 
-TEXT = "p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }"
+TEXT = """
+p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }
+svg { display: block; width: 100%; font-size: 11px; }
+text { fill: currentColor; opacity: 0.85; }
+.grid { stroke: currentColor; opacity: 0.2; }
+"""
+# The drawing's size, and its frame: left, top, right, bottom.
+SIZE, FRAME = (280, 170), (52, 8, 272, 130)
 MILLISECONDS_A_FRAME = 1400
 
 
 class FilmView:
-    """Creates the film's player and the picture of how the training went; `open` fills them.
+    """Creates the film's player and a drawing of how the training went; `open` fills them.
+
+    The drawing is not one of Bokeh's, which would be a tenth of what the page consists of.
 
     Arguments:
         state: What it changes, and follows.
@@ -34,7 +39,7 @@ class FilmView:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._painter = Painter()
+        self._dark = False
         self._snapshots: tuple[Snapshot, ...] = ()
         self.player = Player(
             label="Frame",
@@ -50,45 +55,38 @@ class FilmView:
             margin=0,
         )
         self.player.param.watch(answer(self._moved), "value")
-        self._text = HTML("<p></p>", TEXT)
-        self._line = ColumnDataSource({"step": [], "variance": []}, name="film-line")
-        self._here = ColumnDataSource({"step": [], "variance": []}, name="film")
-        self.figure = self._picture()
-        self._shown = pane(self.figure)
-        self.panel = column(self.player, self._text, self._shown)
+        self._shown = HTML("<p></p>", TEXT)
+        self.panel = column(self.player, self._shown)
 
     def open(self) -> None:
         """Takes the film of the state's problem; without frames it is shut."""
         self._snapshots = snapshots = store_of(self._state.problem.name).snapshots
         last = max(len(snapshots) - 1, 0)
         self.player.param.update(end=max(last, 1), disabled=len(snapshots) < 2)
-        self._line.data = {
-            "step": [max(s.step, 1) for s in snapshots],
-            "variance": list(map(_variance, snapshots)),
-        }
-        self._shown.visible = len(snapshots) > 1
         self.show()
 
     def show(self) -> None:
         """Goes to the frame that the state names, or to the trained proposal."""
         if len(self._snapshots) < 2:
-            self._text.object = "<p>No snapshots of a training are installed.</p>"
+            self._shown.object = "<p>No snapshots of a training are installed.</p>"
             return
         usable = self._state.variant == DEFAULT_VARIANT
         last = len(self._snapshots) - 1
         frame = last if self._state.snapshot is None else self._state.snapshot
         snapshot = self._snapshots[frame]
         self.player.param.update(value=frame, disabled=not usable)
-        self._here.data = {"step": [max(snapshot.step, 1)], "variance": [_variance(snapshot)]}
-        self._text.object = (
-            f"<p>{_caption(snapshot)}</p>"
+        words = (
+            _caption(snapshot)
             if usable
-            else "<p>The film shows the training of the spline proposals.</p>"
+            else "The film shows the training of the spline proposals."
         )
+        drawing = _drawing(self._snapshots, snapshot, dark=self._dark)
+        self._shown.object = f"<p>{words}</p>{drawing}"
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
-        self._painter.paint(dark)
+        self._dark = dark
+        self.show()
 
     def _moved(self, event: Any) -> None:
         # The last frame is the trained proposal itself.
@@ -98,34 +96,66 @@ class FilmView:
             self._state.set(snapshot=frame)
             self._state.settle()
 
-    def _picture(self) -> figure:
-        shown = picture(
-            "film",
-            alternative="Relative variance of the weights of q1 along its training.",
-            x_label="step",
-            y_label="relative variance",
-            height=170,
-            x_axis_type="log",
-            y_axis_type="log",
-            x_range=DataRange1d(range_padding=0.2),
-            y_range=DataRange1d(range_padding=0.25),
-        )
-        shown.toolbar_location = None
-        shown.min_border_left = 60
-        line = shown.line("step", "variance", source=self._line, line_width=2)
-        dots = shown.scatter("step", "variance", source=self._line, size=6)
-        here = shown.scatter("step", "variance", source=self._here, size=14, fill_alpha=0)
-        here.glyph.line_width = 2.5
-        self._painter.follow(line.glyph, SHAPES["q1"], "line_color")
-        self._painter.follow(dots.glyph, SHAPES["q1"], "line_color", "fill_color")
-        self._painter.follow(here.glyph, SHAPES["threshold"], "line_color")
-        tips = [("step", "@step{0,0}"), ("relative variance", "@variance{0.0e+0}")]
-        add_hover(shown, dots, tips)
-        return shown
+
+def _drawing(snapshots: tuple[Snapshot, ...], shown: Snapshot, *, dark: bool) -> str:
+    """The relative variance along the training on logarithmic axes, with the frame marked."""
+    known = {
+        max(s.step, 1): variance
+        for s in snapshots
+        if (variance := s.relative_variance) is not None and variance > 0
+    }
+    if not known:
+        return ""
+    left, top, right, bottom = FRAME
+    across, along_x = _axis(list(known), left, right)
+    up, along_y = _axis(list(known.values()), bottom, top)
+    grid = [f'<path class="grid" d="M{across(x):.1f} {bottom}V{top}"/>' for x in along_x]
+    grid += [f'<path class="grid" d="M{left} {up(y):.1f}H{right}"/>' for y in along_y]
+    ticks = [_text(_power(x), across(x), bottom + 14, "middle") for x in along_x]
+    ticks += [_text(_power(y), left - 5, up(y) + 4, "end") for y in along_y]
+    middle, height = (left + right) / 2, (top + bottom) / 2
+    ticks.append(_text("step", middle, SIZE[1] - 6, "middle"))
+    turned = f'<g transform="rotate(-90 12 {height})">'
+    ticks.append(turned + _text("relative variance", 12, height, "middle") + "</g>")
+    at = {step: f"{across(step):.1f},{up(variance):.1f}" for step, variance in known.items()}
+    colour, mark = (SHAPES[name].colour(dark) for name in ("q1", "threshold"))
+    line = f'<polyline points="{" ".join(at.values())}" fill="none" stroke-width="2"/>'
+    dots = "".join(
+        f"{_circle(point, 3)}<title>step {step:,}: {number(known[step], 2)}</title></circle>"
+        for step, point in at.items()
+    )
+    here = at.get(max(shown.step, 1))
+    ring = f'<g stroke="{mark}" fill="none" stroke-width="2.5">{_circle(here, 7)}</circle></g>'
+    return (
+        f'<svg viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img" aria-label="Relative variance of the '
+        f'weights of q1 along its training.">{"".join(grid + ticks)}'
+        f'<g stroke="{colour}" fill="{colour}">{line}{dots}</g>{ring if here else ""}</svg>'
+    )
 
 
-def _variance(snapshot: Snapshot) -> float:
-    return math.nan if snapshot.relative_variance is None else snapshot.relative_variance
+def _axis(values: list[float], start: float, end: float) -> tuple[Any, list[float]]:
+    """Where a value stands on a logarithmic axis, and the powers of ten that are marked."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    margin = 0.1 * (high - low) or 0.5
+    low, high = low - margin, high + margin
+    step = math.ceil((high - low) / 5)
+    marked = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1) if k % step == 0]
+    scale = (end - start) / (high - low)
+    return lambda value: start + scale * (math.log10(value) - low), marked
+
+
+def _circle(point: str | None, radius: float) -> str:
+    x, _, y = (point or "").partition(",")
+    return f'<circle cx="{x}" cy="{y}" r="{radius}">'
+
+
+def _text(text: str, x: float, y: float, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+def _power(value: float) -> str:
+    power = f"{math.log10(value):.0f}".replace("-", "−")
+    return f'10<tspan dy="-4" font-size="8">{power}</tspan>'
 
 
 def _caption(snapshot: Snapshot) -> str:

@@ -34,6 +34,12 @@ class HTML(pn.pane.HTML):
         settings = {"sizing_mode": "stretch_width", "margin": 0} | options
         super().__init__(content, stylesheets=list(styles), **settings)
 
+    def _get_properties(self, doc: Any) -> dict[str, Any]:
+        # What has just been made is no part of the document yet, and its styles would be looked
+        # for elsewhere.
+        found: dict[str, Any] = super()._get_properties(doc or pn.state.curdoc)
+        return found
+
 
 def heading(text: str, level: int = 3) -> HTML:
     """A heading, as assistive technology expects it."""
@@ -67,9 +73,12 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
         .scroll-button { display: none !important; }
     """
     place = f":host {{ flex: 1 1 {least}px !important; min-width: 0; width: auto !important; }}"
-    return column(
-        *(column(part, stylesheet=place) for part in content), gap=gap, stylesheet=wrapped
-    )
+    # A figure finds its width in a column of its own; all else does without one.
+    parts = [column(part) if isinstance(part, pn.pane.Bokeh) else part for part in content]
+    for part in parts:
+        if place not in part.stylesheets:
+            part.stylesheets = [*part.stylesheets, place]
+    return column(*parts, gap=gap, stylesheet=wrapped)
 
 
 def hide(part: Any, hidden: bool) -> None:
@@ -99,8 +108,10 @@ def card(
     more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
     if more is not help_text:
         explain(more, str(help_text))
+    top = heading(title, 2)
+    top.margin = (0, 0, 0 if tools else 8, 0)
     return column(
-        row(heading(title, 2), *tools, margin=(0, 0, 8, 0)),
+        row(top, *tools, margin=(0, 0, 8, 0)) if tools else top,
         *content,
         *([more] if help_text else []),
         stylesheet=CARD,

@@ -24,7 +24,6 @@ UNSETTLED = "#8d8d8d"
 WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
 # Of no point at all a legend shows nothing.
-NOWHERE = [math.nan], [math.nan]
 # What is marked on the map: its symbol, how large, and what it is.
 MARKS = {
     "best": ("star", 17, "least error"),
@@ -66,6 +65,8 @@ class ReusePictures:
             palette=Cividis256[::-1], low=1e-6, high=1, nan_color=UNSETTLED
         )
         self._here = Span(location=1.0, dimension="height", line_width=1.5, line_dash=[4, 4])
+        # Of no point at all a legend shows nothing.
+        self._nowhere = ColumnDataSource({"x": [math.nan], "y": [math.nan]})
         self.map = self._map()
         self.curve = self._curve()
 
@@ -126,7 +127,7 @@ class ReusePictures:
         )
         place = {"x": low, "y": low, "dw": high - low, "dh": high - low}
         image = shown.image("shown", source=self.image, color_mapper=self._mapper, **place)
-        add_hover(shown, image, [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
+        add_hover(shown, [image], [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
         shown.grid.visible = False
         shown.text("x", "y", "text", source=ColumnDataSource(CORNERS), **CORNER)
         items: list[tuple[str, list[Any]]] = []
@@ -139,7 +140,7 @@ class ReusePictures:
                 mark.glyph.line_width = 1.5
                 mark = self._symbol(shown, mark)
             items.append((label, [mark]))
-        unsettled = shown.scatter(*NOWHERE, marker="square", size=11, color=UNSETTLED)
+        unsettled = shown.scatter(source=self._nowhere, marker="square", size=11, color=UNSETTLED)
         add_legend(shown, [*items, ("not settled by the runs", [unsettled])])
         ticker = LogTicker(desired_num_ticks=6)
         bar = ColorBar(color_mapper=self._mapper, ticker=ticker, width=12, padding=4)
@@ -148,7 +149,7 @@ class ReusePictures:
 
     def _symbol(self, shown: figure, mark: Any) -> Any:
         """The mark as the legend has it, without the outline that the map asks for."""
-        symbol = shown.scatter(*NOWHERE, marker=mark.glyph.marker, line_alpha=0)
+        symbol = shown.scatter(source=self._nowhere, marker=mark.glyph.marker, line_alpha=0)
         self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
         return symbol
 
@@ -172,7 +173,7 @@ class ReusePictures:
         self._painter.follow(mean.glyph, style, "line_color")
         shown.add_layout(self._painter.follow(self._here, SHAPES["threshold"], "line_color"))
         tips = [("α", "@alpha{0.00}"), ("median", "@median{0.00e+0}"), ("mean", "@mean{0.00e+0}")]
-        add_hover(shown, line, tips, mode="vline")
+        add_hover(shown, [line], tips, mode="vline")
         items = [("median", [line]), ("25–75 %", [band]), ("mean", [mean])]
         add_legend(shown, items)
         return shown

@@ -42,11 +42,7 @@ class StoryView:
         self._formula = pn.pane.LaTeX(
             "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
         )
-        self._alert = pmui.Alert(
-            title="", alert_type="error", closeable=True, closed=True, sizing_mode="stretch_width"
-        )
-        self._alert.visible = False
-        self.panel = column(self._alert, self._text, self._formula)
+        self.panel = column(self._text, self._formula)
 
     def tell(self, preset: Preset) -> None:
         """Says what to watch at a preset, while the state is there."""
@@ -71,5 +67,12 @@ class StoryView:
             self._formula.object = formula
 
     def complain(self, message: str) -> None:
-        """Says what went wrong."""
-        self._alert.param.update(object=escape(message), closed=False, visible=True)
+        """Says what went wrong, above all else."""
+        alert = pmui.Alert(
+            title="",
+            object=escape(message),
+            alert_type="error",
+            closeable=True,
+            sizing_mode="stretch_width",
+        )
+        self.panel[:] = [alert, self._text, self._formula]

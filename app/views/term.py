@@ -141,7 +141,7 @@ class TermView:
         painter.follow(bars.glyph, self._style, "fill_color")
         painter.follow(tail.glyph, SHAPES["threshold"], "line_color")
         add_hover(
-            shown, bars, [("weights", "10^@left{0.00} to 10^@right{0.00}"), ("draws", "@height")]
+            shown, [bars], [("weights", "10^@left{0.00} to 10^@right{0.00}"), ("draws", "@height")]
         )
         add_legend(shown, [("weights", [bars]), ("fitted Pareto tail", [tail])])
         return shown
@@ -161,7 +161,7 @@ class TermView:
             "x", "weight", source=self.points, size=4, fill_alpha=0.45, line_alpha=0
         )
         painter.follow(dots.glyph, self._style, "fill_color")
-        add_hover(shown, dots, [("x", "@x{0.000}"), ("weight / mean", "10^@weight{0.000}")])
+        add_hover(shown, [dots], [("x", "@x{0.000}"), ("weight / mean", "10^@weight{0.000}")])
         return shown
 
 

@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+import amci_core as amci
 from app.fields import FIELDS
 from app.presets import presets
-from app.session import answer
+from app.session import answer, one_message
+from app.shell import page
 
 HOSTILE = (
     "",
@@ -100,7 +102,7 @@ def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_cas
             button.label: button
             for button in explorer.controls.panel.select(lambda part: hasattr(part, "clicks"))
         }
-        words = explorer.story.panel[1]
+        words = explorer.story.panel[0]
         buttons[told.name].clicks += 1
         assert explorer.tabs.card.name == "diagnostics"
         assert f"class=told><b>{told.name}" in words.object
@@ -108,6 +110,23 @@ def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_cas
         assert f"class=told><b>{told.name}" in words.object
         explorer.state.move(theta=1.0)
         assert f"class=told><b>{told.name}" not in words.object
+
+    in_a_loop(body)
+
+
+def test_a_page_is_small_and_does_not_grow_with_the_problems_it_has_shown(in_a_loop):
+    def body(turned):
+        document, explorer = turned.document, turned.explorer
+        document.add_root(page(explorer, document).get_root(document))
+        counts = [len(document.models)]
+        for name in [*amci.problems()] * 3:
+            with one_message(document):
+                turned.choose(name)
+            turned.wait()
+            counts.append(len(document.models))
+        assert counts[0] <= 425
+        # Each view is made when it is first needed, and then kept.
+        assert counts[-5:] == counts[-10:-5]
 
     in_a_loop(body)
 
