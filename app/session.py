@@ -46,11 +46,14 @@ def one_message(document: Any) -> Iterator[None]:
 @contextmanager
 def _frozen(document: Any) -> Iterator[None]:
     """Has Bokeh look once for what a page holds, not at every change: it searches all of it."""
-    document.models._push_freeze()
+    models = getattr(document, "models", None)
+    if models is not None:
+        models._push_freeze()
     try:
         yield
     finally:
-        document.models._pop_freeze()
+        if models is not None:
+            models._pop_freeze()
 
 
 def _sweep(document: Any) -> None:

@@ -23,7 +23,6 @@ UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
-# Of no point at all a legend shows nothing.
 # What is marked on the map: its symbol, how large, and what it is.
 MARKS = {
     "best": ("star", 17, "least error"),
