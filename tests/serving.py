@@ -18,7 +18,7 @@ from install_browser import find_browser
 from app.serve import allowed_origins, command_and_environment
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 90
+PATIENCE = 240
 # What a browser does behind a visitor's back has no place in a test.
 QUIET = (
     "--disable-background-networking",
@@ -74,7 +74,7 @@ def served_dashboard(
         yield f"{address}/dashboard"
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ COMPONENTS = [
     "/dashboard/components/unittest.__main__/a/b/c",
     "/components/",
 ]
-PATIENCE = 60
+PATIENCE = 180
 
 
 def get(address: str, host: str = "") -> tuple[int, str]:
