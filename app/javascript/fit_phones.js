@@ -2,7 +2,7 @@
 cb_obj._recompute_timeout = 1000
 
 // On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
-// the page folds it away itself, and does not show it before that; there pictures do without tools,
+// the page folds it away itself, and does not show it before that; there the tools of pictures stand below,
 // also those that come later.
 const narrow = window.innerWidth < 600
 for (const root of cb_obj.roots()) {
@@ -16,8 +16,8 @@ if (narrow) {
     const fit = () => {
         waiting = false
         for (const model of cb_obj.all_models) {
-            if (model.type === "Figure" && model.toolbar_location != null) {
-                model.setv({toolbar_location: null, min_border_left: 60})
+            if (model.type === "Figure" && model.toolbar_location != "below") {
+                model.setv({toolbar_location: "below", min_border_left: 60})
             }
         }
     }
