@@ -2,8 +2,8 @@
 cb_obj._recompute_timeout = 1000
 
 // On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
-// the page folds it away itself, and does not show it before that; there the tools of pictures stand below,
-// also those that come later.
+// the page folds it away itself, and does not show it before that. There the tools of pictures
+// stand below them, also of those that come later.
 const narrow = window.innerWidth < 600
 for (const root of cb_obj.roots()) {
     if (root.class_name === "Page") {
