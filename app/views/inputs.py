@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 import panel_material_ui as pmui
+from bokeh.models import CustomJS
 
 from app.fields import FIELDS
 from app.session import answer
@@ -149,11 +150,32 @@ def copying(label: str, source: Any, text: str) -> pmui.Button:
         source: A Bokeh model that the page has.
         text: What is copied, in JavaScript, of `source`.
     """
-    button = pmui.Button(
-        label=label, size="small", variant="outlined", sizing_mode="stretch_width", margin=0
+    script = CustomJS(args={"source": source}, code=COPY % (text, label))
+    return Scripted(
+        script,
+        label=label,
+        size="small",
+        variant="outlined",
+        sizing_mode="stretch_width",
+        margin=0,
     )
-    button.js_on_click(args={"source": source}, code=COPY % (text, label))
-    return button
+
+
+class Scripted(pmui.Button):
+    """A button that runs a script in the page.
+
+    Where there is one of Panel's own links, Panel searches the page for all of their ends whenever
+    a layout changes.
+    """
+
+    def __init__(self, script: CustomJS, **options: Any) -> None:
+        super().__init__(**options)
+        self._script = script
+
+    def _get_model(self, *place: Any, **more: Any) -> Any:
+        model = super()._get_model(*place, **more)
+        model.js_on_event("dom_event", self._script)
+        return model
 
 
 class Message(HTML):
