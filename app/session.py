@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["answer", "guarded", "on_failure", "one_message", "weakly"]
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,8 +13,6 @@ from weakref import WeakKeyDictionary, WeakMethod
 
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
-
-log = logging.getLogger(__name__)
 
 # Who tells a visitor what failed, by the visitor's document.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
@@ -89,7 +86,6 @@ def guarded(document: Any) -> Iterator[None]:
         except Exception as error:
             if document not in _TELL:
                 raise
-            log.error("a visitor could not be answered", exc_info=error)
             _TELL[document](error)
 
 

@@ -2,13 +2,16 @@
 
 import random
 
+import panel_material_ui as pmui
 import pytest
 
 import amci_core as amci
 from app.fields import FIELDS
 from app.presets import presets
+from app.results import Results
 from app.session import answer, one_message
 from app.shell import page
+from app.state import State
 
 HOSTILE = (
     "",
@@ -161,3 +164,54 @@ def test_any_address_gives_a_page(in_a_loop, seed):
             assert "errors" in turned.started
 
         in_a_loop(body, query)
+
+
+def acts(widget):
+    """What a user can do with a widget: it changes a parameter of it to another value."""
+    if getattr(widget, "disabled", False) is True:
+        return
+    if isinstance(widget, pmui.Button) and not widget.label.startswith("Copy"):
+        yield "clicks", widget.clicks + 1
+    elif isinstance(widget, pmui.FloatSlider):
+        other = widget.start if widget.value != widget.start else widget.end
+        yield "value", other
+        yield "value_throttled", other
+    elif isinstance(widget, pmui.Switch):
+        yield "value", not widget.value
+    elif isinstance(widget, pmui.TextInput):
+        yield "value", "17"
+    elif isinstance(widget, pmui.Tabs):
+        yield "active", 1
+    elif isinstance(widget, pmui.Player):
+        yield "value", widget.start
+    elif isinstance(widget, pmui.Select | pmui.RadioButtonGroup):
+        values = list(dict(widget.options).values())
+        yield from (("value", v) for v in values if v != widget.value)
+
+
+def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("broken in here")
+
+    def body(turned):
+        explorer, tried = turned.explorer, set()
+        story = explorer.story.panel
+        silent = list(story)
+        for name in ("set", "move", "settle", "open", "apply", "go", "reset", "pin"):
+            monkeypatch.setattr(State, name, fail)
+        monkeypatch.setattr(Results, "again", fail)
+        for view in (
+            explorer.controls.panel,
+            explorer.density_place,
+            explorer.errors.panel,
+            explorer.tabs.panel,
+        ):
+            for widget in view.select(lambda part: any(acts(part))):
+                for name, value in acts(widget):
+                    story[:] = silent
+                    setattr(widget, name, value)
+                    assert "broken in here" in story[0].object, (widget, name)
+                    tried.add(type(widget).__name__)
+        assert tried >= {"Button", "Slider", "TextInput", "Select", "RadioButtonGroup", "Switch"}
+
+    in_a_loop(body, {"card": "reuse"})
