@@ -15,25 +15,21 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 from app import export
-from app.computations import Asked
 from app.fields import FIELDS
 from app.jobs import Jobs
-from app.pictures import densities, picture
 from app.presets import Preset
 from app.results import Results
+from app.scripts import REPLACE_ADDRESS
 from app.session import answer, on_failure
 from app.state import State
-from app.store import Store, store_of
 from app.views.amortization import MapCard
-from app.views.bound import tie
 from app.views.card import Card
 from app.views.controls import Controls
 from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
-from app.views.faint import Faint
 from app.views.film import FilmView
 from app.views.inputs import copying
-from app.views.layout import column
+from app.views.place import DensityPlace
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
 from app.views.strip import StripCard
@@ -45,10 +41,6 @@ log = logging.getLogger(__name__)
 # Another problem's handles and densities have so long to be painted before the rest of the page is
 # made ready: what a message brings meanwhile is built before anything is painted.
 MILLISECONDS_AHEAD = 250
-# What changes how the kept case's densities look.
-BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
-# What moves the densities.
-SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (ReuseCard, DiagnosticsCard, MapCard)
 
@@ -67,16 +59,11 @@ class Explorer:
         self._document = document
         # While views are still to be turned to the problem; and whether to compute for it then.
         self._turning = self._asked = False
-        self._densities: Any = None
-        self._dark = False
-        self._density_views: dict[Any, Any] = {}
-        self._faint: dict[Any, Faint] = {}
-        self._tied: list[Any] = []
         wrong = self.state.read(query)
         # For slides and frames: one picture, of the densities unless a card is named.
         self.small = query.get("ui") == "min"
         self._with_card = "card" in query
-        self.density_place = column()
+        self.densities = DensityPlace(self.state)
         self.story = StoryView(self.state)
         self.errors = ErrorCard(self.state, self.results)
         self.strip = StripCard(self.state, self.results)
@@ -94,33 +81,16 @@ class Explorer:
         self.controls.complain(wrong)
 
     @property
-    def store(self) -> Store:
-        """What follows for the problem that is looked at."""
-        return store_of(self.state.problem.name)
-
-    @property
     def cards(self) -> list[Card]:
         """The cards that can be seen."""
         if self.small:
             return [self.tabs.card] if self._with_card else []
         return [self.errors, self.strip, self.tabs.card]
 
-    @property
-    def densities(self) -> Any:
-        """The density pictures of its kind, made when they are first asked for."""
-        make = picture(self.state.problem).view
-        if make not in self._density_views:
-            self._density_views[make] = created = make()
-            created.recolour(self._dark)
-        return self._density_views[make]
-
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
-        self._dark = dark
-        for view in (self.errors, self.strip, self.tabs, self.film, *self._density_views.values()):
+        for view in (self.densities, self.errors, self.strip, self.tabs, self.film):
             view.recolour(dark)
-        for faint in self._faint.values():
-            faint.recolour()
 
     def start(self) -> None:
         """Starts Monte Carlo for what the state asks for, unless that is under way or done."""
@@ -128,8 +98,7 @@ class Explorer:
             self._asked = True
             return
         self._write_address()
-        if self._densities is not None:
-            self.densities.describe(self._densities)
+        self.densities.describe()
         for card in self.cards:
             card.start()
 
@@ -151,10 +120,7 @@ class Explorer:
             self._turning = True
             self._document.add_timeout_callback(answer(self._turn), MILLISECONDS_AHEAD)
             return
-        if changed & SHAPING:
-            self._move()
-        if changed & BESIDE:
-            self._compare()
+        self.densities.follow(changed)
         if changed & {"variant", "snapshot"}:
             self.film.show()
         self.story.show()
@@ -175,56 +141,16 @@ class Explorer:
     def _open_case(self) -> None:
         """Turns handles and densities to the state's problem, and calls off all computing."""
         self.results.forget()
-        view = self.densities
-        view.open(picture(self.state.problem))
-        if view not in self._tied:
-            self._tied.append(view)
-            for name, widget in view.choices.items():
-                tie(self.state, name, widget)
-        if self.density_place.objects != [view.panel]:
-            self.density_place[:] = [view.panel]
+        self.densities.open()
         self.story.show()
         self.controls.open()
         self.film.open()
         self.strip.open()
-        self._move()
-        self._compare()
 
     def _open_rest(self) -> None:
         """Turns the other views to it; nothing of another problem stays."""
         self.errors.open()
         self.tabs.open()
-
-    def _move(self, *_: Any) -> None:
-        """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
-        view = self.densities
-        self._densities = self._densities_of(self.state)
-        if "logarithmic" in view.choices:
-            view.set_scale(self.state.logarithmic)
-        view.show(self._densities)
-        if view in self._faint:
-            self._faint[view].widen()
-
-    def _compare(self) -> None:
-        """Draws the densities of the case that is kept faint below these."""
-        view, beside = self.densities, self.state.beside
-        if beside is None and view not in self._faint:
-            return
-        faint = self._faint.setdefault(view, Faint(view.panel))
-        faint.clear()
-        if beside is not None:
-            view.show(self._densities_of(beside))
-            faint.take()
-        view.show(self._densities)
-        faint.widen()
-
-    def _densities_of(self, case: State) -> Any:
-        look = {}
-        if "pair" in self.densities.choices:
-            first, second = self.state.pair
-            look = {"coordinate": self.state.coordinate - 1, "pair": (first - 1, second - 1)}
-        proposals = self.store.proposals(case.choice)
-        return densities(case.problem, proposals, *case.choice.pair, **look)
 
     def _choose(self, preset: Preset) -> None:
         self.state.apply(preset)
@@ -249,36 +175,12 @@ class Explorer:
         return [
             copying("Copy link", self.errors.figure, "window.location.href"),
             copying("Copy Python", self.errors.figure, "source.tags[1]"),
-            button("Densities, CSV", "densities.csv", self._densities_csv),
+            button("Densities, CSV", "densities.csv", self.densities.table),
             button("Everything, JSON", "amci-explorer.json", self._everything),
         ]
 
-    def _densities_csv(self) -> Any:
-        beside = self.state.beside
-        cases = {"B": self.state} if beside is None else {"A": beside, "B": self.state}
-        return export.table(
-            *(
-                (
-                    name,
-                    export.densities(self._densities_of(case)),
-                    Asked("densities", case.choice).link,
-                )
-                for name, case in cases.items()
-            )
-        )
-
     def _everything(self) -> Any:
         return export.everything(self.state, self.results.all)
-
-
-# The address is replaced, not pushed: Back leads to where the visitor came from.
-REPLACE_ADDRESS = """
-    const address = new URL(window.location.href)
-    const asked = new URLSearchParams(cb_obj.tags[0])
-    for (const name of ["problem", ...%s]) { address.searchParams.delete(name) }
-    for (const [name, value] of asked) { address.searchParams.set(name, value) }
-    window.history.replaceState(window.history.state, "", address)
-"""
 
 
 class _Callable(ModuleType):

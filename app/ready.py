@@ -1,19 +1,28 @@
-r"""What a first turn to any problem would wait for, computed before anybody asks."""
+r"""What a first visit, or turn to any problem, would wait for: there before anybody asks.
+
+As a plugin of `panel serve` it is imported before the server answers, and with it all that a page
+is made of.
+"""
 
 from __future__ import annotations
 
-__all__ = ["get_ready"]
+__all__ = ["ROUTES", "get_ready"]
 
 import logging
 import threading
 from functools import cache
+from typing import Any
 
+import app.explorer  # noqa: F401
 from app import own
 from app.pictures import densities
 from app.state import State
 from app.store import store_of
 
 log = logging.getLogger(__name__)
+
+# Panel asks a plugin for routes of its own.
+ROUTES: list[Any] = []
 
 
 @cache

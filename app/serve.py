@@ -144,7 +144,8 @@ def command_and_environment(
         origins: What `allowed_origins` gives.
         prefix: Path before the page's own.
     """
-    command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD), "--plugins", "app.guard"]
+    command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD)]
+    command += ["--plugins", "app.guard", "--plugins", "app.ready"]
     command += ["--port", str(port), "--address", address, "--prefix", prefix]
     # A page that has lost its connection reloads: what it has left is of no use to anybody.
     command += ["--unused-session-lifetime", str(MILLISECONDS_KEPT)]

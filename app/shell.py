@@ -60,13 +60,13 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         document: The visitor's Bokeh document.
     """
     if explorer.small:
-        shown = explorer.cards[0].panel if explorer.cards else explorer.density_place
+        shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
         handles = column(explorer.controls.handles, gap=8)
         main = column(side_by_side(shown, handles, least=280), stylesheet=MAIN)
     else:
         main = column(
             explorer.story.panel,
-            side_by_side(explorer.density_place, explorer.errors.panel, least=440),
+            side_by_side(explorer.densities.panel, explorer.errors.panel, least=440),
             explorer.strip.panel,
             explorer.tabs.panel,
             stylesheet=MAIN,

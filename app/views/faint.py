@@ -35,6 +35,11 @@ class Faint:
         self._copies: dict[figure, list[tuple[GlyphRenderer, GlyphRenderer]]] = {}
         self._ends: dict[Range1d, tuple[float, float]] = {}
 
+    @property
+    def taken(self) -> bool:
+        """Whether anything is kept."""
+        return bool(self._ends)
+
     def take(self) -> None:
         """Keeps what the pictures draw now."""
         for shown in {pane.object for pane in self._panel.select(pn.pane.Bokeh)}:

@@ -129,10 +129,10 @@ def test_every_card_is_at_work(opened, kind):
         assert seen == {"errors", "strip", *(name for name, reason in why.items() if not reason)}
         said = " ".join(texts(explorer.tabs.panel))
         assert all(reason in said for reason in why.values())
-        shown = [v for v in numbers(explorer.density_place).values() if v.size]
+        shown = [v for v in numbers(explorer.densities.panel).values() if v.size]
         assert shown
         assert all(np.isfinite(values).any() for values in shown)
-        page = (explorer.density_place, explorer.controls.panel, explorer.story.panel)
+        page = (explorer.densities.panel, explorer.controls.panel, explorer.story.panel)
         assert without_nan(chain.from_iterable(map(texts, page)))
         strip, errors = explorer.strip, explorer.errors
         said = " ".join(texts(strip.panel))

@@ -45,8 +45,8 @@ def curves(y):
 def test_densities_and_errors_of_both_are_drawn(in_a_loop):
     def body(turned):
         explorer = compared(turned)
-        kept, drawn = source(explorer.density_place, "densities-a")
-        own, _ = source(explorer.density_place, "densities")
+        kept, drawn = source(explorer.densities.panel, "densities-a")
+        own, _ = source(explorer.densities.panel, "densities")
         for found, y in ((kept, 1.0), (own, 1.5)):
             # The posterior of x ~ N(0, 1), y ~ N(x, 1).
             expected = norm(y / 2, np.sqrt(0.5)).pdf(found["x"])
@@ -113,7 +113,7 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         variable = getattr(state.problem, name)
         state.move(**{name: [float(np.mean(variable.usual_range))] * variable.dim})
         state.settle()
-        places = (explorer.density_place, explorer.errors.panel, explorer.tabs.card.panel)
+        places = (explorer.densities.panel, explorer.errors.panel, explorer.tabs.card.panel)
         for place in places:
             faint = [r for r in renderers(place) if str(r.data_source.name).endswith("-a")]
             assert any(r.visible for r in faint)

@@ -38,11 +38,11 @@ HOSTILE = (
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
     def body(turned):
         explorer = turned.explorer
-        panel, handles = explorer.density_place[0], explorer.controls.case
+        panel, handles = explorer.densities.panel[0], explorer.controls.case
         turned.choose("gain-loss")
         # Both are on the line: one view is relabelled.
-        assert explorer.density_place[0] is panel
-        legend = explorer.densities.figure.above[0]
+        assert explorer.densities.panel[0] is panel
+        legend = explorer.densities.view.figure.above[0]
         assert [item.label.value for item in legend.items][-2:] == ["q₁⁺ learnt", "q₁⁻ learnt"]
         assert explorer.controls.case is not handles
         assert turned.started == []
@@ -60,7 +60,7 @@ def test_a_second_choice_before_the_first_is_ready_wins(in_a_loop):
         assert turned.wait() == 2
         assert sorted(turned.started) == ["errors", "reuse", "strip"]
         assert {asked.choice.problem for asked in turned.asked} == {"cancer"}
-        assert explorer.density_place[0] is explorer.densities.panel
+        assert explorer.densities.panel[0] is explorer.densities.view.panel
         assert explorer.state.problem.name == "cancer"
 
     in_a_loop(body)
@@ -202,7 +202,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
         monkeypatch.setattr(Results, "again", fail)
         for view in (
             explorer.controls.panel,
-            explorer.density_place,
+            explorer.densities.panel,
             explorer.errors.panel,
             explorer.tabs.panel,
         ):

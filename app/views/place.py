@@ -1,0 +1,118 @@
+r"""The place of the densities: the picture of the problem's kind, which follows the state."""
+
+from __future__ import annotations
+
+__all__ = ["DensityPlace"]
+
+from io import StringIO
+from typing import Any
+
+from app import export
+from app.computations import Asked
+from app.pictures import densities, picture
+from app.state import State
+from app.store import store_of
+from app.views.bound import tie
+from app.views.faint import Faint
+from app.views.layout import column
+
+# What changes how the kept case's densities look; and what these do.
+BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
+SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
+
+
+class DensityPlace:
+    """Creates the place, empty; of each kind of picture there is one, made when it is needed.
+
+    Arguments:
+        state: What is looked at.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._dark = False
+        self._found: Any = None
+        self._views: dict[Any, tuple[Any, Faint]] = {}
+        self.panel = column()
+
+    @property
+    def view(self) -> Any:
+        """The pictures of the problem's kind."""
+        return self._here[0]
+
+    def open(self) -> None:
+        """Turns to the state's problem."""
+        view, _ = self._here
+        view.open(picture(self._state.problem))
+        if self.panel.objects != [view.panel]:
+            self.panel[:] = [view.panel]
+        self._show()
+        self._compare()
+
+    def follow(self, changed: set[str]) -> None:
+        """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
+        if changed & SHAPING:
+            self._show()
+        if changed & BESIDE:
+            self._compare()
+
+    def describe(self) -> None:
+        """Renews the text alternatives."""
+        self.view.describe(self._found)
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._dark = dark
+        for view, faint in self._views.values():
+            view.recolour(dark)
+            faint.recolour()
+
+    def table(self) -> StringIO:
+        """What is shown, as a file; and the case that is kept beside it."""
+        beside = self._state.beside
+        cases = {"B": self._state} if beside is None else {"A": beside, "B": self._state}
+        parts = (
+            (name, export.densities(self._of(case)), Asked("densities", case.choice).link)
+            for name, case in cases.items()
+        )
+        return export.table(*parts)
+
+    @property
+    def _here(self) -> tuple[Any, Faint]:
+        make = picture(self._state.problem).view
+        if make not in self._views:
+            view = make()
+            view.recolour(self._dark)
+            for name, widget in view.choices.items():
+                tie(self._state, name, widget)
+            self._views[make] = view, Faint(view.panel)
+        return self._views[make]
+
+    def _show(self) -> None:
+        view, faint = self._here
+        self._found = self._of(self._state)
+        if "logarithmic" in view.choices:
+            view.set_scale(self._state.logarithmic)
+        view.show(self._found)
+        faint.widen()
+
+    def _compare(self) -> None:
+        """Draws the densities of the case that is kept faint below these."""
+        view, faint = self._here
+        beside = self._state.beside
+        if beside is None and not faint.taken:
+            return
+        faint.clear()
+        if beside is not None:
+            view.show(self._of(beside))
+            faint.take()
+        view.show(self._found)
+        faint.widen()
+
+    def _of(self, case: State) -> Any:
+        look = {}
+        if "pair" in self.view.choices:
+            first, second = self._state.pair
+            look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
+        proposals = store_of(case.problem.name).proposals(case.choice)
+        return densities(case.problem, proposals, *case.choice.pair, **look)
