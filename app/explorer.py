@@ -11,8 +11,9 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlencode
 
+import panel as pn
 import panel_material_ui as pmui
-from bokeh.models import CustomJS
+from bokeh.models import CustomJS, Div
 
 from app import export
 from app.fields import FIELDS
@@ -64,6 +65,9 @@ class Explorer:
         self.small = query.get("ui") == "min"
         self._with_card = "card" in query
         self.densities = DensityPlace(self.state)
+        # What the page makes its address of; nothing of it shows.
+        self._link = Div(visible=False, name="link")
+        self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
         self.story = StoryView(self.state)
         self.errors = ErrorCard(self.state, self.results)
         self.strip = StripCard(self.state, self.results)
@@ -75,9 +79,11 @@ class Explorer:
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
-        self.errors.figure.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % list(FIELDS)))
+        self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % list(FIELDS)))
         self._open_case()
         self._open_rest()
+        if self.small and wrong:
+            self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
 
     @property
@@ -158,29 +164,26 @@ class Explorer:
 
     def _write_address(self) -> None:
         link = urlencode(self.state.link(), safe=",")
-        self.errors.figure.tags = [link, script(self.state.choice)]
+        self._link.tags = [link, script(self.state.choice)]
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:
+            looks = {"size": "small", "variant": "outlined", "sizing_mode": "stretch_width"}
             return pmui.FileDownload(
-                callback=make,
-                filename=filename,
-                label=label,
-                size="small",
-                variant="outlined",
-                sizing_mode="stretch_width",
-                margin=0,
+                callback=make, filename=filename, label=label, margin=0, **looks
             )
 
         return [
-            copying("Copy link", self.errors.figure, "window.location.href"),
-            copying("Copy Python", self.errors.figure, "source.tags[1]"),
+            copying("Copy link", self._link, "window.location.href"),
+            copying("Copy Python", self._link, "source.tags[1]"),
             button("Densities, CSV", "densities.csv", self.densities.table),
             button("Everything, JSON", "amci-explorer.json", self._everything),
         ]
 
     def _everything(self) -> Any:
-        return export.everything(self.state, self.results.all)
+        beside, found = self.state.beside is not None, self.results.all.items()
+        kept = {name: each for name, each in found if beside or not name.endswith("-a")}
+        return export.everything(self.state, kept)
 
 
 class _Callable(ModuleType):

@@ -216,7 +216,7 @@ class _Job:
     ) -> None:
         self.visitor, self.what, self._work = visitor, what, work
         self._show, self._finish = show, finish
-        self.cancelled = self.pushing = False
+        self.cancelled = self.pushing = self.ended = False
         # Until the first part is there, nobody knows how many there are.
         self._count, self._next = 1, 0
         self._parts: list[Any] = []
@@ -243,7 +243,8 @@ class _Job:
 
     def _task(self, function: Callable[..., Any], *arguments: Any, take: Any) -> Task:
         def taken(outcome: Any, error: Exception | None) -> None:
-            if self.cancelled:
+            # What was under way when it ended comes too late.
+            if self.cancelled or self.ended:
                 return
             if error is None:
                 take(outcome, time.monotonic() - task.made)
@@ -268,8 +269,8 @@ class _Job:
         while len(self._parts) in self._early:
             self._parts.append(self._early.pop(len(self._parts)))
         done, engine = len(self._parts), self.visitor.engine
-        if done == self._count or self._spent > engine.budget:
-            whole = self._spent * self._count / max(done, 1)
+        if done == self._count or (done and self._spent > engine.budget):
+            whole = self._spent * self._count / (done + len(self._early))
             engine.learn(self._work, whole)
             if done < self._count:
                 self.end(too_much(self._work.less, whole, engine.budget))
@@ -292,6 +293,7 @@ class _Job:
 
     def end(self, message: str | None) -> None:
         """Tells the page that it is over, and submits nothing more."""
+        self.ended = True
         self._parts, self._early = [], {}
         self._count = self._next = self._merged = 0
         self.visitor.push(self, partial(self._finish, message))

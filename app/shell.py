@@ -62,13 +62,19 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     if explorer.small:
         shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
         handles = column(explorer.controls.handles, gap=8)
-        main = column(side_by_side(shown, handles, least=280), stylesheet=MAIN)
+        main = column(
+            explorer.story.alerts,
+            side_by_side(shown, handles, least=280),
+            explorer.address,
+            stylesheet=MAIN,
+        )
     else:
         main = column(
             explorer.story.panel,
             side_by_side(explorer.densities.panel, explorer.errors.panel, least=440),
             explorer.strip.panel,
             explorer.tabs.panel,
+            explorer.address,
             stylesheet=MAIN,
         )
     created = pmui.Page(

@@ -22,6 +22,8 @@ from app.words.numbers import number
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
+# Share of a term's mass from which on it counts as missed.
+MISSED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def summarize(
                 standard_error=float(e.standard_error),
                 relative_error=float(e.value) / mu - 1 if mu else math.nan,
                 draws=e.draws,
-                remark=_remark(float(e.value), float(e.standard_error), mu, where),
+                remark=_remark(e, mu, where),
             )
             for name, e in estimates.items()
         ),
@@ -198,7 +200,9 @@ def _worth(name: str, effective: float, draws: int) -> str:
     return f"{draws:,} draws of {name} count like {number(effective)} perfect ones."
 
 
-def _remark(value: float, standard_error: float, truth: float, where: str) -> str:
+def _remark(found: Estimate, truth: float, where: str) -> str:
+    value, standard_error = float(found.value), float(found.standard_error)
+    missed = np.nan_to_num([float(term.missed_share) for term in found.diagnostics.values()])
     error = abs(value - truth)
     if value == 0:
         return f"no draw {where}: it answers 0, and cannot say how wrong that is"
@@ -211,7 +215,10 @@ def _remark(value: float, standard_error: float, truth: float, where: str) -> st
     if np.isinf(standard_error):
         return "its proposal misses part of the integral"
     if standard_error > abs(value):
-        return "its standard error is larger than it: draws of the reference see what it misses"
+        larger = "its standard error is larger than it"
+        if missed.max(initial=0.0) > MISSED:
+            return f"{larger}: draws of the reference see what it misses"
+        return f"{larger}: it cannot be told from 0"
     if error > 4 * standard_error:
-        return f"off by {error / standard_error:.0f} of its own standard errors"
+        return f"off by {error / standard_error:.1f} of its own standard errors"
     return ""

@@ -57,7 +57,7 @@ class Card:
         self.case = state
         self.kept: Result | None = None
         self._keeper = Kept(self)
-        self._words = self._mark = ""
+        self._words = self._mark = self._aside = ""
         self._progress = progress()
         self._status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
         self._button = pmui.Button(
@@ -140,7 +140,7 @@ class Card:
 
     def open(self) -> None:
         """Turns to the state's problem."""
-        self.shown, self._mark = None, ""
+        self.shown, self._mark, self._aside = None, "", ""
         self._progress.value = 0
         self._button.param.update(label="Cancel", disabled=True)
         self._csv.param.update(disabled=True, description=NOTHING_YET)
@@ -153,9 +153,12 @@ class Card:
 
     def start(self) -> None:
         """Shows what the state asks for, and the case that is kept, or has them computed."""
-        beside = self.state.beside
+        beside, self._aside = self.state.beside, ""
+        wanted = None if beside is None else self.asked(beside)
+        if self.kept is not None and self.kept.asked != wanted:
+            self.draw_kept(None)
         self.results.want(self, self.asked(self.state))
-        self.results.want(self._keeper, None if beside is None else self.asked(beside))
+        self.results.want(self._keeper, wanted)
 
     def follow(self, changed: set[str]) -> None:
         """Follows the state."""
@@ -164,8 +167,6 @@ class Card:
             self._faint.widen()
             if self.kept is not None and not changed <= {"y", "theta", "level"}:
                 self.draw_kept(self.kept)
-        if "compared" in changed and self.state.beside is None:
-            self.draw_kept(None)
         self._fade()
 
     def stop(self) -> None:
@@ -174,11 +175,7 @@ class Card:
         self.results.cancel(self._keeper.name)
 
     def draw_kept(self, result: Result | None) -> None:
-        """Draws the result of the kept case, keeps that as faint lines, and draws its own again.
-
-        Arguments:
-            result: What the pictures show of it; None: nothing any more.
-        """
+        """Draws the kept case's result, or none, keeps that faint, and draws its own again."""
         own, beside = self.shown, self.state.beside
         self.kept = None if beside is None else result
         self._faint.clear()
@@ -195,9 +192,14 @@ class Card:
         self.redraw()
         self._faint.widen()
 
-    def fail_kept(self, message: str) -> None:
-        """Says why the kept case is not shown."""
-        self._say(f"A could not be computed: {message}", wrong=True)
+    def end_kept(self, message: str | None) -> None:
+        """The kept case's result has come, or it is said why not."""
+        if message:
+            self._aside = f" A could not be computed: {message}"
+            self._button.param.update(label="Try again", disabled=False)
+            self._say(self._words)
+        elif not self.results.is_running(self.name) and self._button.label == "Cancel":
+            self._button.disabled = True
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -235,16 +237,22 @@ class Card:
             self._say(f"This could not be computed: {message}", wrong=True)
             self._button.param.update(label="Try again", disabled=False)
         else:
-            self._button.param.update(label="Cancel", disabled=True)
+            going = self.results.is_running(self._keeper.name) or bool(self._aside)
+            label = "Try again" if self._aside else "Cancel"
+            self._button.param.update(label=label, disabled=not going)
 
     def _press(self, _: Any) -> None:
-        if self.results.is_running(self.name):
-            self.results.refuse(self.name)
+        names = self.name, self._keeper.name
+        if any(self.results.is_running(name) for name in names):
+            for name in names:
+                self.results.refuse(name)
             done = 0 if self.shown is None or self._mark else self.progress(self.shown.value)[0]
             self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
             self._button.label = "Run again"
         else:
+            beside, self._aside = self.state.beside, ""
             self.results.again(self, self.asked(self.state))
+            self.results.again(self._keeper, None if beside is None else self.asked(beside))
 
     def _fade(self) -> None:
         """Marks a result that answers another choice."""
@@ -272,8 +280,9 @@ class Card:
                 if going
                 else f"Shown is the result {self._mark}."
             )
-        role = ' role="alert"' if wrong else ""
-        self._status.object = f'<p data-card="{self.name}"{role}>{escape(words)}</p>'
+        role = ' role="alert"' if wrong or self._aside else ""
+        text = escape(words + self._aside)
+        self._status.object = f'<p data-card="{self.name}"{role}>{text}</p>'
 
     def _offer(self, result: Result) -> None:
         link = result.asked.link
@@ -288,6 +297,4 @@ class Card:
         if self.shown is None:
             return StringIO(NOTHING_YET)
         shown = {"B": self.shown} if self.kept is None else {"A": self.kept, "B": self.shown}
-        return table(
-            *((name, self.rows(each.value), each.asked.link) for name, each in shown.items())
-        )
+        return table(*((n, self.rows(each.value), each.asked.link) for n, each in shown.items()))

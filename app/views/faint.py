@@ -90,9 +90,8 @@ class Kept:
             self._card.draw_kept(result)
 
     def end(self, message: str | None) -> None:
-        """Says so if it failed."""
-        if message:
-            self._card.fail_kept(message)
+        """It has come, or it is said why not."""
+        self._card.end_kept(message)
 
 
 def _copies(shown: figure) -> list[tuple[GlyphRenderer, GlyphRenderer]]:

@@ -42,7 +42,8 @@ class StoryView:
         self._formula = pn.pane.LaTeX(
             "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
         )
-        self.panel = column(self._text, self._formula)
+        self.alerts = column()
+        self.panel = column(self.alerts, self._text, self._formula)
 
     def tell(self, preset: Preset) -> None:
         """Says what to watch at a preset, while the state is there."""
@@ -75,4 +76,4 @@ class StoryView:
             closeable=True,
             sizing_mode="stretch_width",
         )
-        self.panel[:] = [alert, self._text, self._formula]
+        self.alerts[:] = [alert]

@@ -210,8 +210,8 @@ def _relative(error: float) -> str:
     if abs(error) < 1e-12:
         return "0"
     if abs(error) < 0.1:
-        return f"{number(100 * error, 2)} %".replace("-", "−")
+        return f"{number(100 * error, 2)} %"
     if abs(error) < 100:
         return f"{100 * error:,.0f} %".replace("-", "−")
     times = f"{float(f'{error + 1:.2g}'):,.0f}" if error < 1e6 else number(error, 2)
-    return f"{times} times"
+    return f"{times} times".replace("-", "−")

@@ -14,9 +14,11 @@ def number(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return "?" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.{digits}g}"
+        text = f"{value:.{digits}g}"
+        # What has more digits than are wanted is written in full all the same.
+        return (f"{float(text):,.0f}" if "e" in text else text).replace("-", "−")
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(RAISED)}"
+    return f"{mantissa.replace('-', '−')} × 10{str(int(exponent)).translate(RAISED)}"
 
 
 def figure(value: float) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 __all__ = ["script"]
 
+from app import own
 from app.choice import Choice
 
 SCRIPT = """\
 # One run of every estimator at {about}, as AMCI Explorer shows it.
-import amci_core as amci
+{imports}import amci_core as amci
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimators import ESTIMATORS
 
-problem = amci.problem({problem!r})
+problem = {problem}
 proposals = {proposals}
 y, theta = {y}, {theta}
 total = {draws} * len(proposals.present)
@@ -31,12 +32,19 @@ def script(choice: Choice) -> str:
     """A Python script that prints what the strip shows for a choice."""
     y, theta = choice.pair
     about = ", ".join(f"{n} = {v}" for n, v in (("y", y), ("theta", theta)) if v is not None)
+    imports, problem = "", f"amci.problem({choice.problem!r})"
     proposals = f"amci.load_proposals({choice.problem!r}, variant={choice.variant!r})"
+    if choice.problem in own.OWN:
+        imports = f"# {own.FILES} in the environment names the problem's file.\n"
+        imports += "from app import own\n"
+        problem = f"own.problem({choice.problem!r})"
+        proposals = f"own.proposals({choice.problem!r}, {choice.variant!r})"
     if choice.snapshot is not None:
         proposals = f"amci.load_snapshots({choice.problem!r})[{choice.snapshot}].proposals"
     return SCRIPT.format(
         about=about,
-        problem=choice.problem,
+        imports=imports,
+        problem=problem,
         proposals=proposals,
         y=y,
         theta=theta,

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import amci_core as amci
+from app.shell import page
 from app.store import BUDGETS
 
 QUERY = {"runs": "4", "draws": "16", "variant": "oracle"}
@@ -131,3 +132,56 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         assert {id(r) for place in places for r in renderers(place)} == before
 
     in_a_loop(body, {"problem": problem, "card": card, "runs": "4", "draws": "8"})
+
+
+def faint(card):
+    return [r for r in renderers(card.panel) if str(r.data_source.name).endswith("-a")]
+
+
+def test_a_card_that_was_closed_lets_go_of_a_as_well(in_a_loop):
+    def body(turned):
+        turned.does = True
+        explorer, state = turned.explorer, turned.explorer.state
+        state.settle()
+        card = explorer.tabs.card
+        state.pin()
+        assert any(r.visible for r in faint(card))
+        for changed in ({"card": "diagnostics"}, {}, {"card": "reuse"}):
+            state.set(**changed) if changed else state.pin(kept=False)
+            state.settle()
+        assert explorer.tabs.card is card
+        assert card.kept is None
+        assert not any(r.visible for r in faint(card))
+
+    in_a_loop(body, QUERY | {"card": "reuse"})
+
+
+def test_another_a_that_cannot_be_computed_leaves_none_and_says_so(in_a_loop):
+    def body(turned):
+        explorer = compared(turned)
+        turned.does = False
+        state, card = explorer.state, explorer.errors
+        state.set(compared="problem=tail-1d&y=2")
+        state.settle()
+        assert card.kept is None
+        card.end_kept("it takes <b>long</b>")
+        (status,) = card.panel.select(lambda p: "data-card" in str(getattr(p, "object", "")))
+        assert "A could not be computed: it takes &lt;b&gt;long" in status.object
+        (button,) = card.panel.select(lambda p: getattr(p, "label", "") == "Try again")
+        assert not button.disabled
+
+    in_a_loop(body, QUERY)
+
+
+def test_one_picture_alone_says_what_is_wrong_and_keeps_its_address(in_a_loop):
+    def body(turned):
+        explorer = turned.explorer
+        shown = page(explorer, turned.document)
+        assert "draws: expected" in explorer.story.alerts[0].object
+        for part in (explorer.story.alerts, explorer.address):
+            assert shown.main[0].select(lambda each, part=part: each is part)
+        explorer.state.move(y=2.0)
+        explorer.state.settle()
+        assert "y=2&" in explorer.address.object.tags[0]
+
+    in_a_loop(body, {"ui": "min", "draws": "junk", "theta": "1"})

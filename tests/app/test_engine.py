@@ -270,3 +270,18 @@ def test_what_fits_the_budget_is_done(server):
         assert run(server, Jobs(server, server, of=created), work)[1] == [None]
         assert 0.04 < created.seconds(work) < 0.2
         assert created.seconds(Count(50, seconds=0.01, busy=True)) > 0.4
+
+
+def test_what_is_under_way_when_a_job_ends_does_not_begin_it_again(server, watched):
+    created = Engine(lambda: (watched, 2), budget=0.2)
+    jobs, ends = Jobs(server, server, of=created), []
+    work = Count(100, seconds=0.01, busy=True)
+    jobs.start("count", work, show=lambda _: None, finish=ends.append)
+    server.run_until(lambda: ends)
+    server.run_until(lambda: not created.busy)
+    time.sleep(0.3)
+    server.run_until(lambda: not created.busy)
+    (told,) = ends
+    assert "are allowed" in told
+    done = [number for _, kind, number in watched.submitted if kind == "part"]
+    assert len(done) == len(set(done)) < 100

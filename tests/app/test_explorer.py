@@ -105,7 +105,7 @@ def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_cas
             button.label: button
             for button in explorer.controls.panel.select(lambda part: hasattr(part, "clicks"))
         }
-        words = explorer.story.panel[0]
+        words = explorer.story.panel[1]
         buttons[told.name].clicks += 1
         assert explorer.tabs.card.name == "diagnostics"
         assert f"class=told><b>{told.name}" in words.object
@@ -140,7 +140,7 @@ def test_what_fails_is_told_as_text(in_a_loop):
             raise RuntimeError("<img src=x onerror=alert(1)>")
 
         answer(fail)()
-        alert = turned.explorer.story.panel[0]
+        alert = turned.explorer.story.alerts[0]
         assert alert.visible
         assert "&lt;img" in alert.object
         assert "<img" not in alert.object
@@ -195,8 +195,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
 
     def body(turned):
         explorer, tried = turned.explorer, set()
-        story = explorer.story.panel
-        silent = list(story)
+        alerts = explorer.story.alerts
         for name in ("set", "move", "settle", "open", "apply", "go", "reset", "pin"):
             monkeypatch.setattr(State, name, fail)
         monkeypatch.setattr(Results, "again", fail)
@@ -208,9 +207,9 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
         ):
             for widget in view.select(lambda part: any(acts(part))):
                 for name, value in acts(widget):
-                    story[:] = silent
+                    alerts[:] = []
                     setattr(widget, name, value)
-                    assert "broken in here" in story[0].object, (widget, name)
+                    assert "broken in here" in alerts[0].object, (widget, name)
                     tried.add(type(widget).__name__)
         assert tried >= {"Button", "Slider", "TextInput", "Select", "RadioButtonGroup", "Switch"}
 
