@@ -18,6 +18,8 @@ sys.path[:0] = [str(HERE.parent / "tests")]
 
 from serving import headless_browser, served_dashboard  # noqa: E402
 
+# What says how far the error curves are.
+CURVES = "[data-card=errors]"
 SIZE = {"width": 1440, "height": 1300}
 # The moving picture: theta goes from the bulk into the tail, then the error curves arrive.
 MOVING_SIZE = {"width": 1280, "height": 800}
@@ -55,7 +57,7 @@ def still(browser: Any, address: str) -> Image.Image:
     """The page when everything stands."""
     page = browser.new_page(viewport=SIZE)
     page.goto(f"{address}?y=1&theta={END:g}&variant=spline")
-    page.get_by_text("1,000 runs in").wait_for(timeout=120_000)
+    page.locator(CURVES, has_text="1,000 runs in").wait_for(timeout=120_000)
     page.get_by_text("With N = M = 64").wait_for(timeout=120_000)
     page.wait_for_timeout(1000)  # the last paint
     taken = photograph(page)
@@ -67,7 +69,7 @@ def moving(browser: Any, address: str) -> tuple[list[Image.Image], list[int]]:
     """Frames, and for how long each is shown."""
     page = browser.new_page(viewport=MOVING_SIZE)
     page.goto(f"{address}?y=1&theta={START:g}&variant=spline")
-    done = page.get_by_text("1,000 runs in")
+    done = page.locator(CURVES, has_text="1,000 runs in")
     done.wait_for(timeout=120_000)
     page.wait_for_timeout(1000)
     frames, milliseconds = [photograph(page)], [HOLD_MS]
