@@ -5,7 +5,7 @@ The server's own thread submits tasks and takes results, and computes nothing.
 
 from __future__ import annotations
 
-__all__ = ["DASK", "SECONDS", "WORKERS", "Engine", "Task", "Visitor", "engine"]
+__all__ = ["DASK", "SECONDS", "WORKERS", "Engine", "Task", "Visitor", "Work", "engine"]
 
 import logging
 import os
@@ -44,6 +44,30 @@ class Visitor(Protocol):
 
     def fail(self, message: str) -> None:
         """Ends everything with a message."""
+
+
+class Work(Hashable, Protocol):
+    """What a job computes, as plain values that any process can be sent; equal ones are the same.
+
+    `part` and `result` are called in a worker process.
+    """
+
+    @property
+    def kind(self) -> Hashable:
+        """What it has in common with work that costs as much for its size."""
+
+    @property
+    def size(self) -> float:
+        """How much of it there is, in a unit of its kind."""
+
+    def less(self, share: float) -> str:
+        """What to ask for instead, so that it costs that share or less."""
+
+    def part(self, number: int) -> tuple[int, Any]:
+        """How many parts there are, and the part of that number."""
+
+    def result(self, parts: list[Any]) -> Any:
+        """What the page shows of the first parts, in order, with every figure computed."""
 
 
 class Task:
@@ -150,12 +174,12 @@ class Engine:
         if len(self._kept) > RESULTS_KEPT:
             self._kept.popitem(last=False)
 
-    def seconds(self, work: Any) -> float:
+    def seconds(self, work: Work) -> float:
         """What work costs, as far as enough of its kind has been done to tell; else 0."""
         size, seconds = self._largest.get(work.kind, (1.0, 0.0))
         return seconds / size * float(work.size) if seconds > TELLING * self.budget else 0.0
 
-    def learn(self, work: Any, seconds: float) -> None:
+    def learn(self, work: Work, seconds: float) -> None:
         """Takes note of what work costs in all."""
         size = max(float(work.size), 1e-9)
         if size >= self._largest.get(work.kind, (0.0, 0.0))[0]:

@@ -7,18 +7,18 @@ the first of them, in order, by such a process as well.
 
 from __future__ import annotations
 
-__all__ = ["Jobs", "Work"]
+__all__ = ["Jobs"]
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
 from bokeh.document import Document
 
-from app.engine import Engine, Task, engine
+from app.engine import Engine, Task, Work, engine
 from app.session import guarded
 from app.words.choice import too_much
 
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 SECONDS_BETWEEN_PUSHES = 0.1
 # Results are made again after so many times as long as the last one took.
 REST = 4.0
+# A visitor's jobs together may cost so many times as much as one.
+TOGETHER = 2.0
 # So long after a look a page that was gone is looked for again.
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -40,30 +42,6 @@ class Loop(Protocol):
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> Any:
         """Calls the callback in the server's thread, some seconds later."""
-
-
-class Work(Hashable, Protocol):
-    """What a job computes, as plain values that any process can be sent; equal ones are the same.
-
-    `part` and `result` are called in a worker process.
-    """
-
-    @property
-    def kind(self) -> Hashable:
-        """What it has in common with work that costs as much for its size."""
-
-    @property
-    def size(self) -> float:
-        """How much of it there is, in a unit of its kind."""
-
-    def less(self, share: float) -> str:
-        """What to ask for instead, so that it costs that share or less."""
-
-    def part(self, number: int) -> tuple[int, Any]:
-        """How many parts there are, and the part of that number."""
-
-    def result(self, parts: list[Any]) -> Any:
-        """What the page shows of the first parts, in order, with every figure computed."""
 
 
 class Jobs:
@@ -112,13 +90,18 @@ class Jobs:
             self.cancel(name)
             self._running[name] = job = _Job(self, name, work, show, finish)
             known = self.engine.known(work)
-            seconds = self.engine.seconds(work)
+            job.cost, allowed = self.engine.seconds(work), self.allowed(job)
             if known is not None:
                 job.complete(known)
-            elif seconds > self.engine.budget:
-                job.end(too_much(work.less, seconds, self.engine.budget))
+            elif job.cost > allowed:
+                job.end(too_much(work.less, job.cost, allowed, self.engine.budget))
             else:
                 self.engine.look(self)
+
+    def allowed(self, job: _Job) -> float:
+        """The seconds that a job may cost, beside what is under way."""
+        others = sum(each.cost for each in self._running.values() if each is not job)
+        return min(self.engine.budget, TOGETHER * self.engine.budget - others)
 
     def cancel(self, name: str) -> None:
         """Calls a job off: what is not yet submitted never is, and nothing of it is shown."""
@@ -223,6 +206,8 @@ class _Job:
         self._early: dict[int, Any] = {}
         self._merging, self._merged = False, 0
         self._due = self._spent = 0.0
+        # What it takes in all, in seconds, as far as is known; none once it has ended.
+        self.cost = 0.0
 
     def next_task(self) -> Task | None:
         """A result if one is due, else a part; None while there is nothing to submit."""
@@ -266,14 +251,15 @@ class _Job:
         """Keeps a part, how many there are, and what they cost; stops where that is too much."""
         seconds, (self._count, self._early[number]) = timed
         self._spent += seconds
+        self.cost = max(self.cost, self._spent)
         while len(self._parts) in self._early:
             self._parts.append(self._early.pop(len(self._parts)))
-        done, engine = len(self._parts), self.visitor.engine
-        if done == self._count or (done and self._spent > engine.budget):
+        done, engine, allowed = len(self._parts), self.visitor.engine, self.visitor.allowed(self)
+        if done == self._count or (done and self._spent > allowed):
             whole = self._spent * self._count / (done + len(self._early))
             engine.learn(self._work, whole)
             if done < self._count:
-                self.end(too_much(self._work.less, whole, engine.budget))
+                self.end(too_much(self._work.less, whole, allowed, engine.budget))
 
     def _show_result(self, parts: int, result: Any, seconds: float) -> None:
         """Tells the page of a result that is made of so many parts."""
@@ -293,7 +279,7 @@ class _Job:
 
     def end(self, message: str | None) -> None:
         """Tells the page that it is over, and submits nothing more."""
-        self.ended = True
+        self.ended, self.cost = True, 0.0
         self._parts, self._early = [], {}
         self._count = self._next = self._merged = 0
         self.visitor.push(self, partial(self._finish, message))

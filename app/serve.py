@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--seconds",
         type=worker_count,
-        help="seconds of computing that a visitor may ask for at once; default: 60",
+        help="CPU-seconds that one computation of a visitor's may cost; default: 60",
     )
     parser.add_argument(
         "--origin",

@@ -55,9 +55,13 @@ def _point(value: tuple[float, ...]) -> str:
     return text.replace("-", "−")
 
 
-def too_much(less: Callable[[float], str], seconds: float, budget: float) -> str:
+def too_much(less: Callable[[float], str], seconds: float, allowed: float, budget: float) -> str:
     """Why something is not computed that costs more than a visitor may ask for at once."""
+    beside = (
+        "" if allowed == budget else f", {max(allowed, 0):,.0f} s of them beside what is under way"
+    )
+    wait = "" if allowed == budget else "wait for that, or "
     return (
-        f"it takes about {seconds:,.0f} s of computing, and {budget:,.0f} s are allowed here: "
-        f"{less(budget / seconds)}"
+        f"it takes about {seconds:,.0f} s of computing, and {budget:,.0f} s are allowed "
+        f"here{beside}: {wait}{less(max(allowed, 0) / seconds)}"
     )
