@@ -23,7 +23,7 @@ from IPython.display import IFrame
 
 from app.serve import DASHBOARD, allowed_origins, command_and_environment
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 # Where a hub has put this user's server, such as /user/name/; Binder sets it too.
 HUB_PREFIX = "JUPYTERHUB_SERVICE_PREFIX"
 

@@ -8,10 +8,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from serving import PATIENCE
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-PATIENCE = 120
 DOCUMENT_READY = {
     "type": "event",
     "name": "document_ready",

@@ -1,15 +1,23 @@
 """A server's event loop and its document, in the place of real ones."""
 
+import asyncio
 import contextlib
 import queue
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 
 from bokeh.document import Document
 
 PATIENCE = 60
+
+
+def run_apart(coroutine):
+    """Runs a coroutine in a thread of its own: a browser may have an event loop in this one."""
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, coroutine).result()
 
 
 class Server(Document):

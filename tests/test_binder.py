@@ -13,14 +13,13 @@ from urllib.error import URLError
 
 import panel_server
 import pytest
-from serving import ROOT
+from serving import PATIENCE, ROOT
 from visit import Visit
 
 # A hub puts every user's server under a path of its own.
 BASE = "/user/somebody/"
 # Where the badges lead: to the dashboard, and to the first notebook.
 DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", (ROOT / "docs" / "how-to.md").read_text())
-PATIENCE = 90
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import torch
 from servers import Server
+from serving import PATIENCE
 
 from amci_core.executor import executor, usual_workers
 from app.computations import Asked
@@ -17,7 +18,6 @@ from app.engine import Engine
 from app.jobs import Jobs
 from app.state import State
 
-PATIENCE = 60
 # Prints its worker's number, and waits.
 # It has no guard for workers that would run it again.
 PARENT = """

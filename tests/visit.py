@@ -19,7 +19,7 @@ DATA = f"""
     return source == null ? null : Array.from(source.data[column] ?? [])
 }}
 """
-PATIENCE = 30
+PATIENCE = 90  # seconds: a busy machine takes long
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
 STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
     .find(text => text?.includes?.(`data-card=&quot;${name}&quot;`))"""
@@ -54,6 +54,7 @@ class Visit:
 
     def __init__(self, context: Any, address: str, *, first: str = "errors-amci") -> None:
         self.context, self._first = context, first
+        context.set_default_timeout(1000 * PATIENCE)
         self.complaints: list[str] = []
         self.strangers: list[str] = []
         self.page = context.new_page()

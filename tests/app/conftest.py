@@ -1,14 +1,13 @@
 """What tests of the page share."""
 
-import asyncio
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import pytest
 from bokeh.document import Document
 from own_problems import write
 from panel.io.state import set_curdoc
+from servers import run_apart
 
 from app import own
 from app.explorer import Explorer
@@ -81,7 +80,6 @@ def in_a_loop(monkeypatch):
             with set_curdoc(turned.document):
                 body(turned)
 
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(asyncio.run, inside()).result()
+        run_apart(inside())
 
     return run

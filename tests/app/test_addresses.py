@@ -1,13 +1,12 @@
 """Whatever an address says, there is a page, and what it says of it is short."""
 
-import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs, quote_from_bytes, urlencode
 
 import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
+from servers import run_apart
 
 from amci_core.proposals import available_variants
 from app.explorer import Explorer
@@ -111,5 +110,4 @@ def test_a_page_is_built_for_any_address():
                 page(explorer, document)
             explorer.close(None)
 
-    with ThreadPoolExecutor(1) as elsewhere:
-        elsewhere.submit(asyncio.run, build()).result()
+    run_apart(build())

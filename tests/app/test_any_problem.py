@@ -1,10 +1,8 @@
 """Problems of one's own, of which nothing is known, are at work on every card."""
 
-import asyncio
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 
@@ -15,6 +13,7 @@ from bokeh.document import Document
 from bokeh.models import ColumnDataSource
 from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE, write
 from panel.io.state import set_curdoc
+from servers import run_apart
 
 from amci_core.flows import Proposals
 from app import own, store
@@ -59,8 +58,7 @@ def opened(new, monkeypatch):
                 read(explorer)
 
         new(**options)
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(asyncio.run, inside()).result()
+        run_apart(inside())
 
     monkeypatch.setattr(Jobs, "start", do_at_once)
     monkeypatch.setattr(store, "BUDGETS", (8, 64, 512))

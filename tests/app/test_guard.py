@@ -12,7 +12,8 @@ from urllib.parse import quote_from_bytes
 import numpy as np
 import pytest
 from protocol import Page
-from serving import served_dashboard
+from servers import run_apart
+from serving import PATIENCE, served_dashboard
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
@@ -29,7 +30,6 @@ COMPONENTS = [
     "/dashboard/components/unittest.__main__/a/b/c",
     "/components/",
 ]
-PATIENCE = 180
 
 
 def get(address: str, host: str = "") -> tuple[int, str]:
@@ -97,7 +97,7 @@ def test_pages_of_other_sites_do_not_connect(address, origin):
         )
 
     with pytest.raises(HTTPClientError, match="403"):
-        asyncio.run(connect())
+        run_apart(connect())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_any_address_gives_the_page_and_short_messages(address, query):
         assert "A" * 100 not in shown
         page.leave()
 
-    asyncio.run(visit())
+    run_apart(visit())
 
 
 def test_a_message_has_bounds(address):
@@ -143,7 +143,7 @@ def test_a_message_has_bounds(address):
         with pytest.raises(ConnectionError):
             await page.receive_until("never")
 
-    asyncio.run(asyncio.wait_for(flood(), PATIENCE))
+    run_apart(asyncio.wait_for(flood(), PATIENCE))
 
 
 SLIDER = "Threshold θ"
@@ -182,7 +182,7 @@ def test_values_that_no_widget_gives_leave_the_page_alive(address):
         await answered(page, 2.3457)
         page.leave()
 
-    asyncio.run(asyncio.wait_for(visit(), PATIENCE))
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
 
 
 def test_malformed_messages_end_no_server(address):
@@ -197,7 +197,7 @@ def test_malformed_messages_end_no_server(address):
         await answered(page, 2.3457)
         page.leave()
 
-    asyncio.run(asyncio.wait_for(visit(), 2 * PATIENCE))
+    run_apart(asyncio.wait_for(visit(), 2 * PATIENCE))
 
 
 def test_after_a_flood_of_moves_the_page_answers_and_meanwhile_others_do(address):
@@ -213,4 +213,4 @@ def test_after_a_flood_of_moves_the_page_answers_and_meanwhile_others_do(address
         for each in (page, other):
             each.leave()
 
-    asyncio.run(asyncio.wait_for(visit(), 2 * PATIENCE))
+    run_apart(asyncio.wait_for(visit(), 2 * PATIENCE))

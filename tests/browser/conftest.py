@@ -22,7 +22,6 @@ def visit(browser, server):
 
     def open_page(query: str = "", *, width: int = 1440, height: int = 900) -> Visit:
         context = browser.new_context(viewport={"width": width, "height": height})
-        context.set_default_timeout(60_000)
         visits.append(Visit(context, server + query))
         return visits[-1]
 

@@ -7,7 +7,7 @@ import torch
 import amci_core as amci
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-one")]
 
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 

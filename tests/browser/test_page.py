@@ -11,7 +11,7 @@ from visit import SIDEWAYS, Visit
 
 from app.presets import PRESETS
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-one")]
 
 Y, THETA = "Observation y", "Threshold θ"
 CARDS_OF = {None: "Sample reuse", "reuse": "Sample reuse", "diagnostics": "Diagnostics"}

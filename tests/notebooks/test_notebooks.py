@@ -78,7 +78,6 @@ def kernel():
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 @pytest.mark.xdist_group("notebooks")
 def test_it_runs_in_a_kernel_and_so_do_the_solutions_after_it(path, kernel):
     notebook = read(path)

@@ -9,9 +9,7 @@ from socket import create_server
 from urllib.error import URLError
 
 import pytest
-from serving import ROOT
-
-PATIENCE = 90
+from serving import PATIENCE, ROOT
 
 
 @pytest.fixture
