@@ -36,6 +36,11 @@ FADED = """() => {
     look(document)
     return found
 }"""
+WATCH_SHIFTS = """() => {
+    window.shifted = 0
+    const add = list => { for (const each of list.getEntries()) { window.shifted += each.value } }
+    new PerformanceObserver(add).observe({type: "layout-shift"})
+}"""
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
     const main = inner.querySelector(".main-content")
@@ -174,6 +179,19 @@ class Visit:
     def faded(self) -> list[str]:
         """The classes of what is shown faded: it answers another choice."""
         found: list[str] = self.page.evaluate(FADED)
+        return found
+
+    def watch_shifts(self) -> None:
+        """From here on counts what jumps, also in answer to the user."""
+        self.page.evaluate(WATCH_SHIFTS)
+
+    def shifted(self) -> float:
+        """How much has jumped: the layout shift, of which up to 0.1 counts as good.
+
+        See https://web.dev/articles/cls.
+        """
+        self.page.wait_for_timeout(300)
+        found: float = self.page.evaluate("() => window.shifted")
         return found
 
     def sideways(self) -> list[int]:

@@ -152,7 +152,7 @@ class MapCard(Card):
         )
         tips = [("at", "$x{0.00}, $y{0.00}"), ("value", "@value{%.3g}")]
         add_hover(shown, [image], tips).formatters = {"@value": "printf"}
-        shown.grid.visible = False
+        shown.center = []
         current = shown.scatter("x", "y", source=self.current, size=14, fill_alpha=0)
         current.glyph.update(line_color="#e8000b", line_width=3)
         add_legend(shown, [("your case: click to move it", [current])], ncols=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Card"]
 
-from html import escape
 from io import StringIO
 from typing import Any, ClassVar
 
@@ -19,13 +18,10 @@ from app.state import State
 from app.store import Store, store_of
 from app.views.faint import Faint, Kept
 from app.views.figures import Painter
-from app.views.inputs import progress
-from app.views.layout import HTML, card, column, row
+from app.views.layout import card, column, row
+from app.views.status import Status
 from app.words.choice import difference, file_name
 
-STATUS = """
-p { margin: 0; font-size: 0.85rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
-"""
 # A page does not take back what is no longer named.
 FADED, PLAIN = {"opacity": "0.4"}, {"opacity": "1"}
 # A button's description is its name for assistive technology.
@@ -58,8 +54,8 @@ class Card:
         self.kept: Result | None = None
         self._keeper = Kept(self)
         self._words = self._mark = self._aside = ""
-        self._progress = progress()
-        self._status = HTML("<p></p>", STATUS, styles={"flex": "1 1 auto"})
+        # What is there at once is not counted.
+        self._status = Status(self.name, self.title if self.unit else "")
         self._button = pmui.Button(
             label="Cancel", size="small", variant="outlined", margin=0, disabled=True
         )
@@ -77,13 +73,10 @@ class Card:
         # What of it answers a choice; by default everything.
         self.faded: tuple[Any, ...] = ()
         self.body = column(*self.content())
-        # What is there at once is not counted.
-        going = [self._progress] if self.unit else []
         buttons = [self._csv, self._button] if self.unit else [self._csv]
         self.panel = card(
             self.title,
             self.body,
-            *going,
             row(self._status, *buttons, gap=8),
             tools=self.tools(),
             help_text=self.help,
@@ -141,7 +134,7 @@ class Card:
     def open(self) -> None:
         """Turns to the state's problem."""
         self.shown, self._mark, self._aside = None, "", ""
-        self._progress.value = 0
+        self._status.share = None
         self._button.param.update(label="Cancel", disabled=True)
         self._csv.param.update(disabled=True, description=NOTHING_YET)
         self._say("")
@@ -209,7 +202,7 @@ class Card:
 
     def begin(self) -> None:
         """What was asked for is being computed."""
-        self._progress.value = 0
+        self._status.share = 0.0
         self._say("starting" if self.unit else "")
         self._button.param.update(label="Cancel", disabled=False)
 
@@ -221,7 +214,7 @@ class Card:
             self.draw(result.value, complete=result.complete)
             self._faint.widen()
         done, wanted = self.progress(result.value)
-        self._progress.value = round(100 * done / wanted)
+        self._status.share = None if result.complete else done / wanted
         if result.complete:
             self._say(f"{done:,} {self.unit} in {result.seconds:.1f} s" if self.unit else "")
             self.describe(result.value)
@@ -233,6 +226,7 @@ class Card:
 
     def end(self, message: str | None) -> None:
         """It is over, with a message if it failed."""
+        self._status.share = None
         if message:
             self._say(f"This could not be computed: {message}", wrong=True)
             self._button.param.update(label="Try again", disabled=False)
@@ -246,6 +240,7 @@ class Card:
         if any(self.results.is_running(name) for name in names):
             for name in names:
                 self.results.refuse(name)
+            self._status.share = None
             done = 0 if self.shown is None or self._mark else self.progress(self.shown.value)[0]
             self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
             self._button.label = "Run again"
@@ -280,9 +275,7 @@ class Card:
                 if going
                 else f"Shown is the result {self._mark}."
             )
-        role = ' role="alert"' if wrong or self._aside else ""
-        text = escape(words + self._aside)
-        self._status.object = f'<p data-card="{self.name}"{role}>{text}</p>'
+        self._status.say(words + self._aside, alert=wrong or bool(self._aside))
 
     def _offer(self, result: Result) -> None:
         link = result.asked.link

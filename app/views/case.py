@@ -68,7 +68,7 @@ class CaseControls:
         )
         self._watch(self._level, lambda: state.level, lambda value: state.move(level=value))
         parts += [self._level, self._messages["level"]]
-        self.panel = column(*parts)
+        self.parts = parts
         self.show()
 
     def show(self) -> None:

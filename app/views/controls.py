@@ -92,7 +92,7 @@ class Controls:
             bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
             self._messages["variant"],
             heading("Training film"),
-            film.panel,
+            *film.parts,
             heading("Monte Carlo"),
             *(field.widget for field in self.counts.values()),
             self._button("Resample", self._resample),
@@ -106,7 +106,7 @@ class Controls:
         """Takes the handles and presets of the state's problem."""
         state = self._state
         self.case = CaseControls(state)
-        self.handles[:] = [self.case.panel]
+        self.handles[:] = self.case.parts
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)

@@ -22,6 +22,7 @@ from app.views.layout import HTML, card, column, explain
 if TYPE_CHECKING:
     from app.pictures import Picture
 
+LEARNT = ("q1", "q1_minus")
 # In nats.
 HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
@@ -126,13 +127,15 @@ class _Ratio(Marked):
         shown.yaxis.ticker.desired_num_ticks = 5
         zero = Span(location=0, dimension="width", line_width=1)
         shown.add_layout(painter.follow(zero, SHAPES["target"], "line_color"))
-        self._sources, self._lines = {}, {}
-        for name, source_name in (("q1", "log-ratio-data"), ("q1_minus", "log-ratio-minus-data")):
-            source = ColumnDataSource({"x": [], "log_ratio": []}, name=source_name)
-            line = shown.line("x", "log_ratio", source=source, line_width=2.5)
+        columns: dict[str, Any] = {name: [] for name in ("x", *LEARNT)}
+        self._source = ColumnDataSource(columns, name="log-ratio-data")
+        self._lines = {
+            name: shown.line("x", name, source=self._source, name=name, line_width=2.5)
+            for name in LEARNT
+        }
+        for name, line in self._lines.items():
             painter.follow(line.glyph, SHAPES[name], "line_color")
-            self._sources[name], self._lines[name] = source, line
-        tips = [("x", "@x{0.00}"), ("log-ratio", "@log_ratio{0.0000} nats")]
+        tips = [("x", "@x{0.00}"), ("log-ratio", "@$name{0.0000} nats")]
         add_hover(shown, [*self._lines.values()], tips, mode="vline")
 
     def show(self, found: LineDensities) -> None:
@@ -143,19 +146,22 @@ class _Ratio(Marked):
         if self._lines["q1"].glyph.line_dash != dash:
             self._lines["q1"].glyph.line_dash = dash
         self._lines["q1_minus"].glyph.line_dash = list(SHAPES["q1_minus"].dash)
-        largest, (low, high) = 0.0, found.region
+        (low, high), x = found.region, found.x
+        columns = {name: np.full(len(x), np.nan) for name in LEARNT}
+        largest = 0.0
         for name, log_ratio, g in (
             ("q1", found.log_ratio, found.target),
             ("q1_minus", found.log_ratio_minus, found.target_minus),
         ):
-            if log_ratio is None or g is None:
-                if len(self._sources[name].data["x"]):
-                    self._sources[name].data = {"x": [], "log_ratio": []}
-                continue
-            there = np.isfinite(log_ratio)
-            x, log_ratio, g = found.x[there], log_ratio[there], g[there]
-            self._sources[name].data = {"x": x, "log_ratio": log_ratio}
-            within = (x > low) & (x <= high) if name == "q1" else g > 0.01 * g.max(initial=0.0)
-            largest = max(largest, float(np.abs(log_ratio[within]).max(initial=0.0)))
+            if log_ratio is not None and g is not None:
+                there = np.isfinite(log_ratio)
+                columns[name][there] = log_ratio[there]
+                within = (
+                    (x > low) & (x <= high)
+                    if name == "q1"
+                    else g > 0.01 * g[there].max(initial=0.0)
+                )
+                largest = max(largest, np.abs(log_ratio[there & within]).max(initial=0.0))
+        self._source.data = {"x": x, **columns}
         half = step_above(1.1 * largest, HALF_HEIGHTS)
         set_range(self.figure.y_range, -half, half)

@@ -40,19 +40,25 @@ from bokeh.plotting import figure
 
 from app.colours import Style
 
+# Scripts find what they are of by themselves: one of each serves all pictures.
 SAVE_SVG = """
-    const view = Bokeh.index.find_one(picture)
+    const view = [...Bokeh.index.query(v => v.model.toolbar?.tools.includes(cb_obj))][0]
     if (view == null) { return }
     view.export("svg").to_blob().then(blob => {
         const link = document.createElement("a")
         link.href = URL.createObjectURL(blob)
-        link.download = name + ".svg"
+        link.download = view.model.name + ".svg"
         link.click()
         URL.revokeObjectURL(link.href)
     })
 """
 FIT_LEGEND = """
-    const [view, shown] = [Bokeh.index.find_one(picture), Bokeh.index.find_one(legend)]
+    const view = [...Bokeh.index.query(
+        v => v.model.above != null && (v.model == cb_obj || v.model.above.includes(cb_obj))
+    )][0]
+    if (view == null) { return }
+    const picture = view.model, legend = picture.above.find(model => model.type == "Legend")
+    const shown = Bokeh.index.find_one(legend)
     const words = shown?.entries.map(entry => entry.label_el.offsetWidth) ?? []
     if (words.length == 0 || words.includes(0)) { return }
     const items = words.map(width => legend.glyph_width + legend.label_standoff + width)
@@ -130,7 +136,7 @@ def picture(
         CustomAction(
             icon=SVG_ICON,
             description="Save as SVG",
-            callback=CustomJS(args={"picture": created, "name": name}, code=SAVE_SVG),
+            callback=_script(created, SAVE_SVG),
         ),
     )
     created.xaxis.ticker.desired_num_ticks = 6
@@ -145,8 +151,7 @@ def add_legend(shown: figure, items: list[Any], **options: Any) -> Legend:
     options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 7} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")
-    args = {"legend": legend, "picture": shown}
-    shown.js_on_change("inner_width", CustomJS(args=args, code=FIT_LEGEND))
+    shown.js_on_change("inner_width", _script(shown, FIT_LEGEND))
     return legend
 
 
@@ -162,9 +167,8 @@ class Legends:
         self._items = {n: LegendItem(label=n, renderers=list(p)) for n, p in parts.items()}
         self._legend = add_legend(shown, [])
         # The words' widths are known when the page has drawn them.
-        args = {"legend": self._legend, "picture": shown}
         code = f"setTimeout(() => {{ {FIT_LEGEND} }}, 0)"
-        self._legend.js_on_change("items", CustomJS(args=args, code=code))
+        self._legend.js_on_change("items", _script(shown, code))
 
     def show(self, names: dict[str, str]) -> None:
         """Shows these items, under these names, in this order."""
@@ -215,6 +219,21 @@ def step_above(wanted: float, steps: tuple[float, ...]) -> float:
     return next((step for step in steps if step >= wanted), steps[-1])
 
 
+def _shared(shown: figure) -> dict[Any, Any]:
+    """What the pictures of a page share; kept with its document, so that it ends with it."""
+    kept: dict[Any, Any] = vars(pn.state.curdoc or shown).setdefault("stateless", {})
+    return kept
+
+
+def _script(shown: figure, code: str) -> CustomJS:
+    """A script, of which the pictures of a page have one together."""
+    kept = _shared(shown)
+    if code not in kept:
+        kept[code] = CustomJS(code=code)
+    found: CustomJS = kept[code]
+    return found
+
+
 def _lighten(shown: figure) -> None:
     """Leaves out what a page need not hold: each model costs time, on both sides.
 
@@ -224,8 +243,7 @@ def _lighten(shown: figure) -> None:
     for part in shown.renderers:
         part.update(nonselection_glyph="auto", muted_glyph="auto")
         part.view = views.setdefault(part.data_source.id, part.view)
-    # Kept with the page's document, so that it ends with it.
-    kept = vars(pn.state.curdoc or shown).setdefault("stateless", {})
+    kept = _shared(shown)
     for kinds in STATELESS:
         for model in shown.references():
             for name in model.properties_with_refs():

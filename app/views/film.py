@@ -14,7 +14,7 @@ from app.session import answer
 from app.state import State
 from app.store import store_of
 from app.views.inputs import Player
-from app.views.layout import HTML, column
+from app.views.layout import HTML
 from app.words.numbers import number
 
 TEXT = """
@@ -56,7 +56,7 @@ class FilmView:
         )
         self.player.param.watch(answer(self._moved), "value")
         self._shown = HTML("<p></p>", TEXT)
-        self.panel = column(self.player, self._shown)
+        self.parts = [self.player, self._shown]
 
     def open(self) -> None:
         """Takes the film of the state's problem; without frames it is shut."""

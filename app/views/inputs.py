@@ -2,7 +2,7 @@ r"""Small inputs: sliders that answer at once, and text fields that say what is 
 
 from __future__ import annotations
 
-__all__ = ["CountField", "Message", "Player", "Slider", "choice", "progress", "select", "slider"]
+__all__ = ["CountField", "Message", "Player", "Slider", "choice", "select", "slider"]
 
 import math
 import time
@@ -128,17 +128,6 @@ def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui
         sx={"& .MuiToggleButton-root": {"textTransform": "none", "py": "3px"}},
         stylesheets=[UNSEEN_LABEL],
         **settings,
-    )
-
-
-def progress() -> pmui.LinearProgress:
-    """A thin bar that fills as work is done; its value is in per cent."""
-    return pmui.LinearProgress(
-        value=0,
-        variant="determinate",
-        sizing_mode="stretch_width",
-        margin=(4, 0, 6, 0),
-        sx={"height": "4px", "borderRadius": "2px"},
     )
 
 

@@ -28,8 +28,9 @@ MARKS = {
     "best": ("star", 17, "least error"),
     "paper": ("diamond", 13, "α*, β* of the paper"),
     "optimum": ("square", 11, "u*, the optimum"),
-    "current": ("circle", 13, "yours"),
 }
+MARKED = ("alpha", "beta", "marker", "size")
+YOURS = {"marker": "circle", "size": 13, "fill_alpha": 0, "line_color": "#e8000b", "line_width": 3}
 CORNER = {
     "y_offset": -12,
     "text_align": "center",
@@ -40,7 +41,13 @@ CORNER = {
     "padding": 3,
     "border_radius": 3,
 }
-CORNERS = {"x": [1.0, 0.0, 1.0], "y": [0.0, 0.0, 1.0], "text": ["AMCI", "SNIS q₂", "SNIS q₁"]}
+# Of no point at all a legend shows nothing.
+CORNERS = {
+    "x": [1.0, 0.0, 1.0],
+    "y": [0.0, 0.0, 1.0],
+    "text": ["AMCI", "SNIS q₂", "SNIS q₁"],
+    "nowhere": [math.nan] * 3,
+}
 
 
 class ReusePictures:
@@ -54,24 +61,21 @@ class ReusePictures:
         self._painter = painter
         self._at = (math.nan, math.nan)
         self.image = ColumnDataSource({"remse": [], "shown": []}, name="reuse-image")
-        self.marks = {
-            name: ColumnDataSource({"alpha": [], "beta": []}, name=f"reuse-{name}")
-            for name in MARKS
-        }
+        self.marks = ColumnDataSource({name: [] for name in MARKED}, name="reuse-marks")
+        self.current = ColumnDataSource({"alpha": [], "beta": []}, name="reuse-current")
         columns = ("alpha", "low", "median", "high", "mean")
         self.cut = ColumnDataSource({name: [] for name in columns}, name="reuse-cut")
         self._mapper = LogColorMapper(
             palette=Cividis256[::-1], low=1e-6, high=1, nan_color=UNSETTLED
         )
         self._here = Span(location=1.0, dimension="height", line_width=1.5, line_dash=[4, 4])
-        # Of no point at all a legend shows nothing.
-        self._nowhere = ColumnDataSource({"x": [math.nan], "y": [math.nan]})
+        self._corners = ColumnDataSource(CORNERS)
         self.map = self._map()
         self.curve = self._curve()
 
     def clear(self) -> None:
         """Takes away what holds for another problem."""
-        for source in (self.image, *self.marks.values(), self.cut):
+        for source in (self.image, self.marks, self.current, self.cut):
             source.data = {name: [] for name in source.data}
 
     def show(self, found: ReuseErrors, alpha: float, beta: float) -> None:
@@ -83,19 +87,18 @@ class ReusePictures:
             self._mapper.update(low=low, high=max(high, 10 * low))
         # Rows of an image go up the y axis: beta.
         self.image.data = {"remse": [remse.T], "shown": [shown.T]}
-        best = [] if found.best is None else [found.best]
-        self.marks["best"].data = {"alpha": [a for a, _ in best], "beta": [b for _, b in best]}
+        marked = [] if found.best is None else [(*found.best, *MARKS["best"][:2])]
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
-            marked = np.clip(at, REUSE_GRID[0], REUSE_GRID[-1])
-            settled = bool(found.mean_along([at[0]], beta=at[1])[1][0])
-            self.marks[name].data = {"alpha": marked[:1][:settled], "beta": marked[1:][:settled]}
+            if found.mean_along([at[0]], beta=at[1])[1][0]:
+                marked.append((*np.clip(at, REUSE_GRID[0], REUSE_GRID[-1]), *MARKS[name][:2]))
+        self.marks.data = {name: [mark[i] for mark in marked] for i, name in enumerate(MARKED)}
         self.move(alpha, beta)
         self._show_cut(found, beta)
 
     def move(self, alpha: float, beta: float, found: ReuseErrors | None = None) -> None:
         """Moves the user's mark; with a map also the cut."""
         cut_moves, self._at = beta != self._at[1], (alpha, beta)
-        self.marks["current"].data = {"alpha": [alpha], "beta": [beta]}
+        self.current.data = {"alpha": [alpha], "beta": [beta]}
         self._here.location = alpha
         if found is not None and cut_moves:
             self._show_cut(found, beta)
@@ -127,30 +130,29 @@ class ReusePictures:
         place = {"x": low, "y": low, "dw": high - low, "dh": high - low}
         image = shown.image("shown", source=self.image, color_mapper=self._mapper, **place)
         add_hover(shown, [image], [("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")])
-        shown.grid.visible = False
-        shown.text("x", "y", "text", source=ColumnDataSource(CORNERS), **CORNER)
+        shown.center = []
+        shown.text("x", "y", "text", source=self._corners, **CORNER)
+        looks = {"fill_color": "#ffffff", "line_color": "#000000", "line_width": 1.5}
+        shown.scatter("alpha", "beta", source=self.marks, marker="marker", size="size", **looks)
         items: list[tuple[str, list[Any]]] = []
-        for name, (marker, size, label) in MARKS.items():
-            mark = shown.scatter("alpha", "beta", source=self.marks[name], marker=marker)
-            mark.glyph.update(size=size, fill_color="#ffffff", line_color="#000000")
-            if name == "current":
-                mark.glyph.update(fill_alpha=0, line_color="#e8000b", line_width=3)
-            else:
-                mark.glyph.line_width = 1.5
-                mark = self._symbol(shown, mark)
-            items.append((label, [mark]))
-        unsettled = shown.scatter(source=self._nowhere, marker="square", size=11, color=UNSETTLED)
+        for marker, _, label in MARKS.values():
+            symbol = self._symbol(shown, marker)
+            self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
+            items.append((label, [symbol]))
+        items.append(("yours", [shown.scatter("alpha", "beta", source=self.current, **YOURS)]))
+        unsettled = self._symbol(shown, "square")
+        unsettled.glyph.update(size=11, fill_color=UNSETTLED)
         add_legend(shown, [*items, ("not settled by the runs", [unsettled])])
         ticker = LogTicker(desired_num_ticks=6)
         bar = ColorBar(color_mapper=self._mapper, ticker=ticker, width=12, padding=4)
         shown.add_layout(bar, "right")
         return shown
 
-    def _symbol(self, shown: figure, mark: Any) -> Any:
-        """The mark as the legend has it, without the outline that the map asks for."""
-        symbol = shown.scatter(source=self._nowhere, marker=mark.glyph.marker, line_alpha=0)
-        self._painter.follow(symbol.glyph, SHAPES["threshold"], "fill_color")
-        return symbol
+    def _symbol(self, shown: figure, marker: str) -> Any:
+        """A mark as the legend has it, without the outline that the map asks for."""
+        return shown.scatter(
+            "nowhere", "nowhere", source=self._corners, marker=marker, line_alpha=0
+        )
 
     def _curve(self) -> figure:
         shown = picture(

@@ -26,7 +26,7 @@ CASES = {
     "signed": FIRST | {"name": "own-signed", "y": "0.4,-1"},
 }
 # Nobody knows the bound; and marks whose error so few runs do not settle are not drawn.
-MAY_BE_EMPTY = ("errors-bound", "reuse-best", "reuse-paper", "reuse-optimum")
+MAY_BE_EMPTY = ("errors-bound", "reuse-marks")
 
 
 def do_at_once(_, __, work, *, show, finish):

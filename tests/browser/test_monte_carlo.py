@@ -85,7 +85,7 @@ def the_strip_shows_the_estimates_of_the_core(opened, problem, paper):
 
 
 def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
-    opened.wait_for_data("reuse-best", "alpha")
+    opened.wait_for_data("reuse-marks", "alpha")
     grid = REUSE_GRID.tolist()
     expected = amci.reuse_errors(problem, paper, 2.0, 1.0, alphas=grid, betas=grid, **CASE)
     opened.wait_for_text(f"({expected.paper[0]:.3f}, {expected.paper[1]:.3f})")
@@ -94,8 +94,13 @@ def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
     )
     shown = np.reshape(image, (len(REUSE_GRID), len(REUSE_GRID))).T
     np.testing.assert_allclose(shown, np.clip(expected.remse, None, 1e6), rtol=1e-9)
-    best = [opened.data("reuse-best", name) for name in ("alpha", "beta")]
-    assert best == ([[at] for at in expected.best] if expected.best else [[], []])
+    marked = np.transpose([opened.data("reuse-marks", name) for name in ("alpha", "beta")])
+    wanted = [
+        at
+        for at in (expected.best, expected.paper, expected.optimum)
+        if at is not None and expected.mean_along([at[0]], beta=at[1])[1][0]
+    ]
+    np.testing.assert_allclose(marked, np.clip(wanted, grid[0], grid[-1]))
 
 
 def alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened):

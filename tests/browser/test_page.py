@@ -65,6 +65,21 @@ def presets_lead_to_their_point(opened):
         expect(chosen).to_have_attribute("aria-pressed", "true")
 
 
+def nothing_jumps_when_a_story_comes_and_goes(opened):
+    told = PRESETS["tail-1d"][1]
+    opened.press(told.name)
+    opened.wait_for_text(told.watch)
+    opened.wait_for_end(4)
+    opened.watch_shifts()
+    opened.move(THETA, 1.0)
+    opened.page.get_by_text(told.watch).first.wait_for(state="hidden")
+    opened.wait_for_end(4)
+    opened.press(told.name)
+    opened.wait_for_text(told.watch)
+    opened.wait_for_end(4)
+    assert opened.shifted() < 0.1
+
+
 def reset_leads_back_to_the_start(opened):
     opened.press("paper")
     opened.move(THETA, 0.5)
@@ -120,6 +135,7 @@ def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit
     controls_can_be_used_from_the_keyboard(opened)
     a_quick_hand_is_followed_to_where_it_ends(opened)
     presets_lead_to_their_point(opened)
+    nothing_jumps_when_a_story_comes_and_goes(opened)
     reset_leads_back_to_the_start(opened)
     assert opened.page.evaluate("() => window.history.length") == length
 
