@@ -85,7 +85,7 @@ def flat(values):
     for value in values:
         if isinstance(value, list | np.ndarray):
             yield from flat(value)
-        else:
+        elif not isinstance(value, str):
             yield float(value)
 
 
