@@ -25,7 +25,7 @@ from amci_core.checks import check_count
 MOST_WORKERS = 1000
 FORKSERVER = "forkserver" in multiprocessing.get_all_start_methods()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKSERVER else "spawn")
-SECONDS_FOR_DASK = 10
+SECONDS_FOR_DASK = 30
 # What a worker needs, imported once by the process that workers are forked from. It starts no
 # thread: a fork of a process whose PyTorch has threads can wait for ever.
 PRELOADED = ("amci_core.errors", "amci_core.amortization", "amci_core.diagnostics")

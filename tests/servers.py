@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from bokeh.document import Document
 
-PATIENCE = 60
+PATIENCE = 240
 
 
 def run_apart(coroutine):

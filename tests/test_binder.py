@@ -55,7 +55,7 @@ def jupyter(folder: Path):
         yield address
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_repo2docker_accepts_the_repository():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr

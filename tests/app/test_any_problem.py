@@ -199,7 +199,7 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
     )
     environment = os.environ | {own.FILES: str(path)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert "snis-q2" in done.stdout, done.stderr
 
 

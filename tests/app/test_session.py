@@ -20,7 +20,7 @@ from panel.io.state import set_curdoc
 
 from app.session import one_message
 
-PATIENCE = 20
+PATIENCE = 120
 
 
 class Served:

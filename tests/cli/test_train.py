@@ -68,7 +68,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     while not snapshot.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    _, stderr = running.communicate(timeout=60)
+    _, stderr = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "interrupted; the best so far is in" in stderr.replace("\n", " ")
     config = json.loads((out / "config.json").read_text())
@@ -90,7 +90,7 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
             break
         time.sleep(0.02)
     running.kill()
-    running.wait(timeout=60)
+    running.wait(timeout=300)
     assert not (broken / "config.json").exists()
 
     resumed = CliRunner().invoke(app, [*OPTIONS, str(broken), "--resume"])

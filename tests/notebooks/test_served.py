@@ -39,7 +39,7 @@ def page_address():
         yield address
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 @pytest.mark.browser
