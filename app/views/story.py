@@ -4,21 +4,27 @@ from __future__ import annotations
 
 __all__ = ["StoryView"]
 
+from functools import cache
 from html import escape
 
 import panel as pn
 import panel_material_ui as pmui
 
+from amci_core.models import Problem
+from app import own
+from app.fields import problem_names
 from app.presets import Preset, presets
 from app.state import State
 from app.views.layout import HTML, column
 
-# All texts of a problem lie on one another: the page does not jump when another one is told.
+# All texts of a problem lie on one another, and the longest of any problem: the page does not
+# jump when another one is told.
 TEXT = """
 div { display: grid; }
 p { grid-area: 1 / 1; margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch;
     visibility: hidden; }
 p.told { visibility: visible; }
+@media (max-width: 599.95px) { p.longest { display: none; } }
 """
 FORMULA = {
     "overflow-x": "auto",
@@ -53,14 +59,12 @@ class StoryView:
     def show(self) -> None:
         """Says what to watch at the preset that was chosen, else what the problem is."""
         problem = self._state.problem
-        texts = [escape(problem.description)]
-        told = 0
-        for preset in presets(problem):
+        texts, told = _texts(problem), 0
+        for i, preset in enumerate(presets(problem), 1):
             if preset is self._told and self._state.at(preset):
-                told = len(texts)
-            texts.append(f"<b>{escape(preset.name)}.</b> {escape(preset.watch)}")
+                told = i
         lines = (f"<p{' class=told' * (i == told)}>{text}</p>" for i, text in enumerate(texts))
-        content = f"<div>{''.join(lines)}</div>"
+        content = f"<div>{''.join(lines)}<p class=longest>{_longest()}</p></div>"
         if content != self._text.object:
             self._text.object = content
         formula = f"$${problem.formula}$$"
@@ -77,3 +81,15 @@ class StoryView:
             sizing_mode="stretch_width",
         )
         self.alerts[:] = [alert]
+
+
+def _texts(problem: Problem) -> list[str]:
+    """What can be told of a problem: what it is, and what to watch at its presets."""
+    told = (f"<b>{escape(p.name)}.</b> {escape(p.watch)}" for p in presets(problem))
+    return [escape(problem.description), *told]
+
+
+@cache
+def _longest() -> str:
+    """The longest text of all problems."""
+    return max((text for name in problem_names() for text in _texts(own.problem(name))), key=len)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["StripCard"]
 
 import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -46,6 +47,8 @@ svg { vertical-align: middle; margin-right: 6px; }
   td:last-child:empty, th:last-child:empty { display: none; }
 }
 """
+NAMES = ("estimator", "estimate", "± standard error", "off by")
+AWAITED = "…"
 # What stands beside each estimator's own figures while a case is kept to compare with.
 AGAINST = ("A", "± B / ± A")
 
@@ -81,7 +84,12 @@ class StripCard(Card):
         return 1, 1
 
     def clear(self) -> None:
-        self._terms.object = self._rows.object = ""
+        # What is to come has its place: nothing below jumps when it does.
+        names = [f"effective draws of {PROPOSAL_OF[term]}" for term in self.store.terms]
+        self._tile_terms([_tile(name, AWAITED, "") for name in ("κ", *names)])
+        answers = (name for name in self.store.estimators if name != "bound")
+        awaited = dict.fromkeys(answers, [AWAITED] * 3 + [""])
+        self._tabulate("One run of every estimator", NAMES, awaited)
 
     def redraw(self) -> None:
         """Shows what is known without a single draw; follows the sliders."""
@@ -114,17 +122,12 @@ class StripCard(Card):
             name = f"effective draws of {PROPOSAL_OF[term]}, of {found.draws:,}"
             beside = (None if kept is None else kept.effective.get(term), effective)
             tiles.append(_tile(name, number(effective), found.about(term), beside))
-        self._terms.object = f'<div class="tiles">{"".join(tiles)}</div>'
-        names = ["estimator", "estimate", "± standard error", "off by"]
-        head = "".join(
-            f'<th scope="col">{name}</th>'
-            for name in (*names, *(AGAINST if kept is not None else ()), "")
-        )
+        self._tile_terms(tiles)
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
-        rows = "".join(self._row(row, of_a.get(row.name)) for row in found.rows)
-        self._rows.object = (
-            f'<div class="wide"><table aria-label="One run of every estimator, '
-            f'{found.total:,} draws in all"><tr>{head}</tr>{rows}</table></div>'
+        self._tabulate(
+            f"One run of every estimator, {found.total:,} draws in all",
+            (*NAMES, *(AGAINST if kept is not None else ())),
+            {row.name: _cells(row, of_a.get(row.name)) for row in found.rows},
         )
 
     def rows(self, found: Summary) -> list[list[Any]]:
@@ -142,25 +145,37 @@ class StripCard(Card):
         if self.shown is not None:
             self.draw(self.shown.value, complete=True)
 
-    def _row(self, row: Row, kept: Row | None) -> str:
-        style = ESTIMATORS[row.name]
-        dash = f'stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
-        swatch = (
-            f'<svg width="26" height="6" aria-hidden="true"><line x1="0" y1="3" x2="26" y2="3" '
-            f'stroke="{style.colour(self.dark)}" stroke-width="3" {dash}/></svg>'
+    def _tile_terms(self, tiles: list[str]) -> None:
+        self._terms.object = f'<div class="tiles">{"".join(tiles)}</div>'
+
+    def _tabulate(self, label: str, names: Sequence[str], cells: Mapping[str, list[str]]) -> None:
+        """Fills the table: every estimator's cells, under these names and none for remarks."""
+        head = "".join(f'<th scope="col">{name}</th>' for name in (*names, ""))
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in (self._swatch(name), *more)) + "</tr>"
+            for name, more in cells.items()
         )
-        cells = [
-            f"{swatch}{style.label}",
-            number(row.value, 4),
-            _doubt(row.standard_error),
-            _relative(row.relative_error),
-        ]
-        if kept is not None:
-            doubt = kept.standard_error
-            spread = "" if math.isnan(doubt) else f" ± {number(doubt, 2)}"
-            cells += [f"{number(kept.value, 4)}{spread}", ratio(doubt, row.standard_error)]
-        cells.append(escape(row.remark))
-        return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        self._rows.object = (
+            f'<div class="wide"><table aria-label="{label}"><tr>{head}</tr>{rows}</table></div>'
+        )
+
+    def _swatch(self, name: str) -> str:
+        """An estimator's name, after a piece of its line."""
+        style = ESTIMATORS[name]
+        dash = f'stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
+        return (
+            f'<svg width="26" height="6" aria-hidden="true"><line x1="0" y1="3" x2="26" y2="3" '
+            f'stroke="{style.colour(self.dark)}" stroke-width="3" {dash}/></svg>{style.label}'
+        )
+
+
+def _cells(row: Row, kept: Row | None) -> list[str]:
+    cells = [number(row.value, 4), _doubt(row.standard_error), _relative(row.relative_error)]
+    if kept is not None:
+        doubt = kept.standard_error
+        spread = "" if math.isnan(doubt) else f" ± {number(doubt, 2)}"
+        cells += [f"{number(kept.value, 4)}{spread}", ratio(doubt, row.standard_error)]
+    return [*cells, escape(row.remark)]
 
 
 def _doubt(standard_error: float) -> str:

@@ -6,12 +6,14 @@ import panel_material_ui as pmui
 import pytest
 
 import amci_core as amci
+from app.colours import ESTIMATORS
 from app.fields import FIELDS
 from app.presets import presets
 from app.results import Results
 from app.session import answer, one_message
 from app.shell import page
 from app.state import State
+from app.views.layout import HTML
 
 HOSTILE = (
     "",
@@ -130,6 +132,22 @@ def test_a_page_is_small_and_does_not_grow_with_the_problems_it_has_shown(in_a_l
         assert counts[0] <= 400
         # Each view is made when it is first needed, and then kept.
         assert counts[-5:] == counts[-10:-5]
+
+    in_a_loop(body)
+
+
+def test_what_is_to_come_has_its_place(in_a_loop):
+    def body(turned):
+        explorer = turned.explorer
+        for name in amci.problems():
+            turned.choose(name)
+            turned.wait()
+            shown = "".join(part.object for part in explorer.strip.panel.select(HTML))
+            # Under their names a line for each estimator, and a tile for each of its terms.
+            answers = [each for each in explorer.strip.store.estimators if each != "bound"]
+            assert shown.count("<tr>") == 1 + len(answers)
+            assert shown.count("effective draws of") == len(explorer.strip.store.terms)
+            assert all(f"</svg>{ESTIMATORS[each].label}</td><td>…" in shown for each in answers)
 
     in_a_loop(body)
 
