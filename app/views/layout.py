@@ -87,7 +87,8 @@ def hide(part: Any, hidden: bool) -> None:
     What turns invisible by Panel's own means has the whole page measured and laid out again. Not
     for pictures: without a width a picture keeps the page waiting.
     """
-    part.styles = {"display": "none"} if hidden else {}
+    # A page does not take back what is no longer named.
+    part.styles = {"display": "none" if hidden else ""}
 
 
 def card(

@@ -93,6 +93,9 @@ def is_moved_and_diagnosed(opened, state):
 
 def is_chosen_and_its_figures_follow(opened, name):
     turn_to(opened, name)
+    # Another problem has fewer of them, or more.
+    for preset in PRESETS[name]:
+        expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
     opened.wait("name => new URL(location.href).searchParams.get('problem') == name", name)
     is_moved_and_diagnosed(opened, State(name))
     tab = opened.page.get_by_role("tab", name="Sample reuse")
