@@ -61,7 +61,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     """
     if explorer.small:
         shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
-        handles = column(explorer.controls.handles, gap=8)
+        handles = explorer.controls.case.panel
         main = column(
             explorer.story.alerts,
             side_by_side(shown, handles, least=280),

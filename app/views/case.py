@@ -7,7 +7,7 @@ __all__ = ["CaseControls"]
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import panel_material_ui as pmui
 
@@ -15,7 +15,7 @@ from amci_core.models import Variable
 from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
-from app.views.inputs import Message, Slider, slider
+from app.views.inputs import Message, Slider, decimals, slider
 from app.views.layout import column
 from app.words.numbers import number
 
@@ -36,11 +36,19 @@ FOLDED = {
 }
 
 
+class _Moves(NamedTuple):
+    """What a slider moves: where the state has it, and how it gets elsewhere."""
+
+    at: Callable[[], float]
+    move: Callable[[float], None]
+
+
 class CaseControls:
     """Creates the sliders of the state's problem.
 
     A variable of one coordinate, or of named ones, has a slider for each. One of many alike has a
-    slider that moves all of them, and one for each folded below it.
+    slider that moves all of them, and one for each folded below it. Another problem takes the
+    sliders that are there, under its names: to make some takes page and server longer.
 
     Arguments:
         state: What they change, and follow.
@@ -48,27 +56,45 @@ class CaseControls:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._problem = state.problem
         self._messages = {name: Message() for name in ("y", "theta", "level")}
-        # Where the state has what a slider moves.
-        self._at: dict[Slider, Callable[[], float]] = {}
+        # What there is for any problem; and of what is in use, what it moves.
+        self._pool: dict[str, list[Slider]] = {"y": [], "theta": []}
+        self._moves: dict[Slider, _Moves] = {}
         # A slider for each coordinate.
         self.single: list[Slider] = []
+        self._level = slider(LEVEL, value=0.0, start=0, end=60, description=LEVEL_HELP[True])
+        self._watch(self._level)
+        self.panel = column()
+        self.open()
+
+    def open(self) -> None:
+        """Takes the state's problem."""
+        state = self._state
+        self._problem = state.problem
+        self._moves, self.single = {}, []
         parts: list[Any] = []
-        for name in ("y", "theta"):
+        for name in self._pool:
             variable = getattr(state.problem, name)
             if variable is not None:
                 parts += [*self._make(name, variable), self._messages[name]]
-        self._level = slider(
-            LEVEL,
-            value=0.0 if math.isnan(state.level) else state.level,
-            start=0,
-            end=60,
+        level = 0.0 if math.isnan(state.level) else state.level
+        self._level.param.update(
+            label=LEVEL,
+            value=level,
+            start=min(0, level),
+            end=max(60, level),
+            disabled=False,
             description=LEVEL_HELP[state.problem.theta is not None],
         )
-        self._watch(self._level, lambda: state.level, lambda value: state.move(level=value))
+        # From here on it moves the state: what it shows of an unknown level is no choice.
+        self._moves[self._level] = _Moves(
+            lambda: state.level, lambda value: state.move(level=value)
+        )
         parts += [self._level, self._messages["level"]]
-        self.parts = parts
+        for message in self._messages.values():
+            message.say()
+        if list(self.panel) != parts:
+            self.panel[:] = parts
         self.show()
 
     def show(self) -> None:
@@ -76,9 +102,9 @@ class CaseControls:
         state = self._state
         if state.problem is not self._problem:
             return
-        for widget, at in self._at.items():
-            if widget is not self._level and widget.value != at():
-                widget.value = at()
+        for widget, moves in self._moves.items():
+            if widget is not self._level and widget.value != moves.at():
+                widget.value = moves.at()
         ends = state.level_range()
         if ends is None:
             # No path is declared along which the mismatch could move the case.
@@ -109,14 +135,16 @@ class CaseControls:
         labels = variable_labels(self._problem, variable)
         alike = len(labels) != variable.dim
         each = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
+        pool = [] if alike else self._pool[name]
         single = [
-            self._slider(label, name, variable, [i])
+            self._slider(label, name, variable, [i], pool)
             for i, label in enumerate(each if alike else labels)
         ]
         self.single += single
         if not alike:
             return single
-        every = self._slider(f"{labels[0]}, all coordinates", name, variable, range(variable.dim))
+        label, all_of_them = f"{labels[0]}, all coordinates", range(variable.dim)
+        every = self._slider(label, name, variable, all_of_them, self._pool[name])
         inside = column()
         folded = pmui.Accordion(
             (f"{labels[0]}, one by one", inside),
@@ -136,8 +164,10 @@ class CaseControls:
         folded.param.watch(answer(unfold), "active")
         return [every, folded]
 
-    def _slider(self, label: str, name: str, variable: Variable, moved: Sequence[int]) -> Slider:
-        """A slider that stands at the mean of some coordinates, and moves them all."""
+    def _slider(
+        self, label: str, name: str, variable: Variable, moved: Sequence[int], pool: list[Slider]
+    ) -> Slider:
+        """A slider of the pool that stands at the mean of some coordinates, and moves them all."""
         state = self._state
 
         def at() -> float:
@@ -153,31 +183,37 @@ class CaseControls:
 
         low, high = variable.usual_range
         digits = digits_of(variable)
-        created = slider(
-            f"{label}, {variable.unit}" if variable.unit else label,
-            value=at(),
-            start=low,
-            end=high,
-            step=10.0**-digits,
-            digits=digits,
-        )
-        self._watch(created, at, move)
-        return created
+        looks: dict[str, Any] = {
+            "label": f"{label}, {variable.unit}" if variable.unit else label,
+            "value": at(),
+            "start": low,
+            "end": high,
+            "step": 10.0**-digits,
+        }
+        free = [each for each in pool if each not in self._moves]
+        if free:
+            taken = free[0]
+            taken.param.update(format=decimals(digits), **looks)
+        else:
+            taken = slider(**looks, digits=digits)
+            self._watch(taken)
+            pool.append(taken)
+        self._moves[taken] = _Moves(at, move)
+        return taken
 
-    def _watch(
-        self, widget: Slider, at: Callable[[], float], move: Callable[[float], None]
-    ) -> None:
-        self._at[widget] = at
-        handled = answer(partial(self._handled, widget, move))
+    def _watch(self, widget: Slider) -> None:
+        handled = answer(partial(self._handled, widget))
         widget.param.watch(handled, ["value", "value_throttled"])
 
-    def _handled(self, widget: Slider, move: Callable[[float], None], *events: Any) -> None:
+    def _handled(self, widget: Slider, *events: Any) -> None:
         """Follows a slider; a move and its end may come together."""
+        # Of another problem than is open, or of none, while one is being turned to.
+        moves = self._moves.get(widget) if self._state.problem is self._problem else None
         # Where the state is already, it was the state that moved the slider.
-        if self._state.problem is self._problem and widget.value != self._at[widget]():
+        if moves is not None and widget.value != moves.at():
             for message in self._messages.values():
                 if message.visible:
                     message.say()
-            move(widget.value)
+            moves.move(widget.value)
         if any(event.name == "value_throttled" for event in events):
             self._state.settle()

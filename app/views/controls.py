@@ -58,7 +58,7 @@ class Controls:
         titles = {title: name for name, title in names.items()}
         self.problem = select("Problem", titles, value=state.problem.name, margin=(6, 0))
         self.problem.param.watch(answer(self._chose_problem), "value")
-        self.handles = column()
+        self.case = CaseControls(state)
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
         most = max(len(presets(own.problem(name))) for name in names)
@@ -81,7 +81,7 @@ class Controls:
             self.problem,
             self._messages["problem"],
             heading("The case"),
-            self.handles,
+            self.case.panel,
             row(*self._steps, self._button("Reset", lambda _: state.reset()), gap=8),
             self._compare,
             self._kept,
@@ -105,8 +105,7 @@ class Controls:
     def open(self) -> None:
         """Takes the handles and presets of the state's problem."""
         state = self._state
-        self.case = CaseControls(state)
-        self.handles[:] = self.case.parts
+        self.case.open()
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)

@@ -2,7 +2,16 @@ r"""Small inputs: sliders that answer at once, and text fields that say what is 
 
 from __future__ import annotations
 
-__all__ = ["CountField", "Message", "Player", "Slider", "choice", "select", "slider"]
+__all__ = [
+    "CountField",
+    "Message",
+    "Player",
+    "Slider",
+    "choice",
+    "decimals",
+    "select",
+    "slider",
+]
 
 import math
 import time
@@ -102,7 +111,7 @@ def slider(
         start=start,
         end=end,
         step=step,
-        format=f"0.{'0' * digits}" if digits else "0",
+        format=decimals(digits),
         tooltips=False,
         sx=STILL,
         size="small",
@@ -110,6 +119,11 @@ def slider(
         margin=(2, 0),
         **({"description": description} if description else {}),
     )
+
+
+def decimals(digits: int) -> str:
+    """How a number with so many decimals is written, as Bokeh formats it."""
+    return f"0.{'0' * digits}" if digits else "0"
 
 
 def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Select:

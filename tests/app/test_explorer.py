@@ -13,6 +13,7 @@ from app.results import Results
 from app.session import answer, one_message
 from app.shell import page
 from app.state import State
+from app.views.inputs import Slider
 from app.views.layout import HTML
 
 HOSTILE = (
@@ -40,13 +41,16 @@ HOSTILE = (
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
     def body(turned):
         explorer = turned.explorer
-        panel, handles = explorer.densities.panel[0], explorer.controls.case
+        panel, handles = explorer.densities.panel[0], explorer.controls.case.panel
+        sliders, level = handles.select(Slider), explorer.state.level
         turned.choose("gain-loss")
         # Both are on the line: one view is relabelled.
         assert explorer.densities.panel[0] is panel
         legend = explorer.densities.view.figure.above[0]
         assert [item.label.value for item in legend.items][-2:] == ["q₁⁺ learnt", "q₁⁻ learnt"]
-        assert explorer.controls.case is not handles
+        assert handles.select(Slider) == sliders
+        assert [each.label for each in sliders[:2]] == ["Observation y", "Price θ"]
+        assert sliders[-1].value == explorer.state.level != level
         assert turned.started == []
         assert turned.wait() == 1
         assert sorted(turned.started) == ["diagnostics", "errors", "strip"]
