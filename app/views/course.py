@@ -4,14 +4,20 @@ from __future__ import annotations
 
 __all__ = ["CourseView"]
 
-import math
-
 from bokeh.models import ColumnDataSource, LogTicker, Range1d
 from bokeh.plotting import figure
 
 from app.colours import SHAPES
 from app.numbers.tumour import Course
-from app.views.figures import Painter, add_legend, describe, pane, picture, set_range
+from app.views.figures import (
+    Painter,
+    add_legend,
+    decimal_step_above,
+    describe,
+    pane,
+    picture,
+    set_range,
+)
 from app.views.layout import HTML, column
 from app.words.numbers import number
 
@@ -82,7 +88,8 @@ class CourseView:
         days, sizes = zip(*found.measured, strict=True)
         self._sources["points"].data = {"days": list(days), "sizes": list(sizes)}
         lowest, highest = min(found.low.min(), *sizes), max(found.high.max(), *sizes)
-        set_range(self.figure.y_range, 1 / _step(1.1 / lowest), _step(1.1 * highest))
+        low, high = (decimal_step_above(1.1 * end, STEPS) for end in (1 / lowest, highest))
+        set_range(self.figure.y_range, 1 / low, high)
         self._text.object = f"<p>{_sentence(found)}</p>"
 
     def describe(self, found: Course) -> None:
@@ -97,12 +104,6 @@ class CourseView:
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
-
-
-def _step(wanted: float) -> float:
-    """The least of the steps, times a power of ten, that is enough."""
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return next(step * power for step in STEPS if step * power >= wanted)
 
 
 def _sentence(found: Course) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Curves", "Marked", "arranged"]
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,14 @@ from bokeh.plotting import figure
 from app.colours import SHAPES, label
 from app.numbers import SMALLEST_DENSITY
 from app.numbers.line import Line
-from app.views.figures import Legends, Painter, add_hover, picture, set_range
+from app.views.figures import (
+    Legends,
+    Painter,
+    add_hover,
+    decimal_step_above,
+    picture,
+    set_range,
+)
 
 DRAWN = ("posterior", "target", "target_minus", "q2", "q1", "q1_minus")
 WANTED = ("posterior", "target", "target_minus")
@@ -117,7 +123,8 @@ class Curves(Marked):
         wanted, learnt = ([n for n in columns if n.startswith(k)] for k in ("target", "q1"))
         highest = _highest(columns, ["posterior", *wanted])
         # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
-        top = _step(1.05 * max(highest, min(_highest(columns, learnt), 1.3 * highest)))
+        height = 1.05 * max(highest, min(_highest(columns, learnt), 1.3 * highest))
+        top = decimal_step_above(max(height, LEAST_HEIGHT), STEPS)
         low, high = DECADES
         if self._linear:
             set_range(self.figure.y_range, 0, top)
@@ -141,10 +148,3 @@ class Curves(Marked):
 
 def _highest(columns: dict[str, Any], names: list[str]) -> float:
     return max((np.nanmax(columns[n], initial=0.0) for n in names), default=0.0)
-
-
-def _step(wanted: float) -> float:
-    """The least of the steps, times a power of ten, that is enough."""
-    wanted = max(wanted, LEAST_HEIGHT)
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return next(step * power for step in STEPS if step * power >= wanted)

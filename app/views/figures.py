@@ -7,6 +7,7 @@ __all__ = [
     "Painter",
     "add_hover",
     "add_legend",
+    "decimal_step_above",
     "describe",
     "pane",
     "picture",
@@ -14,6 +15,7 @@ __all__ = [
     "step_above",
 ]
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -217,6 +219,12 @@ def set_range(axis: Range1d, low: float, high: float) -> None:
 def step_above(wanted: float, steps: tuple[float, ...]) -> float:
     """The least of the steps that is enough, or the largest."""
     return next((step for step in steps if step >= wanted), steps[-1])
+
+
+def decimal_step_above(wanted: float, steps: tuple[float, ...]) -> float:
+    """The least of the steps from 1 to 10, times a power of ten, that is enough."""
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return power * step_above(wanted / power, steps)
 
 
 def _shared(shown: figure) -> dict[Any, Any]:
