@@ -125,4 +125,5 @@ def _in_symbols(text: str) -> str:
 
 
 def _sentence(words: str) -> str:
-    return escape(_in_symbols(words[:1].upper() + words[1:])) + "."
+    words = re.sub(r"(\d)%", r"\1 %", words[:1].upper() + words[1:])
+    return escape(_in_symbols(words)) + "."
