@@ -53,10 +53,18 @@ def densities(found: Densities) -> Rows:
 def curves(found: ErrorCurves) -> Rows:
     """One line for every estimator and number of draws."""
     rows: Rows = [
-        ["estimator", "draws", "remse_mean", "remse_q25", "remse_median", "remse_q75", "mse_mean"]
+        ["estimator", "draws"]
+        + [
+            f"{e}_{figure}"
+            for e in ("remse", "mse")
+            for figure in ("mean", "q25", "median", "q75")
+        ]
+        + ["mean_settled", "median_settled", "failed"]
     ]
     for name, curve in found.by_name.items():
-        lines = zip(found.budgets, curve.remse, *curve.remse_quartiles, curve.mse, strict=True)
+        figures = [curve.remse, *curve.remse_quartiles, curve.mse, *curve.mse_quartiles]
+        settled = [curve.mean_judged, curve.median_judged, curve.failed]
+        lines = zip(found.budgets, *figures, *settled, strict=True)
         rows += [[name, *line] for line in lines]
     return rows
 
@@ -136,6 +144,7 @@ def _content(found: Any) -> dict[str, Any]:
                     "remse_mean": curve.remse,
                     "remse_quartiles": curve.remse_quartiles,
                     "mse_mean": curve.mse,
+                    "mse_quartiles": curve.mse_quartiles,
                     "mean_settled": curve.mean_judged,
                     "median_settled": curve.median_judged,
                     "failed": curve.failed,
@@ -164,7 +173,7 @@ def _reuse(found: ReuseErrors) -> dict[str, Any]:
         "best_draws_q1_q2": None,
     }
     # What is predicted takes the draws of both proposals for independent.
-    if not found.common:
+    if not found.common and found.prediction_judged:
         at = {"amci": (1.0, 0.0), "paper_optimum": found.paper, "optimum": found.optimum}
         of_q1 = {"amci": found.best_split_alone, "optimum": found.best_split}
         total = sum(found.counts)

@@ -34,7 +34,7 @@ class Row:
         name: The estimator.
         value: Its estimate of mu.
         standard_error: Of that; NaN where the draws cannot tell.
-        relative_error: value / mu - 1; NaN where mu is zero or not known.
+        relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Draws in all.
         remark: What to notice, or nothing.
     """
@@ -155,7 +155,7 @@ def summarize(
                 name=name,
                 value=float(e.value),
                 standard_error=float(e.standard_error),
-                relative_error=float(e.value) / mu - 1 if mu else math.nan,
+                relative_error=float(e.value) / mu - 1 if mu else math.inf,
                 draws=e.draws,
                 remark=_remark(e, mu, where),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from amci_core.errors.runs import (
 )
 from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import snis_bound
+from amci_core.estimators import ESTIMATORS, snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -32,6 +32,8 @@ from amci_core.streams import Stream, last_item
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
+# What fewer runs than this should have met is as good as unseen, and matters from that share on.
+FEW_RUNS, UNSEEN_SHARE = 10, 0.1
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,16 @@ def stream_error_curves(
     if BOUND in chosen:
         bound = bound_curve(problem.expected_deviation(y, theta), checked, target)
     tried = {name: checked >= each.least(sampler.present) for name, each in drawn.items()}
-    all_runs = Runs(sampler, drawn, target, budgets=checked) if drawn else None
+    sides = {name: each.sides(sampler.present) for name, each in drawn.items()}
+    # By name under which its errors are computed; the same as is asked for where it is.
+    at = {
+        side: next(
+            (name for name, each in drawn.items() if each is ESTIMATORS[side]), f"all {side}"
+        )
+        for side in {side for shares in sides.values() for side in shares}
+    }
+    computed = drawn | {name: ESTIMATORS[side] for side, name in at.items()}
+    all_runs = Runs(sampler, computed, target, budgets=checked) if drawn else None
     sizes = all_runs.sizes(runs) if all_runs else [runs]
 
     def part(number: int) -> dict[str, Array]:
@@ -242,16 +253,29 @@ def stream_error_curves(
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
         curves = {BOUND: bound} if bound else {}
-        for name in drawn:
-            squared = np.concatenate([errors[name] for errors in parts], axis=-2)
-            curves[name] = Curve(OverRuns(squared, tried[name]), target)
         done = sum(sizes[: len(parts)])
+        over = {
+            name: OverRuns(np.concatenate([e[name] for e in parts], axis=-2), tried.get(name))
+            for name in computed
+        }
+        for name in drawn:
+            of_sides = [(share, over[at[side]].mean) for side, share in sides[name].items()]
+            unseen = [_unseen(over[name].mean, *each, checked, done) for each in of_sides]
+            squared = replace(over[name], unseen=np.any(unseen, axis=0)) if unseen else over[name]
+            curves[name] = Curve(squared, target)
         return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
 
     return Stream(len(sizes), part, merge)
 
 
 error_curves = last_item(stream_error_curves)
+
+
+def _unseen(mean: Array, share: float, of_side: Array, budgets: Budgets, runs: int) -> Any:
+    """Where runs of which all draws come from one side matter, and hardly any did, (*, B)."""
+    of_all = np.exp(budgets * np.log(share))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (runs * of_all < FEW_RUNS) & (of_side * of_all > UNSEEN_SHARE * mean)
 
 
 def bound_curve(deviation: Array, budgets: Budgets, truth: Truth) -> Curve:

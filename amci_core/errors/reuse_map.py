@@ -87,6 +87,17 @@ class ReuseErrors:
         mean = self.moments.mean
         return float(found) * float(mean[2] / mean[0]) ** 2 if mean[0] > 0 else np.nan
 
+    @property
+    def prediction_judged(self) -> bool:
+        """Whether the runs bear out what is predicted for AMCI, within a factor of ten.
+
+        Moments may be ruled by draws so rare that no run will meet them.
+        """
+        (mean,), (settled,) = self.mean_along([1.0], beta=0.0)
+        predicted = self.predicted(1.0, 0.0)
+        exact = max(predicted, mean) < EXACT
+        return bool(settled and (exact or predicted / FAR < mean < predicted * FAR))
+
     @cached_property
     def best_split(self) -> int:
         """How many of a run's draws q1 should get where samples are shared in the best way."""

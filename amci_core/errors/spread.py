@@ -41,10 +41,12 @@ class OverRuns:
         errors: Squared errors of R runs, (*, R, B); NaN for a run without an estimate.
         tried: Budgets that are large enough for an estimate, (B,); None for all. Runs with others
             do not count as failed.
+        unseen: Where what hardly any run has met would decide the mean, (*, B); None: nowhere.
     """
 
     errors: Array
     tried: NDArray[np.bool_] | None = None
+    unseen: NDArray[np.bool_] | None = None
 
     @cached_property
     def mean(self) -> Array:
@@ -74,8 +76,8 @@ class OverRuns:
         """Where the mean is known, (*, B).
 
         There its standard error is below half of it, the k-hat of the errors' tail is below 0.7,
-        not every run gave the estimate 0, the sign of draws that never reach f, and the runs do
-        not agree on an error, the sign of mass that none of them has drawn.
+        not every run gave the estimate 0, the sign of draws that never reach f, the runs do not
+        agree on an error, the sign of mass that none of them has drawn, and nothing is `unseen`.
         """
         with np.errstate(invalid="ignore"):
             largest = self._known.max(axis=0)
@@ -87,9 +89,8 @@ class OverRuns:
             low, median, high = self.quartiles
             agree = (high > low) & (high - low < LEAST_SPREAD * median)
             close = (self.mean_error <= LARGEST_DOUBT * self.mean) & np.isfinite(self.mean)
-        return np.asarray(
-            (self._n > 1) & ((close & ~heavy & ~empty & ~agree) | (largest < ROUNDING))
-        )
+        known = (close & ~heavy & ~empty & ~agree) | (largest < ROUNDING)
+        return np.asarray((self._n > 1) & known & (True if self.unseen is None else ~self.unseen))
 
     @cached_property
     def median_judged(self) -> NDArray[np.bool_]:

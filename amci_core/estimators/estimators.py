@@ -48,6 +48,10 @@ class Estimator(ABC):
         """The smallest budget with which it makes an estimate."""
         return 1
 
+    def sides(self, present: Sequence[int]) -> dict[str, float]:
+        """What it is where all draws come by chance from one side, and the share of that side."""
+        return {}
+
     @abstractmethod
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each proposal must be at hand for these budgets, (3,)."""
@@ -198,6 +202,11 @@ class Mixture(Estimator):
         if min(totals) < 1:
             raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
         return np.isin(range(3), present) * max(totals)
+
+    def sides(self, present: Sequence[int]) -> dict[str, float]:
+        if self.stratified or 2 not in present or len(present) < 2:
+            return {}
+        return {"snis-q1": 1 - 1 / len(present), "snis-q2": 1 / len(present)}
 
     def choices(self, shape: tuple[int, ...], k: int, rng: np.random.Generator) -> Counts:
         """Which of k proposals every point comes from, (*, n)."""

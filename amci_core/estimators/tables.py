@@ -157,6 +157,8 @@ def gradient(mu: Array) -> Array:
 
 def _share(first: Array, second: Array) -> Array:
     """The weight of the first of two independent estimates in their best mean."""
+    # A variance that came out as no number was infinite.
+    first, second = (np.where(np.isnan(v), np.inf, v) for v in (first, second))
     with np.errstate(invalid="ignore"):
         share = second / (first + second)
     exact = (first == 0) & (second == 0)

@@ -141,7 +141,7 @@ def _divergence(drawn: Weighted) -> float:
     w = drawn.weights("target")
     there = w > 0
     log_ratio = (drawn.log_weights["target"] - drawn.log_weights["q1"])[there]
-    return float(w[there] @ log_ratio - drawn.log_mean("target"))
+    return max(float(w[there] @ log_ratio - drawn.log_mean("target")), 0.0)
 
 
 def smoothed(

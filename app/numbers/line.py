@@ -92,8 +92,10 @@ class LineDensities(Line):
     @property
     def divergence(self) -> float:
         # Where g is zero there is no ratio; where g is not known the divergence is not, either.
-        found = -float(integral(self.target * np.nan_to_num(self.log_ratio), self.x))
-        return max(found, 0.0)
+        log_g_over_q = -np.nan_to_num(self.log_ratio)
+        # Both densities have mass one: with them the integrand is nowhere negative.
+        found = integral(self.target * log_g_over_q - self.target + self.q1, self.x)
+        return max(float(found), 0.0)
 
     def sentences(self) -> list[str]:
         return ["Densities over x.", *super().sentences()]

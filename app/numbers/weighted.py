@@ -106,7 +106,7 @@ def weighted(
     present = present_at(proposals, y, theta)
     terms = ("E1_plus", "E2") if problem.nonnegative else ("E1_plus", "E1_minus", "E2")
     densities: dict[str, Density] = {**present, "reference": Reference(problem, y, theta, terms)}
-    sources = {name: torch.Generator().manual_seed(0) for name in densities}
+    sources = {name: torch.Generator().manual_seed(i) for i, name in enumerate(densities)}
     drawn, log_q = draw_all(densities, dict.fromkeys(densities, draws), sources)
     points = torch.cat(list(drawn.values()), -2)
     logs = {name: torch.cat(list(parts.values()), -1).numpy() for name, parts in log_q.items()}

@@ -91,7 +91,7 @@ class ErrorCard(Card):
         low_end, high_end = self._extent(found)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
-        self.note.object = f"<p>{outside(found, complete=complete)}</p>"
+        self.note.object = f"<p>{outside(found, complete=complete, scale=scale)}</p>"
 
     def redraw(self) -> None:
         label = _label(self.state.relative)

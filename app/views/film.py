@@ -128,7 +128,8 @@ def _drawing(snapshots: tuple[Snapshot, ...], shown: Snapshot, *, dark: bool) ->
     ring = f'<g stroke="{mark}" fill="none" stroke-width="2.5">{_circle(here, 7)}</circle></g>'
     return (
         f'<svg viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img" aria-label="Relative variance of the '
-        f'weights of q1 along its training.">{"".join(grid + ticks)}'
+        f'weights of q1 along its training, the median over held-out cases.">'
+        f"{''.join(grid + ticks)}"
         f'<g stroke="{colour}" fill="{colour}">{line}{dots}</g>{ring if here else ""}</svg>'
     )
 
@@ -163,7 +164,10 @@ def _caption(snapshot: Snapshot) -> str:
     if snapshot.relative_variance is None:
         return after + "no draw of q₁ reaches f yet."
     variance = number(snapshot.relative_variance, 2)
-    return after + f"the weights of q₁ have relative variance <b>{variance}</b>."
+    return (
+        f"{after}the weights of q₁ have relative variance <b>{variance}</b>, the median over "
+        "held-out cases; at yours it may be another."
+    )
 
 
 def _duration(seconds: float) -> str:

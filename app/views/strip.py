@@ -16,7 +16,7 @@ from app.numbers.known import Level, log_truth, truth
 from app.presets import about_truth
 from app.results import Result
 from app.state import State
-from app.summary import PROPOSAL_OF, Row, Summary
+from app.summary import PROPOSAL_OF, ROUNDING, Row, Summary
 from app.views.card import Card
 from app.views.layout import HTML, side_by_side
 from app.words.numbers import number, ratio
@@ -174,7 +174,10 @@ def _cells(row: Row, kept: Row | None) -> list[str]:
     if kept is not None:
         doubt = kept.standard_error
         spread = "" if math.isnan(doubt) else f" ± {number(doubt, 2)}"
-        cells += [f"{number(kept.value, 4)}{spread}", ratio(doubt, row.standard_error)]
+        # Of two that are rounding there is no ratio.
+        some = doubt > ROUNDING * abs(kept.value) or row.standard_error > ROUNDING * abs(row.value)
+        times = ratio(doubt, row.standard_error, 2) if some else ""
+        cells += [f"{number(kept.value, 4)}{spread}", times]
     return [*cells, escape(row.remark)]
 
 
@@ -189,7 +192,8 @@ def _tile(
     kept, own = beside
     if kept is not None:
         times = ratio(kept, own)
-        words = f"A: {number(kept, 3)}{f', B / A: {times}' if times else ''}. {words}"
+        of_a = "not known" if math.isnan(kept) else number(kept, 3)
+        words = f"A: {of_a}{f', B / A: {times}' if times else ''}. {words}"
     return (
         f'<div class="tile"><div class="name">{escape(name)}</div>'
         f'<div class="figure">{escape(figure)}</div>'
@@ -220,8 +224,8 @@ def _about_level(level: float) -> str:
 
 
 def _relative(error: float) -> str:
-    if math.isnan(error):
-        return "not known"
+    if not math.isfinite(error):
+        return "μ is 0" if math.isinf(error) else "not known"
     if abs(error) < 1e-12:
         return "0"
     if abs(error) < 0.1:

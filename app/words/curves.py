@@ -35,26 +35,33 @@ def about_reference(truth: Truth) -> str:
     )
 
 
-def outside(found: ErrorCurves, *, complete: bool) -> str:
-    """What the picture cannot show: curves beyond its edges, runs that failed, what is open."""
+def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
+    """What the picture cannot show: curves beyond its edges, runs that failed, what is open.
+
+    Arguments:
+        found: The curves.
+        complete: Whether all runs are there.
+        scale: The unit of the picture's errors, in units of squared mu.
+    """
     notes = []
     if found.truth_error > 0:
         notes.append(about_reference(next(iter(found.by_name.values())).truth))
     if np.isnan(found.truth_error):
         notes.append("μ is 0 here, so that there is no relative error: choose MSE.")
     for name, curve in found.by_name.items():
-        label, median = ESTIMATORS[name].label, curve.remse_median
+        label, median = ESTIMATORS[name].label, curve.squared.quartiles[1]
         if curve.failed.any():
             failed = number(float(curve.failed.max()), 6)
             notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
-        if complete and not curve.median_judged[~np.isnan(curve.mse)].all():
+        exact = name != "bound" and (np.nan_to_num(median) < FLOOR).all()
+        if complete and not exact and not curve.median_judged[~np.isnan(curve.mse)].all():
             notes.append(f"{label}: the runs do not settle every median.")
         if np.isnan(median).all():
             continue
         if np.nanmin(median) > CEILING:
-            middle = number(float(median[len(median) // 2]), 2)
+            middle = number(float(median[len(median) // 2]) * scale, 2)
             notes.append(f"{label} lies above the picture, at {middle}.")
-        elif np.nanmax(median) < FLOOR and name != "bound":
+        elif exact:
             notes.append(f"{label} is exact to rounding.")
     if any(curve.truth_matters.any() for curve in found.by_name.values()):
         notes.append("The reference value is not known well enough for the smallest errors.")

@@ -99,8 +99,8 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
         )
     else:
         parts.append(
-            f"{draws:,} draws count like {number(term.effective)} perfect ones; the largest "
-            f"weight is {percent(term.largest)} of the sum."
+            f"By themselves {draws:,} draws count like {number(term.effective)} perfect ones; the "
+            f"largest weight is {percent(term.largest)} of the sum."
         )
         parts.append(f"Wanted is a k-hat surely below {term.threshold:.2f}, the dashed mark.")
     if term.missed > 1e-3:
@@ -125,5 +125,6 @@ def _in_symbols(text: str) -> str:
 
 
 def _sentence(words: str) -> str:
-    words = re.sub(r"(\d)%", r"\1 %", words[:1].upper() + words[1:])
-    return escape(_in_symbols(words)) + "."
+    words = _in_symbols(re.sub(r"(\d)%", r"\1 %", words))
+    # A Greek letter is a symbol, which stays small.
+    return escape((words[0].upper() if words[:1].isascii() else words[:1]) + words[1:]) + "."

@@ -31,9 +31,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 1e-3 else f"{number(100 * share, 2)} %"
 
 
-def ratio(before: float, now: float) -> str:
+def ratio(before: float, now: float, digits: int = 3) -> str:
     """How many times as large something is now; nothing where that cannot be said."""
-    return number(now / before) if before and math.isfinite(now / before) else ""
+    return number(now / before, digits) if before and math.isfinite(now / before) else ""
 
 
 def in_per_cent(share: float) -> str:

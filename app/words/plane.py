@@ -32,8 +32,9 @@ def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool
     )
     about = "" if inside else " (its coordinates are not alike: their mean is marked)"
     return (
-        f"Near your case{about} the relative variance of one draw is "
-        f"<b>{figure(float(variance))}</b>. Of what a perfect draw is worth, {shares}."
+        f"Near your case{about}, as far as the map's few hundred draws see, the relative variance "
+        f"of one draw is <b>{_rough(float(variance))}</b>. Of what a perfect draw is worth, "
+        f"{shares}."
         f"{_won(float(ratio))}"
     )
 
@@ -43,10 +44,14 @@ def _won(ratio: float) -> str:
     if np.isnan(ratio):
         return ""
     if ratio >= 1:
-        times = figure(ratio)
-        return f" With many draws the bound on the error of SNIS is {times} times AMCI's error."
-    times = figure(1 / ratio)
-    return f" With many draws AMCI's error is {times} times the bound on that of SNIS."
+        times = _rough(ratio)
+        return f" With many draws the bound on the error of SNIS is then {times} times AMCI's."
+    return f" With many draws AMCI's error is then {_rough(1 / ratio)} times the bound on SNIS's."
+
+
+def _rough(value: float) -> str:
+    """What a few hundred draws know of a number: one digit, and two where it is a few."""
+    return number(value, 2 if 1 <= value < 10 else 1)
 
 
 def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:

@@ -25,8 +25,9 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
 
     def both(at: tuple[float, float]) -> str:
         there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
-        predicted = number(found.predicted(*at), 2)
-        return there if found.common else f"{there}, predicted {predicted}"
+        predicted = found.predicted(*at)
+        told = number(predicted, 2) if found.prediction_judged else "not judged"
+        return there if found.common else f"{there}, predicted {told}"
 
     failed = int(found.failed.max())
     return (
@@ -65,7 +66,7 @@ def about_map(found: ReuseErrors) -> str:
 
 def best_splits(found: ReuseErrors) -> dict[str, int]:
     """How many draws q1 should get, where that can be chosen, by what combines them."""
-    if found.common:
+    if found.common or not found.prediction_judged:
         return {}
     return dict(zip(SHARERS, (found.best_split_alone, found.best_split), strict=True))
 
@@ -75,6 +76,11 @@ def about_split(found: ReuseErrors) -> str:
     total = sum(found.counts)
     if found.common:
         return "Common random numbers come in pairs: as many draws from q₁ as from q₂."
+    if not found.prediction_judged:
+        return (
+            "How the draws are best split is not judged: the error that their covariances predict "
+            "for AMCI is not the one that the runs have."
+        )
     alone, shared = found.best_split_alone, found.best_split
     at_best = found.predicted(1.0, 0.0, counts=(alone, total - alone))
     return (

@@ -265,19 +265,19 @@ def test_what_costs_too_much_is_stopped_and_the_next_time_not_begun(server):
 
 def test_what_a_visitor_has_under_way_counts_as_well(server):
     with ThreadPoolExecutor(1) as pool:
-        created = Engine(lambda: (pool, 1), budget=0.4)
+        created = Engine(lambda: (pool, 1), budget=1.6)
         jobs, ends = Jobs(server, server, of=created), {}
-        run(server, jobs, Count(27, seconds=0.01, busy=True))
+        run(server, jobs, Count(27, seconds=0.04, busy=True))
         for name in ("first", "second", "third"):
             ends[name] = []
-            work = Count(28, seconds=0.01, busy=True, name=name)
+            work = Count(28, seconds=0.04, busy=True, name=name)
             jobs.start(name, work, show=lambda _: None, finish=ends[name].append)
         server.run_until(lambda: all(ends.values()))
         (told,) = ends.pop("third")
         assert "beside what is under way: wait for that, or ask for" in told
         assert list(ends.values()) == [[None], [None]]
         # What has ended no longer counts.
-        work = Count(28, seconds=0.01, busy=True, name="third")
+        work = Count(28, seconds=0.04, busy=True, name="third")
         assert run(server, jobs, work, "third")[1] == [None]
 
 

@@ -93,12 +93,34 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
     assert found["reuse"]["answers"]["variant"] == "oracle"
     assert found["reuse"]["complete"] is False
     assert np.shape(found["reuse"]["remse"]) == reuse.remse.shape
-    assert found["reuse"]["predicted_remse"]["optimum"] == reuse.predicted(*reuse.optimum)
-    assert sum(found["reuse"]["best_draws_q1_q2"]["optimum"]) == sum(reuse.counts)
+    # Four runs bear no prediction out.
+    assert found["reuse"]["predicted_remse"] is found["reuse"]["best_draws_q1_q2"] is None
     assert found["summary"]["rows"][0]["name"] == "amci"
     # Exact proposals have weights without a tail.
     assert [term["k"] for term in found["diagnosis"]["terms"]] == [None, None]
     assert len(found["diagnosis"]["terms"][0]["x"]) == found["diagnosis"]["draws"]
+
+
+def test_what_is_predicted_is_in_the_file_where_runs_bear_it_out(store):
+    state = State("tail-1d")
+    state.set(runs=60)
+    *_, reuse = store.reuse(state.choice)
+    found = everything(state, reuse=reuse)["results"]["reuse"]
+    assert found["predicted_remse"]["optimum"] == reuse.predicted(*reuse.optimum)
+    assert sum(found["best_draws_q1_q2"]["optimum"]) == sum(reuse.counts)
+
+
+def test_where_mu_is_zero_the_files_have_what_the_picture_has():
+    state = State("gain-loss")
+    state.move(y=0.8, theta=0.4)
+    state.set(runs=8)
+    *_, curves = store_of("gain-loss").error_curves(state.choice)
+    *_, last = lines_of(export.curves(curves))
+    assert last["remse_median"] == "nan"
+    curve = curves[last["estimator"]]
+    assert float(last["mse_median"]) == curve.mse_median[-1]
+    assert last["median_settled"] == str(bool(curve.median_judged[-1]))
+    assert int(last["failed"]) == curve.failed[-1]
 
 
 def test_everything_says_of_every_term_what_its_gauge_shows(store, state):

@@ -13,6 +13,7 @@ import amci_core as amci
 from app.notebook import DensityPicture
 from app.numbers.known import level, level_range, log_truth
 from app.numbers.plane import plane_densities
+from app.numbers.weighted import weighted
 from app.pictures import densities, picture
 
 
@@ -152,6 +153,30 @@ def test_an_unknown_mismatch_is_estimated_with_its_error(new):
     assert 0 < found.error < 0.05
     assert level_range(problem, (1.0, 0.0, -1.0)) is None
     assert np.isnan(log_truth(problem, (1.0, 0.0, -1.0)))
+
+
+def test_the_error_of_an_estimated_mismatch_holds_where_proposals_are_alike(new):
+    # q1 and q2 are the same density here: with the same noise their draws would be, too.
+    problem, proposals = new(shift=0.0, **EXPONENTIAL)
+    found = [level(problem, proposals, (y, 0.0, 0.0)) for y in np.linspace(-1, 1, 40)]
+    off = np.array([(each.value - 3 / 16) / each.error for each in found])
+    assert np.abs(off).max() < 4
+    drawn = weighted(problem, proposals, *problem.check((0.0, 0.0, 0.0)), draws=64)
+    assert not np.intersect1d(drawn.x[:64], drawn.x[64:128]).size
+
+
+@pytest.mark.parametrize(("y", "theta"), [(-4.0, 5.0), (1.0, 3.0), (3.0, 0.1)])
+def test_the_divergence_is_that_of_a_fine_grid(y, theta):
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    found = densities(problem, proposals, y, theta)
+    q1 = proposals.at(*problem.check(y, theta))[0]
+    x = torch.linspace(theta + 1e-9, theta + 8, 400_001, dtype=torch.float64)[:, None]
+    log_g = problem.optimal_proposals()["q1_plus"](*problem.check(y, theta)).log_prob(x)
+    log_q = q1.log_prob(x)
+    inside = log_g.exp() * (log_g - log_q) - log_g.exp() + log_q.exp()
+    below = 1 - torch.trapezoid(log_q.exp(), x[:, 0])
+    expected = float(torch.trapezoid(inside, x[:, 0]) + below)
+    assert found.divergence == pytest.approx(expected, rel=0.3)
 
 
 @pytest.mark.parametrize("name", amci.problems())

@@ -11,6 +11,8 @@ from app.state import State
 from app.store import store_of
 from app.summary import summarize
 from app.words.choice import difference, file_name
+from app.words.curves import outside
+from app.words.diagnosis import about_verdict
 from app.words.numbers import number
 from app.words.script import script
 
@@ -57,6 +59,25 @@ def test_a_difference_names_what_differs_and_nothing_else():
 def test_a_file_name_has_letters_that_every_system_takes():
     name = file_name("errors", {"problem": "a/b", "y": "1,2", "theta": "<img>"}, "csv")
     assert name == "errors_problem-a-b_y-1,2_theta--img-.csv"
+
+
+def test_what_lies_above_the_picture_is_told_in_its_unit():
+    state = State("tail-1d")
+    state.set(runs=8, variant="oracle")
+    *_, found = store_of("tail-1d").error_curves(state.choice)
+    # SNIS with q1 answers 1, whatever mu is.
+    assert "SNIS q₁ lies above the picture, at 2.4 × 10⁷." in outside(found, complete=True)
+    mu = float(found["amci"].truth.unit)
+    told = outside(found, complete=True, scale=mu**2)
+    assert "SNIS q₁ lies above the picture, at 1." in told
+    assert "AMCI is exact to rounding." in told
+    assert "AMCI: the runs" not in told
+
+
+def test_a_sentence_that_begins_with_a_symbol_keeps_it():
+    *_, found = store_of("tail-1d").diagnosis(State("tail-1d").choice)
+    told = about_verdict(replace(found, level="unreliable", reasons=("mu: it is small",)))
+    assert "μ: it is small." in told
 
 
 def test_numbers_that_are_not_known_are_said_so():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hidden import hidden
 from imperfect import imperfect
+from scipy.stats import binom
 
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS
@@ -75,6 +76,26 @@ def test_the_mixture_of_exact_proposals_sits_on_the_bound(y, theta):
     found = curve("snis-qm", y=y, theta=theta, proposals=ORACLE)
     assert abs(found.remse[0] - expected) < 4 * found.remse_error[0] + 0.02 * expected
     assert expected >= 4 * (1 - mu) ** 2 / 1000
+
+
+@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (-2.0, 3.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_where_the_mixture_hinges_on_draws_from_one_side_it_is_not_settled(y, theta, seed):
+    # k ~ Bin(T, (1 + mu) / 2) of the draws lie above theta, where w = 2 mu / (1 + mu); below it
+    # is 2.
+    mu = float(PROBLEM.truth(y, theta))
+    budgets = np.array([8, 10, 14, 24, 46, 100])
+    found = curve(
+        "snis-qm", y=y, theta=theta, proposals=ORACLE, budgets=budgets, runs=200, seed=seed
+    )
+    for i, total in enumerate(budgets):
+        k = np.arange(total + 1)
+        above = k * mu / (1 + mu)
+        estimate = above / (above + total - k)
+        exact = binom.pmf(k, total, (1 + mu) / 2) @ (estimate / mu - 1) ** 2
+        if found.mean_judged[i]:
+            assert found.remse[i] / 3 < exact < 3 * found.remse[i]
+    assert found.mean_judged[-1]
 
 
 def test_snis_with_the_posterior_sees_nothing_of_a_far_tail():

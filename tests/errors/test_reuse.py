@@ -214,6 +214,15 @@ def test_the_optimum_and_its_prediction_are_those_of_many_runs(problem):
     )
 
 
+@pytest.mark.parametrize(("variant", "judged"), [("spline", True), ("paper", False)])
+def test_a_prediction_that_the_runs_refute_is_not_judged(problem, variant, judged):
+    # At (1, 3) the paper's q1 leaves draws so rare that no run meets them with nearly all of the
+    # variance: 1.6 is predicted, and 3.5e-4 is what 1,000 runs have.
+    proposals = amci.load_proposals("tail-1d", variant=variant)
+    found = amci.reuse_errors(problem, proposals, 1.0, 3.0, alphas=[1.0], betas=[0.0], runs=1000)
+    assert found.prediction_judged is judged
+
+
 def test_draws_go_where_they_are_sent(problem):
     even = errors(problem, imperfect(), draws=100)
     assert even.counts == (100, 100)

@@ -70,6 +70,9 @@ def test_the_papers_optimum_with_exact_or_blind_proposals():
     assert (alpha, beta) == (1, 0)
     alpha, beta = shares(moments((1.0, 0.0), (np.inf, 0.0), n=64, m=64))
     assert (alpha, beta) == (1, 0.5)
+    # A variance that overflowed is no number.
+    alpha, beta = shares(moments((np.nan, 1.0), (1.0, np.nan), n=64, m=64))
+    assert (alpha, beta) == (0, 1)
 
 
 MODEL = signed()
