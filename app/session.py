@@ -2,20 +2,31 @@ r"""When a page may be told what: many changes in one message, none before it st
 
 from __future__ import annotations
 
-__all__ = ["answer", "guarded", "on_failure", "one_message", "weakly"]
+__all__ = ["Late", "answer", "guarded", "late", "on_failure", "one_message", "weakly"]
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
-from weakref import WeakKeyDictionary, WeakMethod
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakMethod, WeakSet
 
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 
 # Who tells a visitor what failed, by the visitor's document.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
+
+
+class Late(Protocol):
+    """A widget that puts off what it was told."""
+
+    def catch_up(self, document: Any) -> None:
+        """Answers it now."""
+
+
+# What has put off an answer, by the visitor's document.
+_LATE: WeakKeyDictionary[Any, WeakSet[Late]] = WeakKeyDictionary()
 
 # So long after a message it is seen to that none is left behind.
 SECONDS_UNTIL_SWEPT = 0.02
@@ -99,7 +110,10 @@ def answer(act: Callable[..., Any]) -> Callable[..., None]:
     """
 
     def given(*arguments: Any) -> None:
-        with guarded(pn.state.curdoc):
+        document = pn.state.curdoc
+        for widget in _LATE.pop(document) if document in _LATE else ():
+            widget.catch_up(document)
+        with guarded(document):
             act(*arguments)
 
     def wait(*arguments: Any) -> None:
@@ -109,6 +123,14 @@ def answer(act: Callable[..., Any]) -> Callable[..., None]:
             pn.state.onload(partial(given, *arguments))
 
     return wait
+
+
+def late(document: Any, widget: Late) -> None:
+    """Notes that a widget puts off an answer: what the user does next is answered after it.
+
+    Otherwise a slider's last move could come when another problem has taken the slider.
+    """
+    _LATE.setdefault(document, WeakSet()).add(widget)
 
 
 def weakly(method: Callable[..., Any]) -> Callable[..., None]:

@@ -22,7 +22,7 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 from app.fields import FIELDS
-from app.session import answer
+from app.session import answer, late
 from app.state import State
 from app.views.layout import HTML
 
@@ -72,6 +72,17 @@ class Slider(pmui.FloatSlider):
     def _debounce(self) -> int:  # type: ignore[override]
         rest = math.ceil(1000 * (self._rested - time.monotonic()))
         return max(MILLISECONDS_OF_DEBOUNCE, rest)
+
+    def _server_change(
+        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
+    ) -> None:
+        late(doc, self)
+        super()._server_change(doc, ref, subpath, attr, old, new)
+
+    def catch_up(self, document: Any) -> None:
+        """Answers now what it was told and has put off."""
+        if self._events:
+            self._change_event(document)
 
     def _process_events(self, events: dict[str, Any]) -> None:
         started = time.monotonic()

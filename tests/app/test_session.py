@@ -11,6 +11,7 @@ from functools import partial
 import panel as pn
 import pytest
 from bokeh.client import pull_session
+from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
 from bokeh.models import Div
@@ -18,7 +19,7 @@ from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
 
-from app.session import one_message
+from app.session import answer, late, one_message
 
 PATIENCE = 120
 
@@ -168,3 +169,18 @@ def test_a_line_behind_a_long_message_arrives(served):
         # The sender of the long one takes it that nothing is left, and the other believes it.
         time.sleep(0.2)
     served.wait_until(lambda: served.told() == "last")
+
+
+def test_what_is_asked_next_is_answered_after_what_was_put_off():
+    answered = []
+
+    class Slow:
+        def catch_up(self, document):
+            answered.append(("move", document))
+
+    document, slow = Document(), Slow()
+    late(document, slow)
+    with set_curdoc(document):
+        for _ in range(2):
+            answer(lambda: answered.append("reset"))()
+    assert answered == [("move", document), "reset", "reset"]
