@@ -19,7 +19,7 @@ ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1")
 ENDLESS = 10_000
 SPLIT = "N : M"
 # The case that most of these claims are tried on, and what the core says of it.
-CASE = {"draws": 16, "runs": 30, "seed": 7}
+CASE = {"draws": 64, "runs": 100, "seed": 7}
 ADDRESS = "?y=2&theta=1&variant=paper&" + "&".join(f"{k}={v}" for k, v in CASE.items())
 # Left, right, top and bottom of parts of the one slider that has marks, in pixels.
 PARTS = """
