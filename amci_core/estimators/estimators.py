@@ -99,10 +99,9 @@ class Tabled(Estimator):
         if 2 not in present and table[2, 2] == 1 and not table[:2, 2].any():
             table[2, 2] = 0
         absent = [j for j in range(3) if j not in present]
-        missing = [PROPOSALS[j] for j in absent if table[j, ::2].any()]
+        missing = ", ".join(PROPOSALS[j] for j in absent if table[j, ::2].any())
         if missing:
-            names = ", ".join(missing)
-            raise ValueError(f"estimator: it uses a proposal that is not there: {names}")
+            raise ValueError(f"estimator: it uses a proposal that is not there: {missing}")
         table[absent] = 0
         return table
 
@@ -113,8 +112,7 @@ class Tabled(Estimator):
         return len(self.used(present))
 
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        used = self.used(present)
-        k = len(used)
+        k = len(used := self.used(present))
         if min(totals) < k:
             raise ValueError(
                 f"budgets: expected at least {k} draws, one of each proposal, got {min(totals)}"
@@ -149,10 +147,7 @@ class Tabled(Estimator):
             seen = moments(draws.first(row), robust=True)
             best = np.array(self.choose(seen))
             best[..., [j for j in range(3) if j not in draws.present], :] = 0
-            if 2 not in draws.present:
-                best[..., 2] = 0
-            if not draws.signed:
-                best[..., 1] = 0
+            best[..., [1] * (not draws.signed) + [2] * (2 not in draws.present)] = 0
             # What cannot be judged from a few draws is left as it is without sharing.
             judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
             chosen.append(np.where(judged, best, table))
