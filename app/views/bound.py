@@ -69,6 +69,9 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
         changed = {key: value for key, value in new.items() if getattr(widget, key) != value}
         if changed:
             widget.param.update(**changed)
+            if changed.keys() == {"options"}:
+                # The page has the value as a label, and that may be another one now.
+                widget.param.trigger("value")
 
     follow()
     widget.param.watch(answer(take), list({"value", settled_by}))

@@ -221,7 +221,8 @@ class Card:
             self._offer(result)
         else:
             left = result.seconds * (wanted / max(done, 1) - 1)
-            self._say(f"{done:,} of {wanted:,} {self.unit}, {left:.0f} s left")
+            words = f"{done:,} of {wanted:,} {self.unit}, {left:.0f} s left"
+            self._say(words if self.unit else "")
         self._fade()
 
     def end(self, message: str | None) -> None:

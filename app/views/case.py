@@ -214,6 +214,10 @@ class CaseControls:
             for message in self._messages.values():
                 if message.visible:
                     message.say()
-            moves.move(widget.value)
+            try:
+                moves.move(widget.value)
+            finally:
+                # A move that fails leaves the slider where the state is.
+                self.show()
         if any(event.name == "value_throttled" for event in events):
             self._state.settle()

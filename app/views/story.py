@@ -76,7 +76,7 @@ class StoryView:
         alert = pmui.Alert(
             title="",
             object=escape(message),
-            alert_type="error",
+            severity="error",
             closeable=True,
             sizing_mode="stretch_width",
         )

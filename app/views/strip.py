@@ -190,14 +190,15 @@ def _tile(
 ) -> str:
     """A figure with its words; and that of the kept case, if there is one."""
     kept, own = beside
+    of_a = ""
     if kept is not None:
         times = ratio(kept, own)
         of_a = "not known" if math.isnan(kept) else number(kept, 3)
-        words = f"A: {of_a}{f', B / A: {times}' if times else ''}. {words}"
+        of_a = f"A: {of_a}{f', B / A: {times}' if times else ''}<br>"
     return (
         f'<div class="tile"><div class="name">{escape(name)}</div>'
         f'<div class="figure">{escape(figure)}</div>'
-        f'<div class="words">{escape(words)}</div></div>'
+        f'<div class="words">{of_a}{escape(words)}</div></div>'
     )
 
 

@@ -1,6 +1,7 @@
 """A case that is kept is drawn faint below another one, and its figures stand beside."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.stats import norm
 import amci_core as amci
 from app.shell import page
 from app.store import BUDGETS
+from app.views.layout import HTML
 
 QUERY = {"runs": "4", "draws": "16", "variant": "oracle"}
 
@@ -59,6 +61,18 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
             assert drawn
 
     in_a_loop(body, QUERY | {"theta": "3"})
+
+    in_a_loop(body, QUERY | {"theta": "3"})
+
+
+def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
+    def body(turned):
+        tiles = [p.object for p in compared(turned).strip.panel.select(HTML)]
+        assert any('words">A: ' in tile and "B / A: " in tile for tile in tiles)
+        for tile in tiles:
+            for after in tile.split('words">A: ')[1:]:
+                # Nothing but A's figure and the ratio comes before the words.
+                assert re.match(r"[^<,]+(, B / A: [^<]+)?<br>", after), after
 
     in_a_loop(body, QUERY | {"theta": "3"})
 

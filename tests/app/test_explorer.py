@@ -164,6 +164,7 @@ def test_what_fails_is_told_as_text(in_a_loop):
         answer(fail)()
         alert = turned.explorer.story.alerts[0]
         assert alert.visible
+        assert alert.severity == "error"
         assert "&lt;img" in alert.object
         assert "<img" not in alert.object
 

@@ -3,6 +3,11 @@
 import contextlib
 import time
 
+import pytest
+
+from app.state import State
+from app.views.bound import bound
+from app.views.case import CaseControls
 from app.views.inputs import LONGEST_REST, MILLISECONDS_OF_DEBOUNCE, slider
 
 
@@ -40,3 +45,30 @@ def test_an_answer_that_fails_is_no_reason_to_answer_all():
     with contextlib.suppress(RuntimeError):
         created._process_events({"value": 1.0})
     assert created._debounce > MILLISECONDS_OF_DEBOUNCE
+
+
+def test_a_list_is_told_its_value_again_when_the_labels_change():
+    state = State()
+    state.open("gain-loss")
+    widget = bound(state, "layer", "Shows", listed=True)
+    before, told = dict(widget.options), []
+    widget.param.watch(lambda event: told.append(event.new), "value", onlychanged=False)
+    state.open("tail-5d")
+    assert dict(widget.options) != before
+    # What the page has is the label of the value, which may not be listed any more.
+    assert told
+    assert told[-1] == widget.value == state.layer
+
+
+def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
+    state = State()
+    controls = CaseControls(state)
+    (widget, *_), at = controls.single, state.y[0]
+
+    def fail(**_):
+        raise ValueError("refused")
+
+    monkeypatch.setattr(state, "move", fail)
+    with pytest.raises(ValueError, match="refused"):
+        widget.value = at + 1
+    assert widget.value == at
