@@ -14,19 +14,20 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
+from math import ceil
 from typing import Any, Protocol
 
 from bokeh.document import Document
 
 from app.engine import Engine, Task, Work, engine
-from app.session import guarded
+from app.session import TURNS, guarded
 from app.words.choice import too_much
 
 log = logging.getLogger(__name__)
 
 # A result is pushed to the page at most this often: painting costs more than a task.
 SECONDS_BETWEEN_PUSHES = 0.1
-# Results are made again after so many times as long as the last one took.
+# Results are made again after so many times as long as the last one took, or as pages wait.
 REST = 4.0
 # A visitor's jobs together may cost so many times as much as one.
 TOGETHER = 2.0
@@ -166,13 +167,13 @@ class Jobs:
         def unless_cancelled() -> None:
             job.pushing = False
             if not job.cancelled:
-                with guarded(self._document):
+                with TURNS.answering(), guarded(self._document):
                     deliver()
 
         if job.cancelled:
             return
         try:
-            self._document.add_next_tick_callback(unless_cancelled)
+            self._document.add_timeout_callback(unless_cancelled, ceil(1000 * TURNS.wait()))
         except Exception:
             # Bokeh raises different things while and after it takes a session down.
             log.debug("the visitor has gone", exc_info=True)
@@ -264,7 +265,8 @@ class _Job:
     def _show_result(self, parts: int, result: Any, seconds: float) -> None:
         """Tells the page of a result that is made of so many parts."""
         self._merging, self._merged = False, parts
-        self._due = time.monotonic() + max(SECONDS_BETWEEN_PUSHES, REST * seconds)
+        rest = REST * max(seconds, TURNS.behind)
+        self._due = time.monotonic() + max(SECONDS_BETWEEN_PUSHES, rest)
         if parts == self._count:
             self.visitor.engine.keep(self._work, result)
             self.complete(result)

@@ -80,13 +80,19 @@ def variants(name: str) -> tuple[str, ...]:
 def proposals(name: str, variant: str | None = None) -> Proposals:
     """The proposals of that variant; by default the first."""
     if name not in OWN:
-        return amci.load_proposals(name, variant=variant)
+        return _shipped(name, variant)
     return OWN[name][1][variant or variants(name)[0]]
 
 
 def snapshots(name: str) -> tuple[Snapshot, ...]:
     """The film of a training; empty where there is none."""
     return () if name in OWN else amci.load_snapshots(name)
+
+
+@cache
+def _shipped(name: str, variant: str | None) -> Proposals:
+    """What `amci.load_proposals` gives; it looks for the files each time."""
+    return amci.load_proposals(name, variant=variant)
 
 
 @cache

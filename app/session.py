@@ -2,9 +2,20 @@ r"""When a page may be told what: many changes in one message, none before it st
 
 from __future__ import annotations
 
-__all__ = ["Late", "answer", "guarded", "late", "on_failure", "one_message", "weakly"]
+__all__ = [
+    "TURNS",
+    "Late",
+    "Turns",
+    "answer",
+    "guarded",
+    "late",
+    "on_failure",
+    "one_message",
+    "weakly",
+]
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +23,11 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakMethod, WeakSet
 
 import panel as pn
+from bokeh.settings import settings
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
+
+# Bokeh would ask the environment for every array that it sends.
+settings.simple_ids = settings.simple_ids()
 
 # Who tells a visitor what failed, by the visitor's document.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
@@ -28,8 +43,51 @@ class Late(Protocol):
 # What has put off an answer, by the visitor's document.
 _LATE: WeakKeyDictionary[Any, WeakSet[Late]] = WeakKeyDictionary()
 
+# From one turn to the next there is so much of a turn's time, and none counts as longer.
+PACE, LONGEST = 1.5, 0.3
+
 # So long after a message it is seen to that none is left behind.
 SECONDS_UNTIL_SWEPT = 0.02
+
+
+class Turns:
+    """When pages are told something, so that a part of the time is left for reading what they say.
+
+    To read a move takes many rounds of the server's loop. Were a whole class answered in each, its
+    moves would wait in the network, the newest ones behind all others.
+
+    Arguments:
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._free, self._usual = clock, 0.0, 0.0
+
+    def wait(self) -> float:
+        """Takes the next turn: seconds until it comes."""
+        now = self._clock()
+        start = max(now, self._free)
+        self._free = start + PACE * self._usual
+        return start - now
+
+    @property
+    def behind(self) -> float:
+        """Seconds until all turns that were taken are over."""
+        return max(0.0, self._free - self._clock())
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Notes how long one takes."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            ended = self._clock()
+            self._usual = min(ended - started, LONGEST)
+            self._free = max(self._free, ended + (PACE - 1) * self._usual)
+
+
+TURNS = Turns()
 
 
 @contextmanager
@@ -53,15 +111,25 @@ def one_message(document: Any) -> Iterator[None]:
 
 @contextmanager
 def _frozen(document: Any) -> Iterator[None]:
-    """Has Bokeh look once for what a page holds, not at every change: it searches all of it."""
+    """Has Bokeh look for what a page holds once, and not at all where no model came or went.
+
+    It searches all of the page. Its own way to do that once does it always: for each move of a
+    slider it would take longer than all else.
+    """
     models = getattr(document, "models", None)
-    if models is not None:
-        models._push_freeze()
+    if models is None or "invalidate" in vars(models):
+        yield
+        return
+    asked = []
+    models.invalidate = lambda: asked.append(True)
+    models._freeze_count += 1
     try:
         yield
     finally:
-        if models is not None:
-            models._pop_freeze()
+        models._freeze_count -= 1
+        del models.invalidate
+        if asked:
+            models.invalidate()
 
 
 def _sweep(document: Any) -> None:

@@ -41,7 +41,8 @@ class Server(Document):
     def session_context(self):
         return SimpleNamespace(session=self.session)
 
-    def add_next_tick_callback(self, callback):
+    def add_timeout_callback(self, callback, milliseconds):
+        # By the next turn the time is over.
         if self.gone:
             raise RuntimeError("the session is gone")
         self.told_by.add(threading.current_thread())

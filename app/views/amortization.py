@@ -47,7 +47,7 @@ class MapCard(Card):
     title = "Amortization map"
     unit = "cases"
     help = HELP["map"]
-    drawn = ("layer", "across", "upwards")
+    drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:
         columns = ("shown", "value", "x", "y", "dw", "dh")

@@ -41,8 +41,8 @@ class Card:
     help: ClassVar[str] = ""
     # What a result is counted in, as its attributes: how many there are, and are wanted.
     unit: ClassVar[str] = "runs"
-    # Fields of the state that change what is drawn, and not what is asked for.
-    drawn: ClassVar[tuple[str, ...]] = ()
+    # Fields of the state that change what is drawn of a result.
+    drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
 
     def __init__(self, state: State, results: Results) -> None:
         self.state, self.results = state, results
@@ -111,7 +111,7 @@ class Card:
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Follows the fields `drawn`, and the case while it moves."""
+        """Follows the fields `drawn`."""
 
     def describe(self, found: Any) -> None:
         """Renews the text alternatives, when a result is complete."""
@@ -155,7 +155,7 @@ class Card:
 
     def follow(self, changed: set[str]) -> None:
         """Follows the state."""
-        if changed & {*self.drawn, "y", "theta"}:
+        if changed & {*self.drawn}:
             self.redraw()
             self._faint.widen()
             if self.kept is not None and not changed <= {"y", "theta", "level"}:

@@ -14,7 +14,6 @@ __all__ = [
 ]
 
 import math
-import time
 from html import escape
 from typing import Any
 
@@ -22,14 +21,12 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
 from app.fields import FIELDS
-from app.session import answer, late
+from app.session import TURNS, answer, late
 from app.state import State
 from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
 MILLISECONDS_OF_DEBOUNCE = 1
-# Where answers take long, a slider rests after each for as long, but no longer than this.
-LONGEST_REST = 0.3
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
 STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
 UNSEEN_LABEL = """
@@ -63,15 +60,12 @@ class Slider(pmui.FloatSlider):
 
     Panel keeps the newest of the moves that come while it waits. On a machine that is slow or busy
     a fixed wait answers every move, falls behind the hand by seconds, and then sends the handle
-    back to where it was. So half of the time is left for reading what has come meanwhile.
+    back to where it was.
     """
-
-    _rested = 0.0
 
     @property
     def _debounce(self) -> int:  # type: ignore[override]
-        rest = math.ceil(1000 * (self._rested - time.monotonic()))
-        return max(MILLISECONDS_OF_DEBOUNCE, rest)
+        return max(MILLISECONDS_OF_DEBOUNCE, math.ceil(1000 * TURNS.wait()))
 
     def _server_change(
         self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
@@ -85,12 +79,8 @@ class Slider(pmui.FloatSlider):
             self._change_event(document)
 
     def _process_events(self, events: dict[str, Any]) -> None:
-        started = time.monotonic()
-        try:
+        with TURNS.answering():
             super()._process_events(events)
-        finally:
-            ended = time.monotonic()
-            self._rested = ended + min(ended - started, LONGEST_REST)
 
 
 class Select(pmui.Select):

@@ -14,12 +14,12 @@ from bokeh.client import pull_session
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
-from bokeh.models import Div
+from bokeh.models import Column, Div
 from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
 
-from app.session import answer, late, one_message
+from app.session import LONGEST, PACE, Turns, answer, late, one_message
 
 PATIENCE = 120
 
@@ -184,3 +184,82 @@ def test_what_is_asked_next_is_answered_after_what_was_put_off():
         for _ in range(2):
             answer(lambda: answered.append("reset"))()
     assert answered == [("move", document), "reset", "reset"]
+
+
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def turns(clock):
+    """Turns after one that took 40 ms."""
+    created = Turns(clock)
+    assert created.wait() == 0
+    with created.answering():
+        clock.now += 0.04
+    return created
+
+
+def test_after_a_turn_there_is_time_for_reading(turns, clock):
+    assert turns.wait() == pytest.approx((PACE - 1) * 0.04)
+    clock.now += 1
+    assert turns.behind == turns.wait() == 0
+
+
+def test_turns_come_one_after_the_other(turns):
+    first, *others = (turns.wait() for _ in range(16))
+    expected = [first + i * PACE * 0.04 for i in range(1, 16)]
+    assert others == pytest.approx(expected)
+    assert turns.behind == pytest.approx(expected[-1] + PACE * 0.04)
+
+
+def test_no_turn_holds_up_the_others_for_long(turns, clock):
+    with turns.answering():
+        clock.now += 20
+    assert turns.behind <= PACE * LONGEST
+
+
+def test_a_turn_that_fails_counts_as_well(clock):
+    turns = Turns(clock)
+
+    def fail():
+        with turns.answering():
+            clock.now += 0.1
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert turns.behind == pytest.approx((PACE - 1) * 0.1)
+
+
+def test_what_a_page_holds_is_looked_for_once_and_only_where_it_changes(monkeypatch):
+    document, shown = Document(), Column(children=[Div(text="first")])
+    document.add_root(shown)
+    looked = []
+    recompute = document.models.recompute
+    monkeypatch.setattr(document.models, "recompute", lambda: looked.append(recompute()))
+
+    def say(*, add):
+        with one_message(document), one_message(document):
+            shown.children[0].text += "."
+            for _ in range(add):
+                shown.children = [*shown.children, Div()]
+
+    say(add=0)
+    assert not looked
+    say(add=3)
+    assert len(looked) == 1
+    assert len(document.models) == 5
+    shown.children = shown.children[:1]
+    assert len(document.models) == 2
