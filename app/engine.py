@@ -123,6 +123,8 @@ class Engine:
         self._in_hand: set[Task] = set()
         self._again: deque[Task] = deque()
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        # What is being computed, by its work, see `app.under_way`.
+        self.under_way: dict[Hashable, Any] = {}
 
     def warm(self) -> None:
         """Starts the workers, so that the first visitor need not wait for them."""

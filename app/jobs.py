@@ -11,7 +11,6 @@ __all__ = ["Jobs"]
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from math import ceil
@@ -21,14 +20,11 @@ from bokeh.document import Document
 
 from app.engine import Engine, Task, Work, engine
 from app.session import TURNS, guarded
+from app.under_way import UnderWay
 from app.words.choice import too_much
 
 log = logging.getLogger(__name__)
 
-# A result is pushed to the page at most this often: painting costs more than a task.
-SECONDS_BETWEEN_PUSHES = 0.1
-# Results are made again after so many times as long as the last one took, or as pages wait.
-REST = 4.0
 # A visitor's jobs together may cost so many times as much as one.
 TOGETHER = 2.0
 # So long after a look a page that was gone is looked for again.
@@ -89,15 +85,16 @@ class Jobs:
         """
         with self.engine.lock:
             self.cancel(name)
-            self._running[name] = job = _Job(self, name, work, show, finish)
+            self._running[name] = job = _Job(self, show, finish)
             known = self.engine.known(work)
-            job.cost, allowed = self.engine.seconds(work), self.allowed(job)
+            under_way = self.engine.under_way.get(work) or UnderWay(self.engine, work, name)
+            allowed = self.allowed(job)
             if known is not None:
                 job.complete(known)
-            elif job.cost > allowed:
-                job.end(too_much(work.less, job.cost, allowed, self.engine.budget))
+            elif under_way.cost > allowed:
+                job.end(too_much(work.less, under_way.cost, allowed, self.engine.budget))
             else:
-                self.engine.look(self)
+                job.wait_for(under_way)
 
     def allowed(self, job: _Job) -> float:
         """The seconds that a job may cost, beside what is under way."""
@@ -110,6 +107,7 @@ class Jobs:
             job = self._running.pop(name, None)
             if job is not None:
                 job.cancelled = True
+                job.leave()
 
     def fail(self, message: str) -> None:
         """Ends every job with a message."""
@@ -131,7 +129,7 @@ class Jobs:
                 self._soon(self._loop.call_later, SECONDS_BETWEEN_LOOKS, self._look_again)
             return None
         for name, job in list(self._running.items()):
-            task = job.next_task()
+            task = None if job.under_way is None else job.under_way.next_task(self)
             if task is not None:
                 # The other jobs come first the next time.
                 self._running[name] = self._running.pop(name)
@@ -180,108 +178,48 @@ class Jobs:
             job.cancelled = True
 
 
-def timed_part(work: Work, number: int) -> tuple[float, tuple[int, Any]]:
-    """A part, after the seconds that its process has computed for it."""
-    started = time.process_time()
-    found = work.part(number)
-    return time.process_time() - started, found
-
-
 class _Job:
-    """What is known of one job: its parts so far, in order, and what of them has been shown."""
+    """What one visitor waits for."""
 
     def __init__(
         self,
         visitor: Jobs,
-        what: str,
-        work: Work,
         show: Callable[[Any], None],
         finish: Callable[[str | None], None],
     ) -> None:
-        self.visitor, self.what, self._work = visitor, what, work
-        self._show, self._finish = show, finish
-        self.cancelled = self.pushing = self.ended = False
-        # Until the first part is there, nobody knows how many there are.
-        self._count, self._next = 1, 0
-        self._parts: list[Any] = []
-        self._early: dict[int, Any] = {}
-        self._merging, self._merged = False, 0
-        self._due = self._spent = 0.0
-        # What it takes in all, in seconds, as far as is known; none once it has ended.
-        self.cost = 0.0
+        self.visitor, self._show, self._finish = visitor, show, finish
+        self.cancelled = self.pushing = False
+        # Until it has ended.
+        self.under_way: UnderWay | None = None
 
-    def next_task(self) -> Task | None:
-        """A result if one is due, else a part; None while there is nothing to submit."""
-        complete = len(self._parts) == self._count
-        due = not self.pushing and time.monotonic() >= self._due
-        if len(self._parts) > self._merged and not self._merging and (complete or due):
-            self._merging = True
-            # A copy: more parts may come while a worker is sent these.
-            parts = list(self._parts)
-            return self._task(
-                self._work.result, parts, take=partial(self._show_result, len(parts))
-            )
-        if self._next < self._count:
-            number = self._next
-            self._next += 1
-            return self._task(timed_part, self._work, number, take=partial(self._keep, number))
-        return None
+    @property
+    def cost(self) -> float:
+        """What it takes in all, in seconds, as far as is known; none once it has ended."""
+        return 0.0 if self.under_way is None else self.under_way.cost
 
-    def _task(self, function: Callable[..., Any], *arguments: Any, take: Any) -> Task:
-        def taken(outcome: Any, error: Exception | None) -> None:
-            # What was under way when it ended comes too late.
-            if self.cancelled or self.ended:
-                return
-            if error is None:
-                take(outcome, time.monotonic() - task.made)
-            else:
-                log.error("a job failed: %s", self.what, exc_info=error)
-                self.end(str(error) or type(error).__name__)
+    def allowed(self) -> float:
+        return self.visitor.allowed(self)
 
-        task = Task(
-            self.visitor,
-            self.what,
-            function,
-            *arguments,
-            take=taken,
-            called_off=lambda: self.cancelled,
-        )
-        return task
+    def wait_for(self, under_way: UnderWay) -> None:
+        """Waits for a computation."""
+        self.under_way = under_way
+        under_way.join(self)
 
-    def _keep(self, number: int, timed: tuple[float, tuple[int, Any]], _: float) -> None:
-        """Keeps a part, how many there are, and what they cost; stops where that is too much."""
-        seconds, (self._count, self._early[number]) = timed
-        self._spent += seconds
-        self.cost = max(self.cost, self._spent)
-        while len(self._parts) in self._early:
-            self._parts.append(self._early.pop(len(self._parts)))
-        done, engine, allowed = len(self._parts), self.visitor.engine, self.visitor.allowed(self)
-        if done == self._count or (done and self._spent > allowed):
-            whole = self._spent * self._count / (done + len(self._early))
-            engine.learn(self._work, whole)
-            if done < self._count:
-                self.end(too_much(self._work.less, whole, allowed, engine.budget))
+    def leave(self) -> None:
+        """Waits no longer."""
+        if self.under_way is not None:
+            self.under_way.leave(self)
+            self.under_way = None
 
-    def _show_result(self, parts: int, result: Any, seconds: float) -> None:
-        """Tells the page of a result that is made of so many parts."""
-        self._merging, self._merged = False, parts
-        rest = REST * max(seconds, TURNS.behind)
-        self._due = time.monotonic() + max(SECONDS_BETWEEN_PUSHES, rest)
-        if parts == self._count:
-            self.visitor.engine.keep(self._work, result)
-            self.complete(result)
-        else:
-            self.pushing = True
-            self.visitor.push(self, partial(self._show, result))
+    def show(self, result: Any) -> None:
+        self.pushing = True
+        self.visitor.push(self, partial(self._show, result))
 
     def complete(self, result: Any) -> None:
-        """Shows what will not get better."""
         self.visitor.push(self, partial(self._show, result))
         self.end(None)
 
     def end(self, message: str | None) -> None:
-        """Tells the page that it is over, and submits nothing more."""
-        self.ended, self.cost = True, 0.0
-        self._parts, self._early = [], {}
-        self._count = self._next = self._merged = 0
+        """Tells the page that it is over."""
+        self.leave()
         self.visitor.push(self, partial(self._finish, message))

@@ -15,7 +15,8 @@ from works import Count, Where
 
 from amci_core.executor import executor
 from app.engine import AHEAD, Engine
-from app.jobs import Jobs, timed_part
+from app.jobs import Jobs
+from app.under_way import timed_part
 
 
 class Watched(ThreadPoolExecutor):
@@ -74,7 +75,7 @@ def run(server, jobs, work, name="work"):
 
 
 def test_results_grow_in_order_and_the_whole_one_is_shown_last(server, jobs):
-    shown, ends = run(server, jobs, Count(200, seconds=0.002))
+    shown, ends = run(server, jobs, Count(200, seconds=0.005))
     assert ends == [None]
     assert shown[-1] == list(range(200))
     assert all(each == shown[-1][: len(each)] for each in shown)
@@ -111,6 +112,63 @@ def test_a_result_that_is_known_is_shown_to_the_next_visitor_without_computing(
     assert again == first[-1:]
     assert ends == [None]
     assert len(watched.submitted) == so_far
+
+
+def begun(server, jobs, work):
+    """What is shown of a job, and how it ends, from its first result on."""
+    shown, ends = [], []
+    jobs.start("work", work, show=shown.append, finish=ends.append)
+    server.run_until(lambda: shown)
+    return shown, ends
+
+
+def test_what_two_visitors_ask_for_is_computed_once(server, jobs, engine, watched):
+    work, another = Count(100, seconds=0.01), Jobs(server, server, of=engine)
+    first, ends = begun(server, jobs, work)
+    second, its_ends = begun(server, another, work)
+    # Who comes later sees at once what there is.
+    assert 0 < len(second[0]) < 100
+    server.run_until(lambda: ends and its_ends)
+    assert ends == its_ends == [None]
+    assert first[-1] == second[-1] == list(range(100))
+    parts = [number for _, kind, number in watched.submitted if kind == "part"]
+    assert sorted(parts) == list(range(100))
+
+
+def test_it_goes_on_for_those_who_stay(server, jobs, engine, watched):
+    work, another = Count(100, seconds=0.01), Jobs(server, server, of=engine)
+    gone, _ = begun(server, jobs, work)
+    stays, ends = begun(server, another, work)
+    jobs.cancel("work")
+    gone.clear()
+    server.run_until(lambda: ends)
+    assert stays[-1] == list(range(100))
+    assert gone == []
+    # Nobody is left of whom to be told, and nothing to compute.
+    another.cancel("work")
+    assert not engine.under_way
+
+
+def test_a_page_that_is_gone_holds_up_nobody_who_asks_for_the_same(
+    server, jobs, engine, monkeypatch
+):
+    monkeypatch.setattr("app.jobs.guarded", contextlib.nullcontext)
+    work, other = Count(100, seconds=0.01), Server()
+    server.session = SimpleNamespace(connection_count=1)
+    begun(server, jobs, work)
+    _, ends = begun(other, Jobs(other, other, of=engine), work)
+    server.session.connection_count = 0
+    other.run_until(lambda: ends)
+    assert ends == [None]
+
+
+def test_a_failure_reaches_all_who_wait(server, jobs, engine):
+    work, another = Count(100, seconds=0.02, fails=40), Jobs(server, server, of=engine)
+    _, ends = begun(server, jobs, work)
+    _, its_ends = begun(server, another, work)
+    server.run_until(lambda: ends and its_ends)
+    assert ends == its_ends == ["theta: expected a number"]
+    assert not engine.under_way
 
 
 def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
