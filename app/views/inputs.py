@@ -14,6 +14,9 @@ __all__ = [
 ]
 
 import math
+import time
+from collections import deque
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -27,6 +30,10 @@ from app.views.layout import HTML
 
 # Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
 MILLISECONDS_OF_DEBOUNCE = 1
+# A page echoes where the server has put a slider; so many places, for so long.
+PUTS, SECONDS_OF_ECHO = 32, 5.0
+# The user's next word comes within this time.
+MILLISECONDS_OF_DOUBT = 200
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
 STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
 UNSEEN_LABEL = """
@@ -61,7 +68,28 @@ class Slider(pmui.FloatSlider):
     Panel keeps the newest of the moves that come while it waits. On a machine that is slow or busy
     a fixed wait answers every move, falls behind the hand by seconds, and then sends the handle
     back to where it was.
+
+    A page that is busy can set a slider back to where the server had put it shortly before, and
+    say so, as if the user had moved it: React keeps a state of its own. Who moves a slider lets it
+    go, or goes on; what comes like that with nothing after it is not believed.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._answering = self._doubted = False
+        # Where the server put it lately, and when.
+        self._put: deque[tuple[float, float]] = deque(maxlen=PUTS)
+        self.param.watch(self._note, "value")
+
+    def _note(self, event: Any) -> None:
+        if not self._answering:
+            self._put.append((time.monotonic(), event.old))
+
+    def _is_echo(self, events: dict[str, Any]) -> bool:
+        """Whether it is back where it was, and nobody has let it go."""
+        since = time.monotonic() - SECONDS_OF_ECHO
+        lately = [value for when, value in self._put if when > since]
+        return events.keys() == {"value"} and events["value"] in lately
 
     @property
     def _debounce(self) -> int:  # type: ignore[override]
@@ -76,11 +104,27 @@ class Slider(pmui.FloatSlider):
     def catch_up(self, document: Any) -> None:
         """Answers now what it was told and has put off."""
         if self._events:
+            self._doubted = True
             self._change_event(document)
 
+    def _change_event(self, doc: Any) -> None:
+        if self._is_echo(self._events) and not self._doubted:
+            self._doubted = True
+            doc.add_timeout_callback(partial(self._change_event, doc), MILLISECONDS_OF_DOUBT)
+            return
+        self._doubted = False
+        super()._change_event(doc)
+
     def _process_events(self, events: dict[str, Any]) -> None:
-        with TURNS.answering():
-            super()._process_events(events)
+        if self._is_echo(events):
+            answer(partial(self.param.trigger, "value"))()
+            return
+        self._answering = True
+        try:
+            with TURNS.answering():
+                super()._process_events(events)
+        finally:
+            self._answering = False
 
 
 class Select(pmui.Select):

@@ -1,10 +1,15 @@
 """What is moved or chosen is answered, and follows the state."""
 
+import time
+
 import pytest
+from bokeh.document import Document
 
 from app.state import State
+from app.views import inputs
 from app.views.bound import bound
 from app.views.case import CaseControls
+from app.views.inputs import slider
 
 
 def test_a_list_is_told_its_value_again_when_the_labels_change():
@@ -32,3 +37,59 @@ def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
     with pytest.raises(ValueError, match="refused"):
         widget.value = at + 1
     assert widget.value == at
+
+
+class Told:
+    """A slider that the server has put elsewhere twice, and where it is moved in answer."""
+
+    def __init__(self):
+        self.document, self.moves = Document(), []
+        self.slider = slider("Level", value=1.0, start=0, end=5)
+        self.slider.value = 1.5
+        self.slider.value = 1.33
+        self.slider.param.watch(lambda event: self.moves.append(event.new), "value")
+
+    def hear(self, **events):
+        """What a page says at once; then the time passes in which it could say more."""
+        self.slider._events = events
+        self.slider._change_event(self.document)
+        return self
+
+    def wait(self):
+        for each in self.document.session_callbacks:
+            self.document.remove_timeout_callback(each)
+            each.callback()
+        return self.moves
+
+
+@pytest.mark.parametrize(
+    ("said", "moves"),
+    [
+        ({"value": 1.4}, [1.4]),
+        ({"value": 1.5, "value_throttled": 1.5}, [1.5]),
+        ({"value": 1.0, "value_throttled": 1.0}, [1.0]),
+    ],
+)
+def test_a_move_is_believed(said, moves):
+    assert Told().hear(**said).wait() == moves
+
+
+def test_an_echo_of_where_the_server_had_put_it_is_not(monkeypatch):
+    monkeypatch.setattr(inputs, "answer", lambda act: act)
+    told = Told().hear(value=1.5)
+    assert told.moves == []
+    # The page is told again where it is.
+    assert told.wait() == [1.33]
+    assert told.slider.value == 1.33
+
+
+def test_who_lets_go_later_has_moved_it():
+    told = Told().hear(value=1.5)
+    told.slider._events |= {"value_throttled": 1.5}
+    assert told.wait() == [1.5]
+
+
+def test_long_after_it_is_a_move(monkeypatch):
+    told, now = Told(), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * inputs.SECONDS_OF_ECHO)
+    assert told.hear(value=1.5).wait() == [1.5]
