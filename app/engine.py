@@ -165,13 +165,13 @@ class Engine:
         return bool(self._in_hand)
 
     def known(self, work: Hashable) -> Any:
-        """The complete result, if it has been computed for any visitor; else None."""
+        """What is kept of it, for whichever visitor it was computed; else None."""
         if work in self._kept:
             self._kept.move_to_end(work)
         return self._kept.get(work)
 
     def keep(self, work: Hashable, result: Any) -> None:
-        """Keeps a complete result, and of all of them the newest."""
+        """Keeps what is complete of it, and of all that the newest."""
         self._kept[work] = result
         if len(self._kept) > RESULTS_KEPT:
             self._kept.popitem(last=False)

@@ -71,7 +71,7 @@ class Jobs:
         name: str,
         work: Work,
         *,
-        show: Callable[[Any], None],
+        show: Callable[[Any, float], None],
         finish: Callable[[str | None], None],
     ) -> None:
         """Starts a job, and calls off the one of the same name.
@@ -79,7 +79,8 @@ class Jobs:
         Arguments:
             name: What the job computes.
             work: It, with what it depends on.
-            show: Called in the server's thread with the newest result.
+            show: Called in the server's thread with the newest result, and the seconds that it
+                took, for whomever it was computed.
             finish: Called there at the end, with a message if the job failed. Not called for a job
                 that was called off.
         """
@@ -90,7 +91,7 @@ class Jobs:
             under_way = self.engine.under_way.get(work) or UnderWay(self.engine, work, name)
             allowed = self.allowed(job)
             if known is not None:
-                job.complete(known)
+                job.complete(*known)
             elif under_way.cost > allowed:
                 job.end(too_much(work.less, under_way.cost, allowed, self.engine.budget))
             else:
@@ -184,7 +185,7 @@ class _Job:
     def __init__(
         self,
         visitor: Jobs,
-        show: Callable[[Any], None],
+        show: Callable[[Any, float], None],
         finish: Callable[[str | None], None],
     ) -> None:
         self.visitor, self._show, self._finish = visitor, show, finish
@@ -211,12 +212,12 @@ class _Job:
             self.under_way.leave(self)
             self.under_way = None
 
-    def show(self, result: Any) -> None:
+    def show(self, result: Any, seconds: float) -> None:
         self.pushing = True
-        self.visitor.push(self, partial(self._show, result))
+        self.visitor.push(self, partial(self._show, result, seconds))
 
-    def complete(self, result: Any) -> None:
-        self.visitor.push(self, partial(self._show, result))
+    def complete(self, result: Any, seconds: float) -> None:
+        self.visitor.push(self, partial(self._show, result, seconds))
         self.end(None)
 
     def end(self, message: str | None) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Receiver", "Result", "Results"]
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ class Result:
     Arguments:
         asked: What it answers.
         value: The answer, as far as it has got.
-        seconds: How long that took.
+        seconds: How long that took, for whomever it was computed.
         complete: Whether it will not get better.
     """
 
@@ -57,7 +56,7 @@ class Results:
     def __init__(self, jobs: Jobs | None = None) -> None:
         self._jobs = jobs
         self._kept: dict[str, Result] = {}
-        self._running: dict[str, tuple[Asked, float]] = {}
+        self._running: dict[str, Asked] = {}
         self._refused: dict[str, Asked] = {}
 
     def of(self, name: str) -> Result | None:
@@ -81,7 +80,7 @@ class Results:
         name = card.name
         if asked is None or self._jobs is None:
             self.cancel(name)
-        elif asked not in (self._running.get(name, (None,))[0], self._refused.get(name)):
+        elif asked not in (self._running.get(name), self._refused.get(name)):
             self._refused.pop(name, None)
             kept = self._kept.get(name)
             if kept is not None and kept.asked == asked and kept.complete:
@@ -99,7 +98,7 @@ class Results:
     def refuse(self, name: str) -> None:
         """Calls off what is computed for a card, because the user says so."""
         if name in self._running:
-            self._refused[name] = self._running[name][0]
+            self._refused[name] = self._running[name]
         self.cancel(name)
 
     def cancel(self, name: str) -> None:
@@ -114,7 +113,7 @@ class Results:
         self._kept, self._running, self._refused = {}, {}, {}
 
     def _start(self, jobs: Jobs, card: Receiver, asked: Asked) -> None:
-        self._running[card.name] = (asked, time.monotonic())
+        self._running[card.name] = asked
         card.begin()
         jobs.start(
             card.name,
@@ -123,16 +122,15 @@ class Results:
             finish=partial(self._finish, card),
         )
 
-    def _show(self, card: Receiver, value: Any) -> None:
-        asked, started = self._running[card.name]
-        self._kept[card.name] = found = Result(asked, value, time.monotonic() - started)
+    def _show(self, card: Receiver, value: Any, seconds: float) -> None:
+        asked = self._running[card.name]
+        self._kept[card.name] = found = Result(asked, value, seconds)
         card.take(found)
 
     def _finish(self, card: Receiver, message: str | None) -> None:
-        asked, started = self._running.pop(card.name)
+        asked = self._running.pop(card.name)
         found = self._kept.get(card.name)
         if message is None and found is not None and found.asked == asked:
-            seconds = time.monotonic() - started
-            self._kept[card.name] = found = Result(asked, found.value, seconds, complete=True)
+            self._kept[card.name] = found = replace(found, complete=True)
             card.take(found)
         card.end(message)

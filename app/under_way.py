@@ -39,10 +39,10 @@ class Waiting(Protocol):
     def allowed(self) -> float:
         """The seconds that the computation may cost, for this visitor."""
 
-    def show(self, result: Any) -> None:
-        """Has the page told of a result that will get better."""
+    def show(self, result: Any, seconds: float) -> None:
+        """Has the page told of a result that will get better, and took so long."""
 
-    def complete(self, result: Any) -> None:
+    def complete(self, result: Any, seconds: float) -> None:
         """Has it told of one that will not, and of the end."""
 
     def end(self, message: str) -> None:
@@ -70,7 +70,9 @@ class UnderWay:
         self._parts: list[Any] = []
         self._early: dict[int, Any] = {}
         self._merging, self._merged = False, 0
-        self._newest: Any = None
+        # A result, and how long it took.
+        self._newest: tuple[Any, float] = None, 0.0
+        self._began = time.monotonic()
         self._due = self._spent = 0.0
 
     def join(self, one: Waiting) -> None:
@@ -78,7 +80,7 @@ class UnderWay:
         self._engine.under_way[self._work] = self
         self._waiting.append(one)
         if self._merged:
-            one.show(self._newest)
+            one.show(*self._newest)
         self._engine.look(one.visitor)
 
     def leave(self, one: Waiting) -> None:
@@ -161,17 +163,17 @@ class UnderWay:
 
     def _show_result(self, parts: int, result: Any, seconds: float) -> None:
         """Tells the pages of a result that is made of so many parts."""
-        self._merging, self._merged, self._newest = False, parts, result
-        rest = max(SECONDS_BETWEEN_PUSHES, REST * seconds, TURNS.behind)
-        self._due = time.monotonic() + rest
+        now = time.monotonic()
+        self._merging, self._merged, self._newest = False, parts, (result, now - self._began)
+        self._due = now + max(SECONDS_BETWEEN_PUSHES, REST * seconds, TURNS.behind)
         complete = parts == self._count
         if complete:
-            self._engine.keep(self._work, result)
+            self._engine.keep(self._work, self._newest)
         for one in list(self._waiting):
             if complete:
-                one.complete(result)
+                one.complete(*self._newest)
             elif not one.pushing:
-                one.show(result)
+                one.show(*self._newest)
 
 
 def timed_part(work: Work, number: int) -> tuple[float, tuple[int, Any]]:

@@ -84,7 +84,9 @@ def test_dasks_workers_compute_what_processes_do():
         engine, server = Engine(partial(executor, dask=address)), Server()
         shown, ends = [], []
         jobs = Jobs(server, server, of=engine)
-        jobs.start("summary", asked, show=shown.append, finish=ends.append)
+        jobs.start(
+            "summary", asked, show=lambda result, _: shown.append(result), finish=ends.append
+        )
         server.run_until(lambda: ends)
         engine.close()
     assert ends == [None]

@@ -48,7 +48,7 @@ class Turned:
             self.started.append(name)
             self.asked.append(work)
             if self.does:
-                show(done(work))
+                show(done(work), 1.0)
                 finish(None)
 
         monkeypatch.setattr(Jobs, "start", start)

@@ -33,8 +33,8 @@ def do_at_once(_, __, work, *, show, finish):
     """Computes here what workers would, and shows the first and the last result."""
     try:
         count, first = work.part(0)
-        show(work.result([first]))
-        show(work.result([first, *(work.part(i)[1] for i in range(1, count))]))
+        show(work.result([first]), 1.0)
+        show(work.result([first, *(work.part(i)[1] for i in range(1, count))]), 2.0)
     except ValueError as error:
         finish(str(error))
     else:

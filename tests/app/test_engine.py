@@ -66,10 +66,22 @@ def processes():
     created.close()
 
 
+class Shown(list):
+    """The results that are shown, and the seconds that each is said to have taken."""
+
+    def __init__(self):
+        super().__init__()
+        self.seconds = []
+
+    def take(self, result, seconds):
+        self.append(result)
+        self.seconds.append(seconds)
+
+
 def run(server, jobs, work, name="work"):
     """What is shown, and how it ends."""
-    shown, ends = [], []
-    jobs.start(name, work, show=shown.append, finish=ends.append)
+    shown, ends = Shown(), []
+    jobs.start(name, work, show=shown.take, finish=ends.append)
     server.run_until(lambda: ends)
     return shown, ends
 
@@ -93,7 +105,7 @@ def test_results_are_pushed_at_most_ten_times_a_second(server, jobs):
 def test_a_slow_page_gets_the_newest_result_not_all_of_them(server, jobs):
     shown, ends = [], []
 
-    def show(result):
+    def show(result, _):
         time.sleep(0.3)
         shown.append(len(result))
 
@@ -110,14 +122,16 @@ def test_a_result_that_is_known_is_shown_to_the_next_visitor_without_computing(
     so_far = len(watched.submitted)
     again, ends = run(server, Jobs(server, server, of=engine), Count(20))
     assert again == first[-1:]
+    # It took as long as it did, though not for this visitor.
+    assert again.seconds == first.seconds[-1:]
     assert ends == [None]
     assert len(watched.submitted) == so_far
 
 
 def begun(server, jobs, work):
     """What is shown of a job, and how it ends, from its first result on."""
-    shown, ends = [], []
-    jobs.start("work", work, show=shown.append, finish=ends.append)
+    shown, ends = Shown(), []
+    jobs.start("work", work, show=shown.take, finish=ends.append)
     server.run_until(lambda: shown)
     return shown, ends
 
@@ -126,8 +140,9 @@ def test_what_two_visitors_ask_for_is_computed_once(server, jobs, engine, watche
     work, another = Count(100, seconds=0.01), Jobs(server, server, of=engine)
     first, ends = begun(server, jobs, work)
     second, its_ends = begun(server, another, work)
-    # Who comes later sees at once what there is.
+    # Who comes later sees at once what there is, and how long that took.
     assert 0 < len(second[0]) < 100
+    assert second.seconds[0] >= 0.01 * len(second[0]) / 2
     server.run_until(lambda: ends and its_ends)
     assert ends == its_ends == [None]
     assert first[-1] == second[-1] == list(range(100))
@@ -176,7 +191,7 @@ def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
     monkeypatch.setattr("app.jobs.guarded", contextlib.nullcontext)
     server.session = SimpleNamespace(connection_count=0)
     ends, work = [], Count(500, seconds=0.002)
-    jobs.start("count", work, show=lambda _: None, finish=ends.append)
+    jobs.start("count", work, show=lambda *_: None, finish=ends.append)
     # A page that has not come yet is computed for.
     server.run_until(lambda: watched.submitted)
     server.session.connection_count = 1
@@ -192,8 +207,8 @@ def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
 
 
 def test_what_is_called_off_is_never_submitted(server, jobs, watched):
-    shown = []
-    jobs.start("count", Count(1000, seconds=0.01), show=shown.append, finish=shown.append)
+    shown = Shown()
+    jobs.start("count", Count(1000, seconds=0.01), show=shown.take, finish=shown.append)
     server.run_until(lambda: shown)
     jobs.cancel("count")
     shown.clear()
@@ -205,8 +220,8 @@ def test_what_is_called_off_is_never_submitted(server, jobs, watched):
 
 
 def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server, jobs):
-    shown = []
-    jobs.start("count", Count(1000), show=shown.append, finish=shown.append)
+    shown = Shown()
+    jobs.start("count", Count(1000), show=shown.take, finish=shown.append)
     while not server.waiting:
         server.turn()
     jobs.cancel("count")
@@ -215,8 +230,8 @@ def test_nothing_is_shown_after_a_cancel_even_if_it_was_on_its_way(server, jobs)
 
 
 def test_a_new_start_calls_the_old_job_off(server, jobs):
-    shown, closed = [], []
-    jobs.start("curves", Count(1000), show=shown.append, finish=closed.append)
+    shown, closed = Shown(), []
+    jobs.start("curves", Count(1000), show=shown.take, finish=closed.append)
     server.run_until(lambda: shown)
     new, ends = run(server, jobs, Count(2), name="curves")
     assert new[-1] == [0, 1]
@@ -226,14 +241,14 @@ def test_a_new_start_calls_the_old_job_off(server, jobs):
 
 def test_visitors_take_turns(server, jobs, engine, watched):
     """Visitors who come later do not wait for the first one's thousand parts."""
-    shown = []
-    jobs.start("long", Count(1000, seconds=0.01), show=shown.append, finish=shown.append)
+    shown = Shown()
+    jobs.start("long", Count(1000, seconds=0.01), show=shown.take, finish=shown.append)
     server.run_until(lambda: shown)
     others = [Jobs(server, server, of=engine) for _ in range(3)]
     so_far = len(watched.submitted)
     ends = []
     for i, each in enumerate(others):
-        each.start("short", Count(5, name=str(i)), show=lambda _: None, finish=ends.append)
+        each.start("short", Count(5, name=str(i)), show=lambda *_: None, finish=ends.append)
     server.run_until(lambda: len(ends) == 3)
     tasks = watched.submitted[so_far:]
     own = sum(work.name == "" for work, *_ in tasks)
@@ -255,8 +270,8 @@ def test_the_document_is_told_by_the_servers_thread_alone(server, jobs):
 
 
 def test_a_visitor_who_has_gone_harms_nobody(server, jobs, engine):
-    shown = []
-    jobs.start("count", Count(1000, seconds=0.002), show=shown.append, finish=shown.append)
+    shown = Shown()
+    jobs.start("count", Count(1000, seconds=0.002), show=shown.take, finish=shown.append)
     server.run_until(lambda: shown)
     server.gone = True
     jobs.cancel_all()
@@ -287,10 +302,10 @@ def test_a_worker_that_dies_is_replaced_and_its_task_done_again(server, processe
 
 def test_a_task_that_kills_every_worker_is_named_and_no_other_visitor_is_blamed(processes):
     bad, good = Server(), Server()
-    ends, good_ends, shown = [], [], []
+    ends, good_ends, shown = [], [], Shown()
     of_bad, of_good = (Jobs(each, each, of=processes) for each in (bad, good))
-    of_good.start("curves", Count(400), show=shown.append, finish=good_ends.append)
-    of_bad.start("reuse", Count(20, kills=3), show=lambda _: None, finish=ends.append)
+    of_good.start("curves", Count(400), show=shown.take, finish=good_ends.append)
+    of_bad.start("reuse", Count(20, kills=3), show=lambda *_: None, finish=ends.append)
     bad.run_until(lambda: ends)
     assert ends == ["a process died twice while it computed reuse"]
     good.run_until(lambda: good_ends)
@@ -304,7 +319,7 @@ def test_what_costs_too_much_is_stopped_and_the_next_time_not_begun(server):
         jobs, ends = Jobs(server, server, of=created), []
         work = Count(100, seconds=0.01, busy=True)
         started = time.monotonic()
-        jobs.start("count", work, show=lambda _: None, finish=ends.append)
+        jobs.start("count", work, show=lambda *_: None, finish=ends.append)
         server.run_until(lambda: ends)
         (told,) = ends
         assert "0 s are allowed" in told
@@ -329,7 +344,7 @@ def test_what_a_visitor_has_under_way_counts_as_well(server):
         for name in ("first", "second", "third"):
             ends[name] = []
             work = Count(28, seconds=0.04, busy=True, name=name)
-            jobs.start(name, work, show=lambda _: None, finish=ends[name].append)
+            jobs.start(name, work, show=lambda *_: None, finish=ends[name].append)
         server.run_until(lambda: all(ends.values()))
         (told,) = ends.pop("third")
         assert "beside what is under way: wait for that, or ask for" in told
@@ -352,7 +367,7 @@ def test_what_is_under_way_when_a_job_ends_does_not_begin_it_again(server, watch
     created = Engine(lambda: (watched, 2), budget=0.2)
     jobs, ends = Jobs(server, server, of=created), []
     work = Count(100, seconds=0.01, busy=True)
-    jobs.start("count", work, show=lambda _: None, finish=ends.append)
+    jobs.start("count", work, show=lambda *_: None, finish=ends.append)
     server.run_until(lambda: ends)
     server.run_until(lambda: not created.busy)
     time.sleep(0.3)

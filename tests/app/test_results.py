@@ -30,7 +30,7 @@ class Slow:
 
     def do(self, name, *, runs=4, end=True):
         job = self.under_way[name]
-        job.show(SimpleNamespace(runs=runs, runs_wanted=4, of=job.work.choice.theta))
+        job.show(SimpleNamespace(runs=runs, runs_wanted=4, of=job.work.choice.theta), 7.25)
         if end:
             self.under_way.pop(name).finish(None)
 
@@ -82,7 +82,7 @@ def move(card, theta):
 def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs):
     card.start()
     jobs.do("plain")
-    assert "4 runs in" in status(card)
+    assert "4 runs in 7.2 s" in status(card)
     assert card.body.styles["opacity"] == "1"
     move(card, 1.0)
     assert card.body.styles == {"opacity": "0.4"}
@@ -103,7 +103,7 @@ def test_coming_back_shows_what_was_there(card, jobs):
     move(card, 1.0)
     move(card, 3.0)
     assert card.body.styles["opacity"] == "1"
-    assert "4 runs in" in status(card)
+    assert "4 runs in 7.2 s" in status(card)
     card.start()
     assert not jobs.under_way
 
