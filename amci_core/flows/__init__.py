@@ -7,6 +7,8 @@ __all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Snapshot"
 from collections.abc import Callable
 
 from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
+from amci_core.flows.broad import defensive
+from amci_core.flows.carried import carried_spline
 from amci_core.flows.defensive import defended_spline
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import GammaBeta
@@ -17,7 +19,9 @@ from amci_core.flows.radial import radial
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,
+    "carried-spline": carried_spline,
     "defended-spline": defended_spline,
+    "defensive": defensive,
     "gamma-beta": GammaBeta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,

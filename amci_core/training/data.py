@@ -14,6 +14,7 @@ __all__ = [
     "markov_chain",
 ]
 
+import copy
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from amci_core.flows.broad import Broad
+from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference, Variable
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
@@ -129,6 +132,7 @@ class Target:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._broad: dict[torch.dtype, Broad] = {}
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator
@@ -152,8 +156,14 @@ class Target:
         f_plus, _ = self.problem.f_parts(x, theta)
         return self.problem.log_joint(x, y) + f_plus.log()
 
-    def reference(self, y: Tensor, theta: Tensor | None) -> Reference:
+    def refer_to(self, broad: Broad) -> None:
+        """Takes another reference: more is known of where the target lies than the problem says."""
+        self._broad = {kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)}
+
+    def reference(self, y: Tensor, theta: Tensor | None) -> Density:
         """A broad density that reaches the whole target."""
+        if self._broad:
+            return self._broad[y.dtype](y, theta)
         return Reference(self.problem, y, theta, [self.term])
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
-from amci_core.training.data import TARGETS
+from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.recipes import TermRecipe
@@ -97,6 +97,7 @@ class Fit:
         seed: int,
         device: torch.device,
         reports: int = REPORTS,
+        prepare: Callable[[Trainable, Target], None] = lambda proposal, target: None,
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
@@ -104,6 +105,7 @@ class Fit:
         self.proposal = _made("family", term.family, FAMILIES, target.problem, **term.arguments)
         for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
+        prepare(self.proposal, target)
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
         self.objective = _made(
