@@ -13,6 +13,7 @@ from amci_core.flows.defensive import defended_spline
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.gaussian import gaussian
+from amci_core.flows.layered import layered_spline
 from amci_core.flows.masked import masked_autoregressive
 from amci_core.flows.proposals import Proposals, Snapshot
 from amci_core.flows.radial import radial
@@ -25,6 +26,7 @@ FAMILIES: dict[str, Callable[..., Trainable]] = {
     "gamma-beta": GammaBeta,
     "gaussian": gaussian,
     "half-line-spline": half_line_spline,
+    "layered-spline": layered_spline,
     "masked-autoregressive": masked_autoregressive,
     "radial": radial,
 }

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.distributions.constraint_registry import biject_to
 from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from torch.nn.functional import logsigmoid, softplus
@@ -243,10 +244,13 @@ def kind_of(problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
         ValueError: the kind is not known, or it does not fit the problem.
     """
     transforms = {**TRANSFORMS, **problem.coordinate_transforms}
+    if kind == "range":
+        return Line(centre, scale, biject_to(problem.support))
     if kind in transforms:
         return Line(centre, scale, transforms[kind])
     if kind not in KINDS:
-        raise ValueError(f"kind: expected one of {', '.join([*KINDS, *transforms])}, got {kind!r}")
+        names = ", ".join([*KINDS, "range", *transforms])
+        raise ValueError(f"kind: expected one of {names}, got {kind!r}")
     made = KINDS[kind]
     if not issubclass(made, HalfLine):
         return made(centre, scale)

@@ -210,6 +210,11 @@ class Definition(ABC):
         """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
         return self.log_prior(x)
 
+    @property
+    def refers(self) -> bool:
+        """Whether it has a reference of its own: whether it defines `sample_reference`."""
+        return type(self).sample_reference is not Definition.sample_reference
+
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         """The theta at which proposals for f - shift are needed; by default theta itself."""
         return theta

@@ -3,6 +3,7 @@ r"""Training proposals: targets, objectives, recipes, fits, and whole sessions w
 from __future__ import annotations
 
 __all__ = [
+    "Plan",
     "Progress",
     "TrainingDiverged",
     "card_estimators",
@@ -17,7 +18,8 @@ __all__ = [
 ]
 
 from amci_core.training.fit import Progress, TrainingDiverged
-from amci_core.training.learn import learn, stream_learning, usual_terms
+from amci_core.training.learn import Plan, learn, stream_learning
 from amci_core.training.quality import card_estimators, write_card
 from amci_core.training.recipes import parse_budget, recipe, variants
 from amci_core.training.train import train
+from amci_core.training.usual import usual_terms

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "SOURCES",
     "TARGETS",
+    "Found",
     "JointTarget",
     "MinusTarget",
     "Sample",
@@ -16,6 +17,7 @@ __all__ = [
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import emcee
@@ -121,11 +123,35 @@ class Sample(NamedTuple):
     log_r: Tensor
 
 
+@dataclass(frozen=True)
+class Found:
+    """Particles of cases that follow a target, see `found.find`.
+
+    Arguments:
+        y: (cases, D_y).
+        theta: (cases, D_theta), or None.
+        line: Particles on the lines of the coordinates' charts, (cases, n, D).
+        x: The particles, (cases, n, D).
+        missed: Share of the cases that were asked for, but not reached.
+        common: Share of the cases whose g the prior's own draws reach.
+    """
+
+    y: Tensor
+    theta: Tensor | None
+    line: Tensor
+    x: Tensor
+    missed: float
+    common: float
+
+
 class Target:
     """f_plus(x; theta) p(x, y), for q1_plus: draws of it, and a reference that surely reaches it.
 
     Arguments:
         problem: The problem whose term it is.
+
+    Attributes:
+        found: Particles that follow it, where they have been looked for.
     """
 
     term = "E1_plus"  # of `problem`, which is the negated one for q1_minus
@@ -133,6 +159,7 @@ class Target:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._broad: dict[torch.dtype, Broad] = {}
+        self.found: Found | None = None
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator
@@ -156,6 +183,11 @@ class Target:
         f_plus, _ = self.problem.f_parts(x, theta)
         return self.problem.log_joint(x, y) + f_plus.log()
 
+    @property
+    def refers(self) -> bool:
+        """Whether the problem has a reference of its own for this term, not the prior."""
+        return self.problem.refers
+
     def refer_to(self, broad: Broad) -> None:
         """Takes another reference: more is known of where the target lies than the problem says."""
         self._broad = {kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)}
@@ -178,6 +210,7 @@ class JointTarget(Target):
     """p(x, y), for q2; its reference is the prior."""
 
     term = "E2"
+    refers = False
 
     def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
         # p(x, y) is drawn from directly, whatever the source.

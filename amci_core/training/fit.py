@@ -49,6 +49,7 @@ class Progress:
         quality: Held-out quality now.
         best: Held-out relative variance of the best so far.
         seconds: Time spent on this proposal.
+        stage: What is being done, where there is more than one thing.
     """
 
     proposal: str
@@ -58,6 +59,7 @@ class Progress:
     quality: Quality
     best: float
     seconds: float
+    stage: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """An entry of the log."""
@@ -82,6 +84,10 @@ class Fit:
         device: Where to train.
         reports: About how often held-out quality is looked at; in many dimensions that takes as
             long as a hundred steps.
+        target: What the proposal is trained towards, where more is known of that than the problem
+            says.
+        start: Weights to start from.
+        held_out: Numbers of cases and of draws that quality is looked at with.
 
     Raises:
         ValueError: the recipe's family, objective, arguments or settings do not fit.
@@ -97,22 +103,26 @@ class Fit:
         seed: int,
         device: torch.device,
         reports: int = REPORTS,
-        prepare: Callable[[Trainable, Target], None] = lambda proposal, target: None,
+        target: Target | None = None,
+        start: Mapping[str, Tensor] | None = None,
+        held_out: Mapping[str, int] | None = None,
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
-        target = TARGETS[name](problem)
+        target = target or TARGETS[name](problem)
         self.proposal = _made("family", term.family, FAMILIES, target.problem, **term.arguments)
         for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
-        prepare(self.proposal, target)
+        if start is not None:
+            self.proposal.load_state_dict(start)
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
         self.objective = _made(
             "objective", term.objective, OBJECTIVES, target, self.generator, **term.settings
         )
         self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
-        self.held_out = HeldOut(target)
+        self.held_out = HeldOut(target, **(held_out or {}))
+        self._rate = 1.0
         self.step, self.seconds = 0, 0.0
         self.loss_sum, self.loss_steps, self.usual_norm = 0.0, 0, 0.0
         self._keep(self.held_out.quality(self.proposal))
@@ -137,6 +147,12 @@ class Fit:
         if self.step == 0 and self.proposal.adopt(done):
             self._keep(self.held_out.quality(self.proposal))
 
+    def go_back(self) -> None:
+        """Takes up the best weights again, with half of the learning rate."""
+        self.proposal.load_state_dict(self.best)
+        self.optimizer.state.clear()
+        self.usual_norm, self._rate = 0.0, self._rate / 2
+
     def run(
         self, *, stops: Collection[int] = (), before_step: Callable[[], None] = lambda: None
     ) -> Iterator[Progress]:
@@ -153,13 +169,14 @@ class Fit:
             before_step()
             started = time.perf_counter()
             self._between_steps = False
-            self._advance()
+            self.advance()
             self._between_steps = True
             self.seconds += time.perf_counter() - started
             if self.step % self._every == 0 or self.step in stops or self.step == self.steps:
                 yield self._report()
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """One step; raises as `run`."""
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         loss = self.objective.loss(self.proposal)
@@ -182,10 +199,10 @@ class Fit:
 
     def _learning_rate(self) -> float:
         if not self.term.annealed:
-            return self.term.learning_rate
+            return self.term.learning_rate * self._rate
         warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
         cosine = 1 + math.cos(math.pi * self.step / self.steps)
-        return self.term.learning_rate * warm_up * cosine / 2
+        return self.term.learning_rate * self._rate * warm_up * cosine / 2
 
     def _report(self) -> Progress:
         if not self._finite():

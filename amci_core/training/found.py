@@ -15,17 +15,15 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Found", "find"]
+__all__ = ["find"]
 
 import math
 import time
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from amci_core.flows.carried import Charts
-from amci_core.training.data import Target
+from amci_core.training.data import Found, Target
 
 # Moves after every change of the density, and at its end.
 MOVES, LAST_MOVES = 6, 20
@@ -36,27 +34,6 @@ ENOUGH = 4
 LEVELS = 60
 # Draws of the prior for cases whose f is zero at nearly all of them, in numbers of particles.
 TRIES = 32
-
-
-@dataclass(frozen=True)
-class Found:
-    """Particles of cases.
-
-    Arguments:
-        y: (cases, D_y).
-        theta: (cases, D_theta), or None.
-        line: Particles on the charts' lines, (cases, n, D).
-        x: The particles, (cases, n, D).
-        reached: Whether those of a case follow its g, (cases,).
-        common: Whether the prior's draws alone gave enough of them: a share of 1 / 50, (cases,).
-    """
-
-    y: Tensor
-    theta: Tensor | None
-    line: Tensor
-    x: Tensor
-    reached: Tensor
-    common: Tensor
 
 
 class _Tempered:
@@ -98,6 +75,26 @@ class _Tempered:
         self.log_p[rows] = self.log_p[rows].gather(1, index)
         self.log_L[rows] = self.log_L[rows].gather(1, index)
 
+    def start_from_reference(self) -> None:
+        """Takes weighted draws of the problem's own reference, where these are worth enough."""
+        reference = self.target.reference(self.y, self.theta)
+        x, log_h = reference.draw(4 * self.n, self.generator)
+        log_w = self.target.log_density(x, self.y, self.theta) - log_h
+        log_w = log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
+        log_w = log_w - log_w.amax(-1, keepdim=True).clamp(min=-1e30)
+        weights = log_w.exp()
+        effective = weights.sum(-1).square() / weights.square().sum(-1).clamp(min=1e-30)
+        rows = (effective >= self.n / 4).nonzero()[:, 0]
+        if not len(rows):
+            return
+        index = torch.multinomial(
+            weights[rows], self.n, replacement=True, generator=self.generator
+        )
+        x = x[rows].gather(1, index[..., None].expand(-1, -1, self.dim))
+        self.line[rows] = self.charts.inverse(x, None)[0]
+        self.log_p[rows], self.log_L[rows] = self.at(self.line[rows], rows)
+        self.exponent[rows] = 1.0
+
     def step_up(self, rows: Tensor) -> None:
         """Raises the exponent of some cases until half of the particles are effective."""
         log_L, now = self.log_L[rows], self.exponent[rows]
@@ -131,7 +128,7 @@ class _Tempered:
         first = (self.log_L > -math.inf).sum(-1)
         for _ in range(tries):
             alive = self.log_L > -math.inf
-            rows = (alive.sum(-1) < ENOUGH).nonzero()[:, 0]
+            rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]
             if not len(rows):
                 break
             x = self.target.problem.sample_prior(len(rows) * self.n, self.generator)
@@ -206,41 +203,72 @@ def find(
         particles: Number of particles of a case, ten at least.
         generator: Where all randomness comes from.
         seconds: After so long what has been found is returned.
+
+    Returns:
+        The cases that were reached, with their particles.
+
+    Raises:
+        ValueError: no case was.
     """
     started = time.perf_counter()
     with torch.inference_mode():
         state = _Tempered(target, y, theta, charts, particles, generator)
-        common = state.reach(TRIES) >= particles // 50 + 1
-        reached = (state.log_L > -math.inf).sum(-1) >= ENOUGH
-
         def late(share: float) -> bool:
             return time.perf_counter() - started > share * seconds
 
-        for _ in range(LEVELS):
-            rows = (reached & (state.exponent < 1)).nonzero()[:, 0]
-            if not len(rows) or late(0.5):
-                break
-            state.step_up(rows)
-            state.move(rows, MOVES)
-        reached &= state.exponent >= 1
+        def temper(chosen: Tensor) -> Tensor:
+            """Takes chosen cases to the exponent 1; returns which of all have come there."""
+            for _ in range(LEVELS):
+                rows = (chosen & (state.exponent < 1)).nonzero()[:, 0]
+                if not len(rows) or late(0.5):
+                    break
+                state.step_up(rows)
+                state.move(rows, MOVES)
+            return state.exponent >= 1
+
+        if target.refers:
+            state.start_from_reference()
+        common = state.reach(TRIES) >= particles // 50 + 1
+        alive = (state.log_L > -math.inf).sum(-1)
+        # A case with few of them does better with what its neighbours find.
+        many = alive >= particles // 4
+        reached = temper(many if many.any() else alive >= ENOUGH)
         where = _standard(y, theta)
         for _ in range(ROUNDS):
-            rows = (~reached).nonzero()[:, 0]
-            if not len(rows) or not reached.any() or late(0.8):
+            rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]
+            if not len(rows) or not len(givers) or late(0.8):
                 break
-            taken = _from_neighbours(state, rows, reached.nonzero()[:, 0], where)
-            if not len(taken):
+            # A case that is reached from near by keeps more of what its neighbours found.
+            for least in (particles, particles // 4, ENOUGH):
+                taken = _from_neighbours(state, rows, givers, where, least=least)
+                if len(taken):
+                    break
+            else:
                 break
             reached[taken] = True
             state.exponent[taken] = 1.0
             state.move(taken, LAST_MOVES)
-        # Modes that a neighbour has found are kept for all.
+        reached |= temper(~reached & (alive >= ENOUGH))
+        # Modes that a neighbour has found are kept for all. In many coordinates particles forget
+        # slowly which few of them they come from.
         everyone = reached.nonzero()[:, 0]
-        if len(everyone) > 1 and not late(0.9):
+        for _ in range(1 + state.dim // 10):
+            if len(everyone) < 2 or late(0.9):
+                break
             _from_neighbours(state, everyone, everyone, where)
-            state.move(everyone, LAST_MOVES)
-        x = charts.forward(state.line, None)[0]
-    return Found(y, theta, state.line.clone(), x.clone(), reached.clone(), common.clone())
+            state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
+        rows = reached.nonzero()[:, 0]
+        if not len(rows):
+            raise ValueError(
+                f"f: none of {state.cases} cases has {ENOUGH} of {particles * TRIES:,} draws of "
+                "the prior where the term is not zero; define sample_reference and log_reference"
+            )
+        line = state.line[rows]
+        x = charts.forward(line, None)[0]
+        shares = 1 - len(rows) / state.cases, float(common.double().mean())
+    # Copies, which training may differentiate through.
+    y, theta = y[rows.clone()], None if theta is None else theta[rows.clone()]
+    return Found(y, theta, line.clone(), x.clone(), *shares)
 
 
 def _standard(y: Tensor, theta: Tensor | None) -> Tensor:
@@ -249,9 +277,16 @@ def _standard(y: Tensor, theta: Tensor | None) -> Tensor:
 
 
 def _from_neighbours(
-    state: _Tempered, rows: Tensor, givers: Tensor, where: Tensor
+    state: _Tempered, rows: Tensor, givers: Tensor, where: Tensor, *, least: int = ENOUGH
 ) -> Tensor:
     """Particles of the nearest givers, weighted by the case's own target over theirs, resampled.
+
+    Arguments:
+        state: All cases.
+        rows: Those that look.
+        givers: Those that are looked at.
+        where: All y and theta, standardized.
+        least: How many particles have to fit.
 
     Returns:
         The rows that got enough of them.
@@ -268,9 +303,8 @@ def _from_neighbours(
     their_L = state.log_L[chosen].gather(2, some).flatten(1)
     _, log_L = state.at(given, rows)
     log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
-    # Flattened, so that few particles of a distant neighbour do not stand for all.
     log_w = log_w - log_w.amax(-1, keepdim=True)
-    fits = (log_w > -20).sum(-1) >= ENOUGH
+    fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
     if not fits.any():
         return rows[:0]
     rows, given, log_w = rows[fits], given[fits], log_w[fits]

@@ -1,58 +1,118 @@
-r"""Training in memory, step by step in view: for notebooks, and for problems of one's own."""
+r"""Training in memory, for problems of one's own: nothing has to be chosen.
+
+Each proposal is scouted (where does its term lie, which form suits it), imitates the particles
+that scouting found, is refined on weighted draws of its own, and is defended by its reference.
+"""
 
 from __future__ import annotations
 
-__all__ = ["learn", "stream_learning", "usual_terms"]
+__all__ = ["Plan", "learn", "stream_learning"]
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from amci_core.checks import check_count, check_seed
+from amci_core.checks import check_count, check_number, check_seed
 from amci_core.flows import Proposals, Trainable
-from amci_core.flows.supports import half_line
-from amci_core.models import Problem, Variable
+from amci_core.flows.broad import Defensive
+from amci_core.models import Problem
 from amci_core.streams import last_item
-from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn
+from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn, stream_seeds
 from amci_core.training.recipes import TermRecipe
+from amci_core.training.scout import STEP, Scouted, look, scout
+from amci_core.training.shares import defended_share
+from amci_core.training.usual import MANY, bounded, terms_of, usual_terms
 
 VARIANT = "learnt"
-MAX_STEPS = 10**7
-# From this many prior draws the usual terms take where coordinates lie.
-SCOUTS = 4096
-HIDDEN = [64, 64]
+MAX_STEPS, MAX_MINUTES = 10**7, 10_000.0
+MINUTES = 5.0
+# Shares of a proposal's time: scouting; of the rest, imitating, and then refining.
+SCOUTING, IMITATING = 0.2, 0.6
+# Reports take at most this share of the time.
+REPORTING = 0.1
+# Refining goes back to the best weights where these were so much better.
+BACK = 2.0
+HELD_OUT = {"cases": 96, "draws": 128}
+# Steps that are timed before the number of steps is fixed.
+TIMED = 6
+# What is found is looked for anew so often while it is imitated, where y is read.
+RENEWALS = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training is going to do for one proposal.
+
+    Arguments:
+        proposal: Its name.
+        form: Name of the form that suits best, with its family.
+        parameters: Numbers that are learnt.
+        steps: Steps of imitation, and of refinement.
+        seconds: Of a step of each, of a report, and of all that is left to do.
+        scouted: Seconds that scouting took.
+        missed: Share of the cases for which no draw was found where the term is not zero.
+    """
+
+    proposal: str
+    form: str
+    parameters: int
+    steps: tuple[int, int]
+    seconds: tuple[float, float, float, float]
+    scouted: float
+    missed: float
+
+    def __str__(self) -> str:
+        imitate, refine, report, rest = self.seconds
+        return (
+            f"{self.proposal}: {self.form}, {self.parameters:,} parameters; {self.steps[0]:,} "
+            f"steps of {1e3 * imitate:.0f} ms, then {self.steps[1]:,} of {1e3 * refine:.0f} ms; a "
+            f"report takes {report:.1f} s; about {rest:.0f} s to go"
+            + (f"; {self.missed:.0%} of the cases were not reached" if self.missed else "")
+        )
 
 
 def stream_learning(
     problem: Problem,
     terms: Mapping[str, TermRecipe] | None = None,
     *,
-    steps: int = 2000,
+    minutes: float | None = None,
+    steps: int | None = None,
     seed: int = 0,
+    say: Callable[[Plan | str], None] = lambda what: None,
 ) -> Iterator[tuple[Progress, Proposals]]:
     """Trains proposals for a problem, registered or not, and keeps them in memory.
 
     `amci_core.save_proposals` writes them to a folder; `amci_core.training.train` trains what
     comes with the package, with checkpoints.
 
+    Every proposal is a mixture of a flow and, for half a per cent to a tenth of its draws, of a
+    broad reference: the problem's own, or the prior, and centres that were found. That share of
+    the draws is what it costs; in return weights are bounded wherever the reference reaches.
+
     Arguments:
         problem: What is to be integrated.
-        terms: For each proposal how it is built and trained; by default `usual_terms`.
-        steps: Steps for each proposal.
-        seed: Whole number >= 0; the same seed gives the same weights on the same machine.
+        terms: For each proposal how it is built and trained, without a search and a defence; by
+            default all is found out, see `amci_core.training.scout`.
+        minutes: Time for all proposals together, on one core; by default 5. The number of steps
+            then depends on how fast the machine is.
+        steps: In its place, steps for each proposal: the same seed then gives the same weights on
+            the same machine.
+        seed: Whole number >= 0.
+        say: Is told the plan of each proposal before its first step, and what is done before.
 
     Yields:
         Where training stands, and the proposals as they are then: some hundred times for each
-        proposal, at most every fifth step, one proposal after the other. The later ones are
-        untrained until it is their turn. The last item holds the best of each.
+        proposal, one proposal after the other. The later ones are untrained until it is their
+        turn. The last item holds the best of each.
 
     Raises:
-        ValueError: an argument is out of range, or terms do not fit the problem.
+        ValueError: an argument is out of range, terms do not fit the problem, or no draw of the
+            prior reaches f and the problem has no reference.
         TrainingDiverged: a loss, a gradient or a parameter was not finite.
 
     Warning:
@@ -66,20 +126,48 @@ def stream_learning(
         >>> proposals.variant, proposals.present
         ('learnt', (0,))
     """
-    check_count("steps", steps, low=1, high=MAX_STEPS)
+    if minutes is not None and steps is not None:
+        raise ValueError(f"steps: expected minutes or steps, not both, got {steps!r}")
+    if steps is not None:
+        check_count("steps", steps, low=1, high=MAX_STEPS)
+    else:
+        minutes = check_number(
+            "minutes",
+            MINUTES if minutes is None else minutes,
+            f"a number above 0, at most {MAX_MINUTES:g}",
+            allowed=lambda m: 0 < m <= MAX_MINUTES,
+        )
     check_seed(seed)
-    chosen = usual_terms(problem) if terms is None else terms
-    if not isinstance(chosen, Mapping) or "q1_plus" not in chosen:
-        raise ValueError(f"terms: expected recipes with one for q1_plus, got {chosen!r}")
+    if terms is None:
+        problem.check(*problem.cases(1, seed=0))
+        return _all(problem, minutes, steps, seed, say)
+    if not isinstance(terms, Mapping) or "q1_plus" not in terms:
+        raise ValueError(f"terms: expected recipes with one for q1_plus, got {terms!r}")
+    if steps is None:
+        raise ValueError("steps: expected a number of steps, where terms are given, got None")
+    return _given(problem, terms, steps, seed)
+
+
+def _proposals_of(item: tuple[Progress, Proposals]) -> Proposals:
+    return item[1]
+
+
+learn = last_item(stream_learning, name="learn", take=_proposals_of)
+
+
+def _given(
+    problem: Problem, terms: Mapping[str, TermRecipe], steps: int, seed: int
+) -> Iterator[tuple[Progress, Proposals]]:
+    """Trains by recipes."""
     cpu, reports = torch.device("cpu"), max(1, min(REPORTS, steps // 5))
     fits = {
         name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu, reports=reports)
-        for name, term in chosen.items()
+        for name, term in terms.items()
     }
-    recipes = {name: asdict(term) for name, term in chosen.items()}
+    recipes = {name: asdict(term) for name, term in terms.items()}
     configuration = {
         "seed": seed,
-        "steps": dict.fromkeys(chosen, steps),
+        "steps": dict.fromkeys(terms, steps),
         "recipe": recipes,
         "proposals": {
             name: {key: term[key] for key in ("family", "arguments")}
@@ -92,97 +180,208 @@ def stream_learning(
         for fit, progress in run_in_turn(fits):
             last = progress.step == fit.steps
             flows[fit.name] = _usable(fit.best_proposal() if last else fit.proposal)
-            ready = Proposals(
-                problem=problem.name,
-                variant=VARIANT,
-                q1_plus=flows["q1_plus"],
-                q1_minus=flows.get("q1_minus"),
-                q2=flows.get("q2"),
-                card={"configuration": configuration},
-            )
-            yield progress, ready
+            yield progress, _gathered(problem, flows, configuration)
 
     return stream()
 
 
-def _proposals_of(item: tuple[Progress, Proposals]) -> Proposals:
-    return item[1]
+def _all(
+    problem: Problem,
+    minutes: float | None,
+    steps: int | None,
+    seed: int,
+    say: Callable[[Plan | str], None],
+) -> Iterator[tuple[Progress, Proposals]]:
+    """Finds out by itself how to train, and does it."""
+    names = terms_of(problem)
+    configuration: dict[str, Any] = {
+        "seed": seed,
+        "steps": {},
+        "recipe": {},
+        "proposals": {},
+    }
+    began = time.perf_counter()
+    flows: dict[str, Trainable] = {}
+    courses = {}
+    for name in names:
+        # What one proposal leaves of its time, the next ones have.
+        left = math.inf
+        if minutes is not None:
+            left = 60 * minutes - (time.perf_counter() - began)
+        courses[name] = course = _Course(
+            problem, name, seconds=left / (len(names) - len(courses)), steps=steps, seed=seed, say=say
+        )
+        configuration["steps"][name] = course.steps
+        configuration["recipe"][name] = course.recipe
+        for progress, flow in course.run():
+            flows[name] = flow
+            configuration["proposals"][name] = course.family
+            if name == names[0] or "q1_plus" in flows:
+                yield progress, _gathered(problem, flows, copy.deepcopy(configuration))
 
 
-learn = last_item(stream_learning, name="learn", take=_proposals_of)
+class _Course:
+    """The training of one proposal, from scouting to its defence."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        *,
+        seconds: float,
+        steps: int | None,
+        seed: int,
+        say: Callable[[Plan | str], None],
+    ) -> None:
+        self.problem, self.name, self.seed = problem, name, seed
+        self.seconds, self.began = seconds, time.perf_counter()
+        self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
+        self.scouted = scout(
+            problem,
+            name,
+            generator=self.generator,
+            seconds=SCOUTING * seconds,
+            steps=steps or MAX_STEPS,
+            say=lambda what: say(f"{name}: {what}"),
+        )
+        self.share = 0.0
+        imitate, refine = self._recipe("imitate"), self._recipe("refine")
+        self.recipe = {"imitate": asdict(imitate), "refine": asdict(refine)}
+        self.terms = (imitate, refine)
+        self._budget(steps)
+        say(self.plan)
+
+    @property
+    def steps(self) -> int:
+        """Steps in all."""
+        return sum(self.plan.steps)
+
+    @property
+    def family(self) -> dict[str, Any]:
+        """The trained proposal's family and arguments."""
+        arguments = {
+            "own": dict(self.scouted.family),
+            "term": self.scouted.target.term,
+            "found": dict(self.scouted.found),
+            "share": self.share or 0.01,
+        }
+        return {"family": "defensive", "arguments": arguments}
+
+    def _recipe(self, objective: str) -> TermRecipe:
+        many = self.problem.x.dim > MANY
+        settings = dict(STEP)
+        if objective == "refine":
+            cases = 64 if many else 128
+            spread = cases // 4 if bounded(self.problem) else 0
+            settings = {
+                "cases": cases - spread,
+                "uniform_cases": spread,
+                "from_proposal": 12,
+                "from_reference": 4,
+            }
+        return TermRecipe(
+            **self.scouted.family,
+            objective=objective,
+            settings=settings,
+            learning_rate=3e-3 if objective == "imitate" else 1e-3,
+            annealed=True,
+            steps_per_minute=1,
+            share=1.0,
+        )
+
+    def _fit(self, stage: int, steps: int, reports: int, start: Any) -> Fit:
+        return Fit(
+            self.problem,
+            self.name,
+            self.terms[stage],
+            steps=steps,
+            seed=self.seed + stage,
+            device=torch.device("cpu"),
+            reports=reports,
+            target=self.scouted.target,
+            start=start,
+            held_out=HELD_OUT,
+        )
+
+    def _budget(self, steps: int | None) -> None:
+        """Times a few steps and a report, and fixes the numbers of steps."""
+        taken, report = [], 0.0
+        for stage in (0, 1):
+            began = time.perf_counter()
+            fit = self._fit(stage, TIMED, 1, self.scouted.start)
+            report = time.perf_counter() - began
+            began = time.perf_counter()
+            for _ in range(TIMED):
+                fit.advance()
+            taken.append((time.perf_counter() - began) / TIMED)
+        if steps is not None:
+            counts = max(1, round(IMITATING * steps)), max(0, steps - round(IMITATING * steps))
+            self.reports, rest = max(2, min(REPORTS, steps // 5)), 0.0
+        else:
+            rest = max(self.seconds - (time.perf_counter() - self.began), 1.0)
+            self.reports = int(min(max(REPORTING * rest / report, 4), REPORTS))
+            free = rest - self.reports * report
+            shares = (IMITATING * free, (1 - IMITATING) * free)
+            counts = tuple(max(1, int(s / t)) for s, t in zip(shares, taken, strict=True))
+        self.plan = Plan(
+            self.name,
+            f"{self.scouted.form} ({self.scouted.family['family']})",
+            sum(p.numel() for p in fit.proposal.parameters()),
+            (counts[0], counts[1]),
+            (*taken, report, rest),
+            self.scouted.seconds,
+            self.scouted.target.found.missed if self.scouted.target.found else 0.0,
+        )
+
+    def run(self) -> Iterator[tuple[Progress, Trainable]]:
+        """Where it stands, and the proposal as it is then."""
+        start, before, spent = self.scouted.start, 0, 0.0
+        for stage, steps in enumerate(self.plan.steps):
+            if not steps:
+                continue
+            fit = self._fit(stage, steps, max(1, self.reports // 2), start)
+            renew = {steps * i // RENEWALS for i in range(1, RENEWALS)} if stage == 0 else set()
+            for progress in fit.run(stops=renew):
+                if stage == 0 and progress.step in renew and self.problem.y is not None:
+                    self._renew()
+                if stage == 1 and not progress.quality.relative_variance < BACK * progress.best:
+                    fit.go_back()
+                last = before + progress.step == self.steps
+                flow = fit.best_proposal()
+                if last:
+                    self.share = defended_share(flow, self.scouted.broad, self.scouted.target)
+                said = replace(
+                    progress,
+                    step=before + progress.step,
+                    steps=self.steps,
+                    seconds=spent + progress.seconds,
+                    stage=self.terms[stage].objective,
+                )
+                yield said, self._defended(flow)
+            start, before, spent = fit.best, before + steps, spent + fit.seconds
+
+    def _renew(self) -> None:
+        """Other cases, so that the network does not learn these by heart."""
+        target = self.scouted.target
+        target.found = look(target, self.generator, steps=self.steps, seconds=self.seconds / 40)
+
+    def _defended(self, flow: Trainable) -> Trainable:
+        made = Defensive(flow, copy.deepcopy(self.scouted.broad), self.share or 0.01)
+        return _usable(made)
+
+
+def _gathered(
+    problem: Problem, flows: Mapping[str, Trainable], configuration: Mapping[str, Any]
+) -> Proposals:
+    return Proposals(
+        problem=problem.name,
+        variant=VARIANT,
+        q1_plus=flows["q1_plus"],
+        q1_minus=flows.get("q1_minus"),
+        q2=flows.get("q2"),
+        card={"configuration": configuration},
+    )
 
 
 def _usable(flow: Trainable) -> Trainable:
     return copy.deepcopy(flow).double().eval().requires_grad_(False)
-
-
-def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
-    """Splines for every term, coordinate by coordinate, on the range that x declares.
-
-    In one dimension q1_plus and q1_minus live on f's half-line, where it has one.
-
-    Raises:
-        ValueError: a coordinate of x has a range for which there is no spline.
-    """
-    x = problem.sample_prior(SCOUTS, torch.Generator().manual_seed(0)).double()
-    spline = {"bins": 16, "coordinates": _coordinates(problem.x, x)}
-    line = _term("autoregressive-spline", problem, **spline)
-    terms = {"q1_plus": _own(problem, line)}
-    if not problem.nonnegative:
-        terms["q1_minus"] = _own(problem.negated(), line)
-    if problem.log_normalizer(*problem.check(*problem.cases(1, seed=0))) is None:
-        terms["q2"] = _term("autoregressive-spline", problem, **spline, reads_theta=False)
-    return terms
-
-
-def _own(problem: Problem, line: TermRecipe) -> TermRecipe:
-    """On f_plus' half-line where it has one, else on the range of x."""
-    if problem.x.dim > 1 or problem.theta is None:
-        return line
-    try:
-        half_line(problem, torch.zeros(1, problem.theta.dim))
-    except ValueError:
-        return line
-    return _term("half-line-spline", problem, bins=32)
-
-
-def _term(family: str, problem: Problem, **arguments: Any) -> TermRecipe:
-    bounded = all(
-        variable is None or variable.shown or math.isfinite(variable.high - variable.low)
-        for variable in (problem.y, problem.theta)
-    )
-    return TermRecipe(
-        family=family,
-        arguments={"hidden": HIDDEN, "activation": "silu", **arguments},
-        objective="refine",
-        settings={
-            "cases": 192,
-            "uniform_cases": 64 if bounded else 0,
-            "from_proposal": 12,
-            "from_reference": 4,
-        },
-        learning_rate=3e-3,
-        annealed=True,
-        steps_per_minute=1,
-        share=1.0,
-    )
-
-
-def _coordinates(variable: Variable, x: torch.Tensor) -> list[dict[str, Any]]:
-    kinds: dict[tuple[float, float], tuple[str, Callable[[Tensor], Tensor]]] = {
-        (-math.inf, math.inf): ("line", lambda v: v),
-        (0.0, math.inf): ("positive", torch.log),
-        (0.0, 1.0): ("probability", torch.logit),
-    }
-    ends = (variable.low, variable.high)
-    if ends not in kinds:
-        raise ValueError(
-            f"terms: there are usual ones for x on the line, above 0 or within [0, 1], not within "
-            f"[{variable.low:g}, {variable.high:g}]; name a family for each proposal"
-        )
-    kind, onto_line = kinds[ends]
-    z = onto_line(x)
-    return [
-        {"kind": kind, "centre": round(centre, 3), "scale": round(scale, 3)}
-        for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
-    ]

@@ -3,7 +3,13 @@ training needs."""
 
 from __future__ import annotations
 
-__all__ = ["OBJECTIVES", "Objective", "PaperObjective", "RefineObjective"]
+__all__ = [
+    "OBJECTIVES",
+    "ImitateObjective",
+    "Objective",
+    "PaperObjective",
+    "RefineObjective",
+]
 
 import math
 from abc import ABC, abstractmethod
@@ -226,9 +232,52 @@ class RefineObjective(Objective):
         return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
 
+class ImitateObjective(Objective):
+    r"""Maximum likelihood on particles of many cases.
+
+    For cases (y, theta) with particles x_k that follow g(x | y; theta), found by tempering,
+
+        loss = - mean log q(x_k; y, theta),
+
+    the forward KL divergence up to a constant. It is bounded below at every step, so that it
+    leads to a good proposal from wherever it starts; what is left to gain is for `refine`.
+
+    Arguments:
+        cases: Cases in a step.
+        points: Particles of each in a step.
+
+    Raises:
+        ValueError: the target has no particles.
+    """
+
+    def __init__(
+        self, target: Target, generator: torch.Generator, *, cases: int, points: int
+    ) -> None:
+        super().__init__(target, generator)
+        if target.found is None:
+            raise ValueError("objective: imitate needs particles of the target, see find")
+        self.cases, self.points = cases, points
+
+    def loss(self, q: Trainable) -> Tensor:
+        found = self.target.found
+        assert found is not None
+        rows, n = len(found.y), found.x.shape[1]
+        chosen = torch.randint(rows, (min(self.cases, rows),), generator=self.generator)
+        some = torch.randint(n, (len(chosen), min(self.points, n)), generator=self.generator)
+        x = found.x[chosen].gather(1, some[..., None].expand(-1, -1, found.x.shape[-1]))
+        theta = None if found.theta is None else found.theta[chosen]
+        log_q = q(found.y[chosen], theta).log_prob(x)
+        # Where q is zero there is no log q to move.
+        return -log_q.masked_fill(log_q == -math.inf, 0.0).mean()
+
+
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
     log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
     return -(sample.log_r.exp() * log_q).mean()
 
 
-OBJECTIVES: dict[str, type[Objective]] = {"paper": PaperObjective, "refine": RefineObjective}
+OBJECTIVES: dict[str, type[Objective]] = {
+    "imitate": ImitateObjective,
+    "paper": PaperObjective,
+    "refine": RefineObjective,
+}

@@ -1,0 +1,242 @@
+r"""Before a proposal is trained: where its term lies, which reference reaches it, which form suits.
+
+All of it starts from particles that `find` gives for many cases at once. Centres with scales are
+fitted to them, and make the reference broad and near; the directions in which they differ most
+from the prior are the axes of rotated forms; and a short training on them compares the forms.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Scouted", "scout"]
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows.broad import Broad, Centres, centres
+from amci_core.models import Problem
+from amci_core.training.data import TARGETS, Found, Target
+from amci_core.training.found import find
+from amci_core.training.objectives import ImitateObjective
+from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordinates_of, forms
+
+# Numbers of particles in all stay below this many coordinates.
+MOST = 6_000_000
+CASES, PARTICLES = 2048, 256
+COMPONENTS = 8
+CENTRE_STEPS, TRIAL_STEPS = 600, 250
+# A step of maximum likelihood: cases, and particles of each.
+STEP = {"cases": 128, "points": 16}
+LEARNING_RATE = 3e-3
+CLIP = 5.0
+# Of the cases, this share judges what the others have taught.
+HELD_BACK = 1 / 8
+
+
+@dataclass(frozen=True)
+class Scouted:
+    """What is known of a term before its proposal is trained.
+
+    Arguments:
+        target: The target, with its particles and its reference.
+        form: The name of the form that is trained.
+        family: Its family and its arguments.
+        found: The arguments of the centres.
+        start: Weights that its training starts from.
+        tried: Mean -log q at held-back particles after a short training, in nats, by form.
+        seconds: How long it took.
+    """
+
+    target: Target
+    broad: Broad
+    form: str
+    family: Mapping[str, Any]
+    found: Mapping[str, Any]
+    start: Mapping[str, Tensor]
+    tried: Mapping[str, float]
+    seconds: float
+
+
+def scout(
+    problem: Problem,
+    name: str,
+    *,
+    generator: torch.Generator,
+    seconds: float = math.inf,
+    steps: int = 10**7,
+    say: Callable[[str], None] = lambda what: None,
+) -> Scouted:
+    """Looks for where a term lies, and for the form that suits it.
+
+    Arguments:
+        problem: The problem.
+        name: Which proposal, such as `q1_plus`.
+        generator: Where all randomness comes from.
+        seconds: About how long it may take.
+        steps: Steps of the training that follows: with few of them little is looked for.
+        say: Is told what is being done.
+
+    Raises:
+        ValueError: no draw of the prior reaches the term, and the problem has no reference.
+    """
+    began = time.perf_counter()
+    target = TARGETS[name](problem)
+    own = target.problem
+    say("looks for modes")
+    target.found = found = look(target, generator, steps=steps, seconds=seconds / 2)
+    kept, back = _split(found)
+    say("fits centres")
+    arguments = {
+        **NETWORK,
+        "coordinates": coordinates_of(own),
+        "components": COMPONENTS,
+        "reads_theta": name != "q2",
+    }
+    around = _fit_centres(own, arguments, kept, generator, min(CENTRE_STEPS, 4 * steps))
+    broad = Broad(own, target.term, around)
+    target.refer_to(broad)
+    candidates = forms(own, reads_theta=name != "q2")
+    tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
+    for form, family in candidates.items():
+        if len(candidates) > 1:
+            say(f"tries {form}")
+        made: Trainable = FAMILIES[family["family"]](own, **family["arguments"])
+        made.initialize(torch.Generator().manual_seed(0))
+        if form == "rotated":
+            made.whiten(*_axes(arguments["coordinates"], kept))
+        if len(candidates) == 1:
+            tried[form] = math.nan
+        else:
+            left = began + seconds - time.perf_counter()
+            share = max(0.0, left) / (len(candidates) - len(tried))
+            tried[form] = _tried(made, target, kept, back, generator, min(TRIAL_STEPS, steps), share)
+        weights[form] = made.state_dict()
+    best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
+    taken = time.perf_counter() - began
+    return Scouted(
+        target, broad, best, candidates[best], arguments, weights[best], tried, taken
+    )
+
+
+def look(
+    target: Target, generator: torch.Generator, *, steps: int, seconds: float = math.inf
+) -> Found:
+    """Particles of cases from p(y) p(theta) and, where y and theta have ends, from all of them."""
+    problem = target.problem
+    particles = PARTICLES if problem.x.dim <= MANY else PARTICLES // 2
+    cases = min(CASES, MOST // (particles * problem.x.dim), 64 + steps)
+    if problem.y is None and problem.theta is None:
+        cases = 16
+    spread = cases // 4 if bounded(problem) else 0
+    y, theta = target.cases(cases - spread, uniform=spread, generator=generator)
+    charts = charts_of(problem, coordinates_of(problem))
+    return find(
+        target,
+        y,
+        theta,
+        charts=charts,
+        particles=particles,
+        generator=generator,
+        seconds=seconds,
+    )
+
+
+def _split(found: Found) -> tuple[Found, Found]:
+    """Cases to learn from, and some to judge by."""
+    back = max(1, int(HELD_BACK * len(found.y)))
+    if len(found.y) < 2:
+        return found, found
+    return _rows(found, slice(back, None)), _rows(found, slice(back))
+
+
+def _rows(found: Found, rows: slice) -> Found:
+    theta = None if found.theta is None else found.theta[rows]
+    return Found(
+        found.y[rows], theta, found.line[rows], found.x[rows], found.missed, found.common
+    )
+
+
+def _fit_centres(
+    problem: Problem,
+    arguments: Mapping[str, Any],
+    found: Found,
+    generator: torch.Generator,
+    steps: int,
+) -> Centres:
+    made = centres(problem, **arguments)
+    _scatter(made, found, generator)
+    _imitate(made, found, generator, steps)
+    return made.requires_grad_(False)
+
+
+def _scatter(made: Centres, found: Found, generator: torch.Generator) -> None:
+    """Starts the centres from some of the particles."""
+    rows = torch.randint(len(found.y), (made.components,), generator=generator)
+    some = torch.randint(found.x.shape[1], (made.components,), generator=generator)
+    centre, scale = made.about
+    with torch.no_grad():
+        made.start.copy_((found.line[rows, some] - centre) / scale)
+
+
+def _imitate(
+    flow: Trainable, found: Found, generator: torch.Generator, steps: int, until: float = math.inf
+) -> None:
+    """Steps of maximum likelihood, with a rate that falls to zero."""
+    target = Target.__new__(Target)
+    target.found = found
+    objective = ImitateObjective(target, generator, **STEP)
+    optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
+    began, done = time.perf_counter(), 0.0
+    for step in range(steps):
+        if time.perf_counter() > until:
+            break
+        if math.isfinite(until):
+            done = max(done, (time.perf_counter() - began) / max(until - began, 1e-9))
+        done = max(done, step / steps)
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * (1 + math.cos(math.pi * done)) / 2
+        loss = objective.loss(flow)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(flow.parameters(), CLIP)
+        if bool(loss.isfinite()):
+            optimizer.step()
+
+
+def _tried(
+    flow: Trainable,
+    target: Target,
+    found: Found,
+    back: Found,
+    generator: torch.Generator,
+    steps: int,
+    seconds: float,
+) -> float:
+    """-log q at particles that were held back, after a short training; inf where it failed."""
+    _imitate(flow, found, generator, steps, time.perf_counter() + seconds)
+    with torch.inference_mode():
+        log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
+        reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])
+        # As it will be used: defended.
+        found_there = -torch.logaddexp(log_q, reference + math.log(0.01)).mean().item()
+    return found_there if math.isfinite(found_there) else math.inf
+
+
+def _axes(coordinates: list[dict[str, Any]], found: Found) -> tuple[Tensor, Tensor]:
+    """The linear map of a rotated form: directions in which particles differ most from the prior.
+
+    These are the eigenvectors of the particles' second moments, in the prior's units, whose
+    eigenvalues are farthest from one; over all cases at once, since single ones have few
+    particles.
+    """
+    centre, scale = (found.line.new_tensor([c[k] for c in coordinates]) for k in ("centre", "scale"))
+    z = ((found.line - centre) / scale).flatten(0, 1)
+    values, vectors = torch.linalg.eigh((z.T @ z / len(z)).double())
+    order = (values - 1).abs().argsort(descending=True)
+    return centre, scale[:, None] * vectors[:, order].to(scale)

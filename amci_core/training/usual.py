@@ -1,0 +1,166 @@
+r"""What is trained for a problem that says nothing of it: families by the dimension of x."""
+
+from __future__ import annotations
+
+__all__ = [
+    "MANY",
+    "NETWORK",
+    "bounded",
+    "charts_of",
+    "coordinates_of",
+    "forms",
+    "terms_of",
+    "usual_terms",
+]
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions.constraint_registry import biject_to
+
+from amci_core.flows.carried import Charts
+from amci_core.flows.supports import half_line, kind_of
+from amci_core.models import Problem
+from amci_core.training.recipes import TermRecipe
+
+# From this many prior draws the usual terms take where coordinates lie.
+SCOUTS = 4096
+HIDDEN = [64, 64]
+NETWORK: Mapping[str, Any] = {"hidden": HIDDEN, "activation": "silu"}
+# With more coordinates than this one network serves them all.
+MANY = 10
+BINS = 16
+# Width of the masked layers for many coordinates, at least.
+WIDTH = 96
+
+
+def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
+    """Splines for every term, coordinate by coordinate, on the range that x declares.
+
+    In one dimension q1_plus and q1_minus live on f's half-line, where it has one.
+
+    Raises:
+        ValueError: a coordinate of x has a range for which there is no spline.
+    """
+    spline = {"bins": BINS, "coordinates": coordinates_of(problem)}
+    line = _term("autoregressive-spline", problem, **spline)
+    made = {
+        "q1_plus": lambda: _own(problem, line),
+        "q1_minus": lambda: _own(problem.negated(), line),
+        "q2": lambda: _term("autoregressive-spline", problem, **spline, reads_theta=False),
+    }
+    return {name: made[name]() for name in terms_of(problem)}
+
+
+def terms_of(problem: Problem) -> tuple[str, ...]:
+    """The proposals that a problem needs: no q1_minus where f >= 0, no q2 where E2 is known."""
+    known = problem.log_normalizer(*problem.check(*problem.cases(1, seed=0))) is not None
+    minus = () if problem.nonnegative else ("q1_minus",)
+    return ("q1_plus", *minus, *(() if known else ("q2",)))
+
+
+def forms(problem: Problem, *, reads_theta: bool) -> dict[str, dict[str, Any]]:
+    """Families that may suit a term, with their arguments, by a name; the simplest first.
+
+    Arguments:
+        problem: The problem; for q1_minus the negated one.
+        reads_theta: Whether the proposal depends on theta.
+    """
+    coordinates = coordinates_of(problem)
+    arguments = {**NETWORK, "coordinates": coordinates, "bins": BINS, "reads_theta": reads_theta}
+    dim = problem.x.dim
+    if dim == 1:
+        if reads_theta and _on_half_line(problem):
+            return {"half-line": {"family": "half-line-spline", "arguments": {**NETWORK, "bins": 32}}}
+        return {"spline": {"family": "autoregressive-spline", "arguments": {**arguments, "bins": 32}}}
+    if dim > MANY:
+        arguments |= {"width": max(WIDTH, dim), "bins": 8}
+        both = {"family": "layered-spline", "arguments": arguments}
+        return {"by coordinate": both, "rotated": both}
+    carried = {"family": "carried-spline", "arguments": arguments}
+    radial = {"family": "carried-spline", "arguments": {**arguments, "radial": True}}
+    return {
+        "by coordinate": {"family": "autoregressive-spline", "arguments": arguments},
+        "rotated": carried,
+        "along the radius": radial,
+    }
+
+
+def coordinates_of(problem: Problem) -> list[dict[str, Any]]:
+    """For each coordinate of x its kind, and where it lies on the line, from prior draws.
+
+    Raises:
+        ValueError: the range of x is no interval.
+    """
+    x = problem.sample_prior(SCOUTS, torch.Generator().manual_seed(0)).double()
+    kind, z = _onto_line(problem, x)
+    return [
+        {"kind": kind, "centre": round(centre, 3), "scale": _rounded(scale)}
+        for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
+    ]
+
+
+def charts_of(problem: Problem, coordinates: list[dict[str, Any]]) -> Charts:
+    """The maps of the line onto the range of every coordinate."""
+    return Charts([kind_of(problem, **given) for given in coordinates])
+
+
+def _onto_line(problem: Problem, x: Tensor) -> tuple[str, Tensor]:
+    ends = (problem.x.low, problem.x.high)
+    if ends == (-math.inf, math.inf):
+        return "line", x
+    if ends == (0.0, math.inf):
+        return "positive", x.log()
+    if ends == (0.0, 1.0):
+        return "probability", x.logit()
+    z: Tensor = biject_to(problem.support).inv(x)
+    return "range", z
+
+
+def _rounded(scale: float) -> float:
+    """Three digits: a narrow prior must not be rounded to zero."""
+    return float(f"{max(scale, 1e-30):.3g}")
+
+
+def _on_half_line(problem: Problem) -> bool:
+    if problem.x.dim > 1 or problem.theta is None:
+        return False
+    try:
+        half_line(problem, torch.zeros(1, problem.theta.dim))
+    except ValueError:
+        return False
+    return True
+
+
+def _own(problem: Problem, line: TermRecipe) -> TermRecipe:
+    """On f_plus' half-line where it has one, else on the range of x."""
+    return _term("half-line-spline", problem, bins=32) if _on_half_line(problem) else line
+
+
+def bounded(problem: Problem) -> bool:
+    """Whether y and theta have ends, so that cases can be spread over their ranges."""
+    return all(
+        variable is None or variable.shown or math.isfinite(variable.high - variable.low)
+        for variable in (problem.y, problem.theta)
+    )
+
+
+def _term(family: str, problem: Problem, **arguments: Any) -> TermRecipe:
+    return TermRecipe(
+        family=family,
+        arguments={**NETWORK, **arguments},
+        objective="refine",
+        settings={
+            "cases": 192,
+            "uniform_cases": 64 if bounded(problem) else 0,
+            "from_proposal": 12,
+            "from_reference": 4,
+        },
+        learning_rate=3e-3,
+        annealed=True,
+        steps_per_minute=1,
+        share=1.0,
+    )
