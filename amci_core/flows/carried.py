@@ -8,22 +8,22 @@ linear map, whose columns are the directions in which the target differs most fr
 
 from __future__ import annotations
 
-__all__ = ["Carried", "LineSpline", "Linear", "RadialSpline", "carried_spline"]
+__all__ = ["Carried", "LineSpline", "Linear", "RadialSpline", "carried_spline", "line_spline_widths"]
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import pad
 
 from amci_core.checks import check_count
 from amci_core.flows.autoregressive import SplineProposal, autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
 from amci_core.flows.gaussian import Layer
-from amci_core.flows.spline import IDENTITY, SMALLEST, Knots, SharedKnots, spline_widths
+from amci_core.flows.spline import Knots, SharedKnots
 from amci_core.flows.supports import Kind, Line, kind_of
 from amci_core.models.base import Problem
 
@@ -34,34 +34,37 @@ SPREAD = 3.0
 
 
 class LineSpline:
-    """Splines of the interval [-reach, reach], continued as straight lines.
+    """Splines of the interval [-reach, reach]; beyond it every point stays where it is.
 
     Arguments:
         sizes: As for `Knots`, (cases, 2 bins).
-        free: As for `Knots`, (cases, bins + 1).
+        free: As for `Knots`, between bins: at both ends the derivative is one, (cases, bins - 1).
         reach: Half the width of the interval.
     """
 
     def __init__(self, sizes: Tensor, free: Tensor, reach: float) -> None:
-        self._knots, self._reach = SharedKnots(Knots(sizes, free)), reach
-        ends = SMALLEST + softplus(free[:, [0, -1]] + IDENTITY)
-        self._below, self._above = ends[:, :1], ends[:, 1:]
+        self._knots, self._reach = SharedKnots(Knots(sizes, pad(free, (1, 1)))), reach
 
     def forward(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """The splines at points t (cases, n), and the logarithms of their derivatives."""
-        inside = t.clamp(-self._reach, self._reach)
-        value, log_det = self._knots.forward(inside / (2 * self._reach) + 0.5)
-        value = 2 * self._reach * (value - 0.5)
-        slope = torch.where(t < 0, self._below, self._above)
-        return value + slope * (t - inside), torch.where(inside == t, log_det, slope.log())
+        return self._within(self._knots.forward, t)
 
     def inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """The points that go to these values, and log|d point / d value|."""
-        inside = value.clamp(-self._reach, self._reach)
-        t, log_det = self._knots.inverse(inside / (2 * self._reach) + 0.5)
-        t = 2 * self._reach * (t - 0.5)
-        slope = torch.where(value < 0, self._below, self._above)
-        return t + (value - inside) / slope, torch.where(inside == value, log_det, -slope.log())
+        return self._within(self._knots.inverse, value)
+
+    def _within(
+        self, spline: Callable[[Tensor], tuple[Tensor, Tensor]], t: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        inside = t.clamp(-self._reach, self._reach)
+        value, log_det = spline(inside / (2 * self._reach) + 0.5)
+        value = 2 * self._reach * (value - 0.5) + (t - inside)
+        return value, log_det.where(inside == t, 0.0)
+
+
+def line_spline_widths(bins: int) -> tuple[int, int]:
+    """Numbers of parameters of a `LineSpline`: sizes of bins on both axes, and derivatives."""
+    return 2 * bins, bins - 1
 
 
 class RadialSpline(Layer):
@@ -75,13 +78,13 @@ class RadialSpline(Layer):
     def __init__(self, dim: int, *, bins: int) -> None:
         super().__init__()
         self.dim, self.bins = dim, bins
-        self.width = 2 + sum(spline_widths(bins))
+        self.width = 2 + sum(line_spline_widths(bins))
         # About the mean and the standard deviation of log |z| for standard normal z.
         self.centre, self.scale = math.log(dim) / 2, 1 / math.sqrt(2 * dim)
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, LineSpline]:
         """The shift (cases, 1), the logarithm of the scale (cases, 1), and the spline."""
-        shift, free, sizes, ends = parameters.split([1, 1, *spline_widths(self.bins)], -1)
+        shift, free, sizes, ends = parameters.split([1, 1, *line_spline_widths(self.bins)], -1)
         return shift, SPREAD * torch.tanh(free / SPREAD), LineSpline(sizes, ends, REACH)
 
     def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:

@@ -18,10 +18,15 @@ import torch
 from torch import Tensor
 
 from amci_core.checks import check_count
-from amci_core.flows.carried import Charts, Linear, LineSpline, RadialSpline
+from amci_core.flows.carried import (
+    Charts,
+    Linear,
+    LineSpline,
+    RadialSpline,
+    line_spline_widths,
+)
 from amci_core.flows.gaussian import Layer
 from amci_core.flows.masked import MaskedAffine, MaskedProposal
-from amci_core.flows.spline import spline_widths
 from amci_core.flows.supports import Line, kind_of
 from amci_core.models.base import Problem
 
@@ -42,12 +47,12 @@ class Marginals(Layer):
     def __init__(self, dim: int, *, bins: int) -> None:
         super().__init__()
         self.dim, self.bins = dim, bins
-        self.width = dim * (2 + sum(spline_widths(bins)))
+        self.width = dim * (2 + sum(line_spline_widths(bins)))
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, LineSpline]:
         """Shift and logarithm of the scale (cases * D, 1), and the splines."""
         rows = parameters.reshape(len(parameters) * self.dim, -1)
-        shift, free, sizes, ends = rows.split([1, 1, *spline_widths(self.bins)], -1)
+        shift, free, sizes, ends = rows.split([1, 1, *line_spline_widths(self.bins)], -1)
         return shift, SPREAD * torch.tanh(free / SPREAD), LineSpline(sizes, ends, REACH)
 
     def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:

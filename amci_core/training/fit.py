@@ -87,7 +87,8 @@ class Fit:
         target: What the proposal is trained towards, where more is known of that than the problem
             says.
         start: Weights to start from.
-        held_out: Numbers of cases and of draws that quality is looked at with.
+        held_out: How quality is looked at, arguments of `HeldOut`.
+        seconds: After so long in steps it ends, with a rate that has fallen to zero by then.
 
     Raises:
         ValueError: the recipe's family, objective, arguments or settings do not fit.
@@ -105,7 +106,8 @@ class Fit:
         reports: int = REPORTS,
         target: Target | None = None,
         start: Mapping[str, Tensor] | None = None,
-        held_out: Mapping[str, int] | None = None,
+        held_out: Mapping[str, Any] | None = None,
+        seconds: float = math.inf,
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
@@ -122,7 +124,7 @@ class Fit:
         )
         self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
         self.held_out = HeldOut(target, **(held_out or {}))
-        self._rate = 1.0
+        self._rate, self._limit = 1.0, seconds
         self.step, self.seconds = 0, 0.0
         self.loss_sum, self.loss_steps, self.usual_norm = 0.0, 0, 0.0
         self._keep(self.held_out.quality(self.proposal))
@@ -166,6 +168,10 @@ class Fit:
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
+            if self.seconds >= self._limit:
+                self.steps = self.step
+                yield self._report()
+                return
             before_step()
             started = time.perf_counter()
             self._between_steps = False
@@ -201,7 +207,8 @@ class Fit:
         if not self.term.annealed:
             return self.term.learning_rate * self._rate
         warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
-        cosine = 1 + math.cos(math.pi * self.step / self.steps)
+        done = max(self.step / self.steps, min(1.0, self.seconds / self._limit))
+        cosine = 1 + math.cos(math.pi * done)
         return self.term.learning_rate * self._rate * warm_up * cosine / 2
 
     def _report(self) -> Progress:

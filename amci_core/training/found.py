@@ -119,14 +119,16 @@ class _Tempered:
         self.take(rows, index)
         self.exponent[rows] = to
 
-    def reach(self, tries: int) -> Tensor:
+    def reach(self, tries: int, until: float) -> Tensor:
         """Draws the prior again for cases whose L is zero nearly everywhere, some times.
 
         Returns:
             How many of the first particles had L > 0, (cases,).
         """
         first = (self.log_L > -math.inf).sum(-1)
-        for _ in range(tries):
+        for tried in range(tries):
+            if tried and time.perf_counter() > until:
+                break
             alive = self.log_L > -math.inf
             rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]
             if not len(rows):
@@ -218,9 +220,10 @@ def find(
 
         def temper(chosen: Tensor) -> Tensor:
             """Takes chosen cases to the exponent 1; returns which of all have come there."""
-            for _ in range(LEVELS):
+            for level in range(LEVELS):
                 rows = (chosen & (state.exponent < 1)).nonzero()[:, 0]
-                if not len(rows) or late(0.5):
+                # The first level is all that f = 0 or 1 needs.
+                if not len(rows) or (level and late(0.5)):
                     break
                 state.step_up(rows)
                 state.move(rows, MOVES)
@@ -228,7 +231,7 @@ def find(
 
         if target.refers:
             state.start_from_reference()
-        common = state.reach(TRIES) >= particles // 50 + 1
+        common = state.reach(TRIES, started + 0.2 * seconds) >= particles // 50 + 1
         alive = (state.log_L > -math.inf).sum(-1)
         # A case with few of them does better with what its neighbours find.
         many = alive >= particles // 4

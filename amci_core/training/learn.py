@@ -24,7 +24,7 @@ from amci_core.models import Problem
 from amci_core.streams import last_item
 from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn, stream_seeds
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.scout import STEP, Scouted, look, scout
+from amci_core.training.scout import imitation, look, scout
 from amci_core.training.shares import defended_share
 from amci_core.training.usual import MANY, bounded, terms_of, usual_terms
 
@@ -37,7 +37,7 @@ SCOUTING, IMITATING = 0.2, 0.6
 REPORTING = 0.1
 # Refining goes back to the best weights where these were so much better.
 BACK = 2.0
-HELD_OUT = {"cases": 96, "draws": 128}
+HELD_OUT = {"cases": 96, "draws": 128, "defence": 0.01}
 # Steps that are timed before the number of steps is fixed.
 TIMED = 6
 # What is found is looked for anew so often while it is imitated, where y is read.
@@ -247,7 +247,7 @@ class _Course:
         self.share = 0.0
         imitate, refine = self._recipe("imitate"), self._recipe("refine")
         self.recipe = {"imitate": asdict(imitate), "refine": asdict(refine)}
-        self.terms = (imitate, refine)
+        self.terms, self.limits = (imitate, refine), [math.inf, math.inf]
         self._budget(steps)
         say(self.plan)
 
@@ -269,7 +269,7 @@ class _Course:
 
     def _recipe(self, objective: str) -> TermRecipe:
         many = self.problem.x.dim > MANY
-        settings = dict(STEP)
+        settings = imitation(self.problem.x.dim)
         if objective == "refine":
             cases = 64 if many else 128
             spread = cases // 4 if bounded(self.problem) else 0
@@ -301,6 +301,7 @@ class _Course:
             target=self.scouted.target,
             start=start,
             held_out=HELD_OUT,
+            seconds=self.limits[stage],
         )
 
     def _budget(self, steps: int | None) -> None:
@@ -323,6 +324,7 @@ class _Course:
             free = rest - self.reports * report
             shares = (IMITATING * free, (1 - IMITATING) * free)
             counts = tuple(max(1, int(s / t)) for s, t in zip(shares, taken, strict=True))
+            self.limits = list(shares)
         self.plan = Plan(
             self.name,
             f"{self.scouted.form} ({self.scouted.family['family']})",
@@ -346,19 +348,18 @@ class _Course:
                     self._renew()
                 if stage == 1 and not progress.quality.relative_variance < BACK * progress.best:
                     fit.go_back()
-                last = before + progress.step == self.steps
                 flow = fit.best_proposal()
-                if last:
+                if stage == 1 and progress.step == fit.steps:
                     self.share = defended_share(flow, self.scouted.broad, self.scouted.target)
                 said = replace(
                     progress,
                     step=before + progress.step,
-                    steps=self.steps,
+                    steps=before + fit.steps + (0 if stage else self.plan.steps[1]),
                     seconds=spent + progress.seconds,
                     stage=self.terms[stage].objective,
                 )
                 yield said, self._defended(flow)
-            start, before, spent = fit.best, before + steps, spent + fit.seconds
+            start, before, spent = fit.best, before + fit.steps, spent + fit.seconds
 
     def _renew(self) -> None:
         """Other cases, so that the network does not learn these by heart."""

@@ -21,6 +21,7 @@ from amci_core.estimators.draws import REFERENCE, Draws
 from amci_core.estimators.mis import pooled
 from amci_core.files import plain, write_json
 from amci_core.flows import Proposals, Trainable
+from amci_core.flows.broad import Mixed
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
@@ -65,12 +66,19 @@ class HeldOut:
         cases: Number of cases.
         draws: Draws from the proposal, and as many from the reference, for each.
         seed: Of cases and draws: `SELECTION_SEED` or `REPORT_SEED`.
+        defence: Share of the reference in the mixture whose quality it is.
     """
 
     def __init__(
-        self, target: Target, *, cases: int = 256, draws: int = 256, seed: int = SELECTION_SEED
+        self,
+        target: Target,
+        *,
+        cases: int = 256,
+        draws: int = 256,
+        seed: int = SELECTION_SEED,
+        defence: float = 0.0,
     ) -> None:
-        self.target, self.draws, self.seed = target, draws, seed
+        self.target, self.draws, self.seed, self.defence = target, draws, seed, defence
         generator = torch.Generator().manual_seed(seed)
         y, theta = target.cases(cases, uniform=0, generator=generator)
         self.y, self.theta = target.problem.check(y, theta)
@@ -83,8 +91,10 @@ class HeldOut:
         target's broad reference. With shares r of q and v of g at the points of both, each
         normalised, w = g / q is v / r in units of its mean: exact where q is.
         """
-        q = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
+        q: Any = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
         reference = self.target.reference(self.y, self.theta)
+        if self.defence:
+            q = Mixed(q, reference, self.defence)
         generator = torch.Generator().manual_seed(self.seed)
         x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
         log_g = self.target.log_density(x, self.y, self.theta).numpy()

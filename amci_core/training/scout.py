@@ -7,7 +7,7 @@ from the prior are the axes of rotated forms; and a short training on them compa
 
 from __future__ import annotations
 
-__all__ = ["Scouted", "scout"]
+__all__ = ["Scouted", "imitation", "look", "scout"]
 
 import math
 import time
@@ -28,11 +28,12 @@ from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordina
 
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000
+MOST_OF_MANY = 3_000_000
 CASES, PARTICLES = 2048, 256
 COMPONENTS = 8
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
-# A step of maximum likelihood: cases, and particles of each.
-STEP = {"cases": 128, "points": 16}
+# Particles of each case in a step of maximum likelihood.
+POINTS = 16
 LEARNING_RATE = 3e-3
 CLIP = 5.0
 # Of the cases, this share judges what the others have taught.
@@ -124,13 +125,19 @@ def scout(
     )
 
 
+def imitation(dim: int) -> dict[str, int]:
+    """Cases and points in a step of maximum likelihood: in few dimensions more cost no more."""
+    return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": POINTS}
+
+
 def look(
     target: Target, generator: torch.Generator, *, steps: int, seconds: float = math.inf
 ) -> Found:
     """Particles of cases from p(y) p(theta) and, where y and theta have ends, from all of them."""
     problem = target.problem
-    particles = PARTICLES if problem.x.dim <= MANY else PARTICLES // 2
-    cases = min(CASES, MOST // (particles * problem.x.dim), 64 + steps)
+    many = problem.x.dim > MANY
+    particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
+    cases = min(CASES, most // (particles * problem.x.dim), 64 + steps)
     if problem.y is None and problem.theta is None:
         cases = 16
     spread = cases // 4 if bounded(problem) else 0
@@ -190,7 +197,7 @@ def _imitate(
     """Steps of maximum likelihood, with a rate that falls to zero."""
     target = Target.__new__(Target)
     target.found = found
-    objective = ImitateObjective(target, generator, **STEP)
+    objective = ImitateObjective(target, generator, **imitation(found.x.shape[-1]))
     optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
     began, done = time.perf_counter(), 0.0
     for step in range(steps):
