@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["LEVELS", "Verdict", "judge"]
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -112,7 +112,9 @@ class Verdict:
 
 
 def judge(
-    diagnostics: Mapping[str, TermDiagnostics], relative_error: Array | None = None
+    diagnostics: Mapping[str, TermDiagnostics],
+    relative_error: Array | None = None,
+    more: Sequence[Finding] = (),
 ) -> Verdict:
     """Whether an estimate made of these terms, and its standard error, can be believed.
 
@@ -120,6 +122,7 @@ def judge(
         diagnostics: Of every term, see `diagnose`.
         relative_error: Standard error over the estimate's size, (*), where it is known: NaN where
             the draws cannot tell, infinite where they show that a proposal misses part of a term.
+        more: Findings from elsewhere, such as those of `caution`.
 
     Warning:
         Mass that no draw of any component came near is not seen.
@@ -132,6 +135,7 @@ def judge(
     ]
     if relative_error is not None:
         findings += _of_error(np.asarray(relative_error, dtype=np.float64))
+    findings += more
     codes = np.asarray(np.max([finding.level * finding.holds for finding in findings], axis=0))
     why = np.empty(codes.shape, dtype=object)
     why.fill(())

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
+from amci_core.diagnostics.verdict import Finding
 from amci_core.estimators.combine import Prepared, Sharing
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
@@ -47,6 +48,7 @@ class Estimate:
             of the reference, which only judge.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
+        cautions: What a check of the proposals says against estimates near here.
 
     Warning:
         No error can be seen of mass that no draw has come near. The proposals' draws and those of
@@ -59,6 +61,7 @@ class Estimate:
     draws: int
     positive: bool
     shift: float = 0.0
+    cautions: tuple[Finding, ...] = field(default=(), repr=False)
 
     @cached_property
     def _pooled(self) -> Pooled:
@@ -104,7 +107,8 @@ class Estimate:
         *parts, E2 = self.terms.values()
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             size = sum(np.exp(part.log_value - E2.log_value) for part in parts)
-            return judge(self.diagnostics, self.standard_error / np.maximum(size, abs(self.value)))
+            error = self.standard_error / np.maximum(size, abs(self.value))
+        return judge(self.diagnostics, error, self.cautions)
 
     @property
     def bias(self) -> Array:

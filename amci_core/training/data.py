@@ -132,6 +132,7 @@ class Found:
         theta: (cases, D_theta), or None.
         line: Particles on the lines of the coordinates' charts, (cases, n, D).
         x: The particles, (cases, n, D).
+        rows: Which of the cases that were asked for these are, (cases,).
         missed: Share of the cases that were asked for, but not reached.
         common: Share of the cases whose g the prior's own draws reach.
     """
@@ -140,6 +141,7 @@ class Found:
     theta: Tensor | None
     line: Tensor
     x: Tensor
+    rows: Tensor
     missed: float
     common: float
 

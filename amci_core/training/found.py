@@ -270,8 +270,9 @@ def find(
         x = charts.forward(line, None)[0]
         shares = 1 - len(rows) / state.cases, float(common.double().mean())
     # Copies, which training may differentiate through.
-    y, theta = y[rows.clone()], None if theta is None else theta[rows.clone()]
-    return Found(y, theta, line.clone(), x.clone(), *shares)
+    rows = rows.clone()
+    y, theta = y[rows], None if theta is None else theta[rows]
+    return Found(y, theta, line.clone(), x.clone(), rows, *shares)
 
 
 def _standard(y: Tensor, theta: Tensor | None) -> Tensor:

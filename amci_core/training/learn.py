@@ -32,7 +32,7 @@ VARIANT = "learnt"
 MAX_STEPS, MAX_MINUTES = 10**7, 10_000.0
 MINUTES = 5.0
 # Shares of a proposal's time: scouting; of the rest, imitating, and then refining.
-SCOUTING, IMITATING = 0.2, 0.6
+SCOUTING, IMITATING = 0.25, 0.6
 # Reports take at most this share of the time.
 REPORTING = 0.1
 # Refining goes back to the best weights where these were so much better.

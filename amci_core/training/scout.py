@@ -29,7 +29,11 @@ from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordina
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000
 MOST_OF_MANY = 3_000_000
-CASES, PARTICLES = 2048, 256
+PARTICLES = 256
+# Cases for each number that a proposal reads, and at most.
+CASES, MOST_CASES = 256, 2048
+# Shares of the time: looking for modes, fitting centres; the rest is for trying forms.
+LOOKING, FITTING = 0.4, 0.15
 COMPONENTS = 8
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
 # Particles of each case in a step of maximum likelihood.
@@ -90,7 +94,7 @@ def scout(
     target = TARGETS[name](problem)
     own = target.problem
     say("looks for modes")
-    target.found = found = look(target, generator, steps=steps, seconds=seconds / 2)
+    target.found = found = look(target, generator, steps=steps, seconds=LOOKING * seconds)
     kept, back = _split(found)
     say("fits centres")
     arguments = {
@@ -99,7 +103,8 @@ def scout(
         "components": COMPONENTS,
         "reads_theta": name != "q2",
     }
-    around = _fit_centres(own, arguments, kept, generator, min(CENTRE_STEPS, 4 * steps))
+    until = time.perf_counter() + FITTING * seconds
+    around = _fit_centres(own, arguments, kept, generator, min(CENTRE_STEPS, 4 * steps), until)
     broad = Broad(own, target.term, around)
     target.refer_to(broad)
     candidates = forms(own, reads_theta=name != "q2")
@@ -114,8 +119,8 @@ def scout(
         if len(candidates) == 1:
             tried[form] = math.nan
         else:
-            left = began + seconds - time.perf_counter()
-            share = max(0.0, left) / (len(candidates) - len(tried))
+            left = max(began + seconds - time.perf_counter(), (1 - LOOKING - FITTING) * seconds)
+            share = left / (len(candidates) - len(tried))
             tried[form] = _tried(made, target, kept, back, generator, min(TRIAL_STEPS, steps), share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
@@ -137,7 +142,8 @@ def look(
     problem = target.problem
     many = problem.x.dim > MANY
     particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
-    cases = min(CASES, most // (particles * problem.x.dim), 64 + steps)
+    read = 1 + sum(v.dim for v in (problem.y, problem.theta) if v is not None)
+    cases = min(CASES * read, MOST_CASES, most // (particles * problem.x.dim), 64 + steps)
     if problem.y is None and problem.theta is None:
         cases = 16
     spread = cases // 4 if bounded(problem) else 0
@@ -164,9 +170,8 @@ def _split(found: Found) -> tuple[Found, Found]:
 
 def _rows(found: Found, rows: slice) -> Found:
     theta = None if found.theta is None else found.theta[rows]
-    return Found(
-        found.y[rows], theta, found.line[rows], found.x[rows], found.missed, found.common
-    )
+    parts = found.y[rows], theta, found.line[rows], found.x[rows], found.rows[rows]
+    return Found(*parts, found.missed, found.common)
 
 
 def _fit_centres(
@@ -175,10 +180,11 @@ def _fit_centres(
     found: Found,
     generator: torch.Generator,
     steps: int,
+    until: float,
 ) -> Centres:
     made = centres(problem, **arguments)
     _scatter(made, found, generator)
-    _imitate(made, found, generator, steps)
+    _imitate(made, found, generator, steps, until)
     return made.requires_grad_(False)
 
 
