@@ -1,284 +1,263 @@
-r"""Problems that no proposal of the package was made for, each with a truth by another route.
+r"""What `learn` makes of problems that are not ours: `python benchmarks/own_problems.py`.
 
-They are written as a user would write them: densities, samplers and a broad reference, without an
-optimal proposal. Thresholds are tuned on other problems, see `reliability.py`.
+Every problem of `published.py` is trained with `learn(problem, minutes=5)` on one core, nothing
+else said; about five minutes a problem. Then AMCI with 1,000 draws in all is run 50 times at ten
+theta, spread evenly over their range, and compared with crude Monte Carlo, Sobol points and vegas
+at as many evaluations of f. Results go to `--folder`, a JSON file and the proposals for each
+problem; `--table` prints what is there as the table of `docs/own-problems.md`.
 """
 
 from __future__ import annotations
 
-__all__ = ["OWN_PROBLEMS", "Basket", "Corner", "Modes", "Rate", "Ring", "Wave"]
+__all__ = ["Result", "main", "measure"]
 
+import argparse
+import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.integrate import quad_vec
-from scipy.special import ive, ndtr
-from scipy.stats import gamma, multivariate_normal
-from torch import Tensor
-from torch.distributions import Normal
-from torch.distributions.constraints import Constraint, greater_than
+from published import PUBLISHED, Published
+from scipy.stats import qmc
 
-from amci_core.models import Problem, Variable
+import amci_core as amci
+from amci_core.flows import Proposals
+from amci_core.training import learn
 
 Array = NDArray[np.float64]
-LINE = (-math.inf, math.inf)
+
+CASES, RUNS, DRAWS, SEED = 10, 50, 1000, 123
+# Runs of what AMCI is compared with, and evaluations from which crude Monte Carlo's error is read.
+OTHER_RUNS, CRUDE = 10, 1_000_000
+# vegas adapts in so many rounds of equal size.
+ROUNDS = 5
 
 
-class NormalProblem(Problem):
-    """x ~ N(0, I), y | x ~ N(x, noise^2 I), and theta uniform: the posterior is known.
-
-    Arguments:
-        name: What it is called by.
-        dim: Number of coordinates of x and of y.
-        noise: Standard deviation of the observation.
-        theta: Number of coordinates of theta, and their range.
-    """
-
-    nonnegative = True
-    # Standard deviation of the reference.
-    broad = 2.0
-
-    def __init__(
-        self, name: str, dim: int, *, noise: float, theta: tuple[int, float, float]
-    ) -> None:
-        self.name, self.noise = name, noise
-        self.x = Variable("x", dim, *LINE, "a point")
-        self.y = Variable("y", dim, -12.0, 12.0, "the point with noise")
-        self.theta = Variable("theta", *theta, "parameters of f")
-
-    @property
-    def spread(self) -> float:
-        """The posterior's standard deviation."""
-        return self.noise / math.hypot(1, self.noise)
-
-    def mean(self, y: Tensor) -> Array:
-        """The posterior's mean, (*, D)."""
-        return np.asarray(y.numpy() / (1 + self.noise**2))
-
-    def log_prior(self, x: Tensor) -> Tensor:
-        return Normal(0.0, 1.0).log_prob(x).sum(-1)
-
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        return Normal(x, self.noise).log_prob(y).sum(-1)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, self.x.dim, generator=generator, device=generator.device)
-
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x + self.noise * _normal(x, generator)
-
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        assert self.theta is not None
-        u = torch.rand(n, self.theta.dim, generator=generator, device=generator.device)
-        return self.theta.low + (self.theta.high - self.theta.low) * u
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return self.support
-
-    def sample_reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        x = self.broad * _normal(y.new_empty(*y.shape[:-1], n, self.x.dim), generator)
-        return x, self.log_reference(x, y, theta)
-
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return Normal(0.0, self.broad).log_prob(x).sum(-1)
-
-
-class Ring(NormalProblem):
-    """f is a soft ring about the origin: exp(-(|x| - theta)^2 / (2 0.1^2)), theta in [0.5, 3].
-
-    |x| has Rice's distribution under the posterior: the truth is an integral over the radius.
-    """
-
-    WIDTH = 0.1
-
-    def __init__(self) -> None:
-        super().__init__("own-ring", 2, noise=1.0, theta=(1, 0.5, 3.0))
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return (-((x.norm(dim=-1) - theta[..., 0]) / self.WIDTH).square() / 2).exp()
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        s2, nu = self.spread**2, np.linalg.norm(self.mean(y), axis=-1)
-        centre = theta[..., 0].numpy()
-
-        def integrand(z: float) -> Array:
-            r = np.maximum(centre + z * self.WIDTH, 0.0)
-            rice = r / s2 * np.exp(-((r - nu) ** 2) / (2 * s2)) * ive(0, r * nu / s2)
-            return rice * self.WIDTH * math.exp(-z * z / 2)
-
-        log_mu = np.log(quad_vec(integrand, -12.0, 12.0, epsrel=1e-10)[0])
-        return log_mu, np.ones_like(log_mu)
-
-
-class Corner(NormalProblem):
-    """f is one where both coordinates exceed theirs of theta, in [-1, 2.5]^2."""
-
-    def __init__(self) -> None:
-        super().__init__("own-corner", 2, noise=1.0, theta=(2, -1.0, 2.5))
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return (x > theta).all(-1).to(x.dtype)
-
-    def sample_reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        assert theta is not None
-        excess = y.new_empty(*y.shape[:-1], n, 2).exponential_(generator=generator)
-        x = theta[..., None, :] + excess
-        return x, self.log_reference(x, y, theta)
-
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        excess = x - theta[..., None, :]
-        return (-excess).masked_fill(excess <= 0, -math.inf).sum(-1)
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        reach = (self.mean(y) - theta.numpy()) / self.spread
-        log_mu = np.log(multivariate_normal(np.zeros(2), np.eye(2)).cdf(reach))
-        return log_mu, np.ones_like(log_mu)
-
-
-class Wave(NormalProblem):
-    """f = sin(theta x) takes both signs many times: mu = sin(theta m) exp(-theta^2 s^2 / 2).
+@dataclass(frozen=True)
+class Result:
+    """What was measured for a problem; relative errors are squared, figures over runs and cases.
 
     Arguments:
-        sign: 1 for f, -1 for the problem with -f in its place.
+        name: The problem.
+        dim: Number of coordinates of x.
+        minutes: Time of its training.
+        form: The forms that were chosen.
+        share: The shares of the references.
+        median: ReMSE at 1,000 draws, median over theta.
+        largest: Its largest value over theta.
+        worst: The theta where that is.
+        coverage: Share of the 95 % intervals that hold mu.
+        off: Of the runs called reliable, the share that is off by more than three standard errors.
+        kept: Of the runs within these, the share that is called reliable.
+        crude: ReMSE of as many draws of the prior, median over theta.
+        sobol: ReMSE of as many Sobol points, median over theta.
+        vegas: ReMSE of vegas with as many evaluations, its own adaptation with them, likewise.
+        query: Milliseconds of an estimate at a new theta.
+        payback: Queries after which training has cost less than vegas run as far as AMCI's error.
+        text: The check after training, in words.
     """
 
-    nonnegative = False
-    broad = 1.5
-
-    def __init__(self, sign: int = 1) -> None:
-        super().__init__("own-wave", 1, noise=1.0, theta=(1, 0.5, 4.0))
-        self.sign = sign
-
-    def negated(self) -> Wave:
-        return Wave(-self.sign)
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return self.sign * (theta * x).sin()[..., 0]
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        a = theta[..., 0].numpy()
-        wave = np.sin(a * self.mean(y)[..., 0])
-        return np.log(np.abs(wave)) - (a * self.spread) ** 2 / 2, self.sign * np.sign(wave)
+    name: str
+    dim: int
+    minutes: float
+    form: str
+    share: str
+    median: float
+    largest: float
+    worst: str
+    coverage: float
+    off: float
+    kept: float
+    crude: float
+    sobol: float
+    vegas: float
+    query: float
+    payback: float
+    text: str
 
 
-class Basket(NormalProblem):
-    """f = max(sum x - theta, 0) in three dimensions, theta in [-2, 5]: Bachelier's formula."""
-
-    def __init__(self) -> None:
-        super().__init__("own-basket", 3, noise=0.8, theta=(1, -2.0, 5.0))
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return (x.sum(-1) - theta[..., 0]).clamp(min=0)
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        s = self.spread * math.sqrt(3)
-        excess = self.mean(y).sum(-1) - theta[..., 0].numpy()
-        d = excess / s
-        log_mu = np.log(excess * ndtr(d) + s * np.exp(-d * d / 2) / math.sqrt(2 * math.pi))
-        return log_mu, np.ones_like(log_mu)
+def cases_of(problem: Published) -> tuple[Array | None, Array]:
+    """y of p(y) and theta spread evenly over its range, ten of each."""
+    y, theta = problem.cases(CASES, seed=SEED)
+    assert theta is not None
+    low, high = problem.theta.low, problem.theta.high
+    levels = low + (high - low) * (np.arange(CASES) + 0.5) / CASES
+    random = np.random.default_rng(0)
+    columns = [levels] + [random.permutation(levels) for _ in range(theta.shape[1] - 1)]
+    return y, np.stack(columns, -1)
 
 
-class Modes(NormalProblem):
-    """f has a narrow bump at theta and another at -theta: a proposal may drop one of them."""
-
-    WIDTH = 0.15
-
-    def __init__(self) -> None:
-        super().__init__("own-modes", 1, noise=2.0, theta=(1, 0.5, 3.0))
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        bumps = [(-((x - s * theta) / self.WIDTH).square() / 2).exp() for s in (-1, 1)]
-        return (bumps[0] + bumps[1])[..., 0]
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        s2 = self.WIDTH**2 + self.spread**2
-        gaps = self.mean(y) + theta.numpy() * np.array([-1.0, 1.0])
-        log_mu = np.log(self.WIDTH / math.sqrt(s2) * np.exp(-(gaps**2) / (2 * s2)).sum(-1))
-        return log_mu, np.ones_like(log_mu)
-
-
-class Rate(Problem):
-    """A rate x ~ Gamma(2, 1) seen through a Poisson count y: how likely is it above theta?"""
-
-    nonnegative = True
-
-    def __init__(self) -> None:
-        self.name = "own-rate"
-        self.x = Variable("x", 1, 0.0, math.inf, "a rate")
-        self.y = Variable("y", 1, 0.0, 40.0, "a count")
-        self.theta = Variable("theta", 1, 0.5, 8.0, "the bound")
-
-    def log_prior(self, x: Tensor) -> Tensor:
-        return (x.log() - x)[..., 0]
-
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        return (y * x.log() - x - torch.lgamma(y + 1))[..., 0]
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return (x > theta)[..., 0].to(x.dtype)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        u = torch.rand(n, 2, generator=generator, device=generator.device)
-        return (-torch.log1p(-u)).sum(-1, keepdim=True).clamp(min=1e-6)
-
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return torch.poisson(x, generator=generator)
-
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.5 + 7.5 * torch.rand(n, 1, generator=generator, device=generator.device)
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        assert theta is not None
-        return greater_than(theta)
-
-    def sample_reference(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        assert theta is not None
-        x = theta[..., None, :] + y.new_empty(*y.shape[:-1], n, 1).exponential_(
-            generator=generator
-        )
-        return x, self.log_reference(x, y, theta)
-
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        excess = (x - theta[..., None, :])[..., 0]
-        return (-excess).masked_fill(excess <= 0, -math.inf)
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        assert theta is not None
-        log_mu = np.asarray(gamma.logsf(2 * theta[..., 0].numpy(), 2 + y[..., 0].numpy()))
-        return log_mu, np.ones_like(log_mu)
+def measure(problem: Published, proposals: Proposals, minutes: float) -> Result:
+    """The errors of AMCI and of what it is compared with."""
+    y, theta = cases_of(problem)
+    mu = problem.truth(y, theta)
+    squares, covered, reliable, off = [], [], [], []
+    each = DRAWS // len(proposals.present)
+    began = time.perf_counter()
+    for seed in range(RUNS):
+        e = amci.estimate(problem, proposals, y, theta, draws=each, seed=seed)
+        low, high = e.interval(0.95)
+        squares.append((e.value / mu - 1) ** 2)
+        covered.append((low <= mu) & (mu <= high))
+        reliable.append(e.verdict.codes == 0)
+        off.append(~(np.abs(e.value - mu) <= 3 * e.standard_error))
+    query = (time.perf_counter() - began) / (RUNS * CASES)
+    remse = np.mean(squares, 0)
+    called, wrong = np.array(reliable), np.array(off)
+    crude, sobol, vegas, point = compared(problem, y, theta, mu)
+    configuration = proposals.card["configuration"]["proposals"]
+    chosen = [entry["arguments"] for entry in configuration.values()]
+    # vegas's error falls with the number of evaluations from its measured one on.
+    needed = DRAWS * np.median(vegas) / np.median(remse) * point
+    return Result(
+        name=problem.name,
+        dim=problem.x.dim,
+        minutes=round(minutes, 2),
+        form=", ".join(dict.fromkeys(entry["own"]["family"] for entry in chosen)),
+        share=", ".join(f"{entry['share']:g}" for entry in chosen),
+        median=float(np.median(remse)),
+        largest=float(remse.max()),
+        worst=", ".join(f"{value:.3g}" for value in theta[remse.argmax()]),
+        coverage=float(np.mean(covered)),
+        off=float((called & wrong).sum() / max(called.sum(), 1)),
+        kept=float((called & ~wrong).sum() / max((~wrong).sum(), 1)),
+        crude=float(np.median(crude)),
+        sobol=float(np.median(sobol)),
+        vegas=float(np.median(vegas)),
+        query=1e3 * query,
+        payback=float(60 * minutes / (needed - query)) if needed > query else math.inf,
+        text=proposals.card.get("verdict", {}).get("text", ""),
+    )
 
 
-OWN_PROBLEMS: Mapping[str, type[Problem]] = {
-    "own-ring": Ring,
-    "own-corner": Corner,
-    "own-wave": Wave,
-    "own-basket": Basket,
-    "own-modes": Modes,
-    "own-rate": Rate,
-}
+def compared(
+    problem: Published, y: Array | None, theta: Array, mu: Array
+) -> tuple[Array, Array, Array, float]:
+    """ReMSE at 1,000 evaluations of crude Monte Carlo, Sobol and vegas, and seconds of one."""
+    import vegas
+
+    crude, sobol, adaptive, spent, points = [], [], [], 0.0, 0
+    y_all, theta_all = problem.check(y, theta)
+    for i, truth in enumerate(mu):
+
+        def terms(u: Array, i: int = i) -> Array:
+            """L and f L at points of the unit cube, (n, 2)."""
+            x = problem.from_uniform(torch.from_numpy(np.clip(u, 1e-15, 1 - 1e-15)))
+            log_L = problem.log_likelihood(x, y_all[i])
+            L = (log_L - shift[0]).exp()
+            return torch.stack([L, L * problem.f(x, theta_all[i])], -1).numpy()
+
+        shift = [0.0]
+        random = np.random.default_rng(i)
+        if problem.y is not None:
+            x = problem.from_uniform(torch.from_numpy(random.random((4096, problem.x.dim))))
+            shift[0] = float(problem.log_likelihood(x, y_all[i]).max())
+        parts = [
+            terms(random.random((CRUDE // 100, problem.x.dim))) for _ in range(100)
+        ]
+        L, fL = np.concatenate(parts).T
+        spread = float(np.mean((fL - truth * L) ** 2) / np.mean(L) ** 2)
+        # Where no draw meets an event, its variance is mu all the same.
+        crude.append(max(spread, truth**2 if fL.any() else abs(truth)) / truth**2 / DRAWS)
+        errors = []
+        for run in range(OTHER_RUNS):
+            u = qmc.Sobol(problem.x.dim, seed=run).random(1024)
+            L, fL = terms(u[:DRAWS]).T
+            errors.append((fL.sum() / max(L.sum(), 1e-300) / truth - 1) ** 2)
+        sobol.append(np.mean(errors))
+        errors = []
+        for run in range(OTHER_RUNS):
+            began = time.perf_counter()
+            found = _vegas(vegas, terms, problem.x.dim, run)
+            spent, points = spent + time.perf_counter() - began, points + DRAWS
+            errors.append((found / truth - 1) ** 2)
+        adaptive.append(np.mean(errors))
+    return np.array(crude), np.array(sobol), np.array(adaptive), spent / points
 
 
-def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, dtype=like.dtype, generator=generator, device=generator.device)
+def _vegas(vegas: Any, terms: Any, dim: int, seed: int) -> float:
+    """E1 / E2 from the last rounds of vegas, which has adapted to f L in the first ones."""
+    np.random.seed(seed)
+
+    @vegas.batchintegrand
+    def integrand(u: Array) -> Array:
+        values = terms(u)
+        return np.ascontiguousarray(values[:, ::-1])
+
+    integrator = vegas.Integrator([[0.0, 1.0]] * dim, max_nhcube=1)
+    integrator(integrand, nitn=2, neval=DRAWS // ROUNDS)
+    found = integrator(integrand, nitn=ROUNDS - 2, neval=DRAWS // ROUNDS)
+    E1, E2 = (part.mean for part in found)
+    return float(E1 / E2) if E2 else 0.0
+
+
+def run(name: str, minutes: float, folder: Path) -> Result:
+    """Trains, keeps the proposals, measures, and keeps what was measured."""
+    problem = PUBLISHED[name]()
+    place = folder / name
+    began = time.perf_counter()
+    proposals = learn(problem, minutes=minutes)
+    taken = (time.perf_counter() - began) / 60
+    amci.save_proposals(place / "proposals", proposals)
+    found = measure(problem, proposals, taken)
+    (place / "result.json").write_text(json.dumps(asdict(found), indent=1))
+    return found
+
+
+def table(folder: Path) -> str:
+    """Results as a table, the cases that are lost first."""
+    found = [
+        Result(**json.loads(file.read_text())) for file in sorted(folder.glob("*/result.json"))
+    ]
+    asked = {result.name: _asked(result.dim) for result in found}
+    found.sort(key=lambda result: -result.median / asked[result.name])
+    head = (
+        "| problem | D | asked | ReMSE, median | largest | coverage | reliable and off | "
+        "reliable where right | crude | Sobol | vegas | pays after |\n" + "|---|" + "---:|" * 11
+    )
+    rows = [
+        f"| {r.name} | {r.dim} | {asked[r.name]:.0e} | {r.median:.1e} | {r.largest:.1e} | "
+        f"{r.coverage:.1%} | {r.off:.1%} | {r.kept:.0%} | {r.crude:.1e} | {r.sobol:.1e} | "
+        f"{r.vegas:.1e} | {_queries(r.payback)} |"
+        for r in found
+    ]
+    return "\n".join([head, *rows])
+
+
+def _asked(dim: int) -> float:
+    return 1e-4 if dim <= 3 else 1e-3 if dim <= 10 else 1e-2
+
+
+def _queries(number: float) -> str:
+    return "never" if math.isinf(number) else f"{number:,.0f} queries"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problems", nargs="*", help="names; all by default")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--folder", type=Path, default=Path("own-problems"))
+    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    asked = parser.parse_args(arguments)
+    if not asked.table:
+        torch.set_num_threads(1)
+        for name in asked.problems or PUBLISHED:
+            found = run(name, asked.minutes, asked.folder)
+            print(
+                f"{found.name}: ReMSE {found.median:.2g}, largest {found.largest:.2g} at theta = "
+                f"{found.worst}, coverage {found.coverage:.1%}, vegas {found.vegas:.2g}, "
+                f"{found.minutes:.1f} minutes; {found.text}",
+                flush=True,
+            )
+    print(table(asked.folder))
+
+
+if __name__ == "__main__":
+    main()

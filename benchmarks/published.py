@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED"]
+__all__ = ["PUBLISHED", "Published"]
 
 import math
 from collections.abc import Callable, Mapping
@@ -44,6 +44,10 @@ class Published(Problem):
 
     def mean(self, y: Array, theta: Array) -> Array:
         """mu(y, theta) for y (*, D_y) and theta (*, D_theta): (*)."""
+        raise NotImplementedError
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        """The prior's points out of uniform ones, (n, D): for the methods that are compared."""
         raise NotImplementedError
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
@@ -76,6 +80,9 @@ class Cube(Published):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.rand(n, self.x.dim, generator=generator)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return u
 
 
 class Oscillatory(Cube):
@@ -152,6 +159,9 @@ class Normals(Published):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.randn(n, self.x.dim, generator=generator)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return torch.special.ndtri(u)
 
 
 class Ring(Normals):
@@ -230,6 +240,9 @@ class ResistanceAndLoad(Published):
         mean, deviation = torch.tensor(self.MEANS), torch.tensor(self.DEVIATIONS)
         return mean + deviation * torch.randn(n, 2, generator=generator)
 
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return u.new_tensor(self.MEANS) + u.new_tensor(self.DEVIATIONS) * torch.special.ndtri(u)
+
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         return (x[..., 0] < theta[..., 0] * x[..., 1]).to(x.dtype)
@@ -265,7 +278,13 @@ class Bioassay(Published):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(n, 2, generator=generator)
-        return z @ torch.tensor(self.FACTOR).T + torch.tensor([0.0, 10.0])
+        return self._carried(z)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return self._carried(torch.special.ndtri(u))
+
+    def _carried(self, z: Tensor) -> Tensor:
+        return z @ z.new_tensor(self.FACTOR).T + z.new_tensor([0.0, 10.0])
 
     def _logits(self, x: Tensor) -> Tensor:
         return x[..., :1] + x[..., 1:] * x.new_tensor(self.DOSES)
@@ -326,8 +345,14 @@ class EightSchools(Published):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(n, 9, generator=generator)
-        u = torch.rand(n, 1, generator=generator).clamp(1e-6, 1 - 1e-6)
-        log_tau = (5 * (math.pi / 2 * u).tan()).log()
+        return self._carried(torch.rand(n, 1, generator=generator), z)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return self._carried(u[:, :1], torch.special.ndtri(u[:, 1:]))
+
+    @staticmethod
+    def _carried(u: Tensor, z: Tensor) -> Tensor:
+        log_tau = (5 * (math.pi / 2 * u.clamp(1e-6, 1 - 1e-6)).tan()).log()
         return torch.cat([5 * z[:, :1], log_tau, z[:, 1:]], -1)
 
     def _effects(self, x: Tensor) -> Tensor:
@@ -370,7 +395,7 @@ class EightSchools(Published):
         return np.array(values).reshape(y.shape[:-1])
 
 
-PUBLISHED: Mapping[str, Callable[[], Problem]] = {
+PUBLISHED: Mapping[str, Callable[[], Published]] = {
     **{f"oscillatory-{d}d": partial(Oscillatory, d) for d in (2, 5, 10)},
     **{f"corner-peak-{d}d": partial(CornerPeak, d) for d in (2, 5, 10)},
     **{f"discontinuous-{d}d": partial(Discontinuous, d) for d in (2, 5, 10)},

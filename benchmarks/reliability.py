@@ -4,7 +4,7 @@ Thresholds of the verdict are tuned on one set and reported on another:
 
 - tuning: shipped problems with their trained proposals, with early frames of the training, and
   with proposals made worse on purpose: narrowed, shifted, or without half of their mass;
-- report: problems of `own_problems.py` with proposals that `learn` trains for them, and other
+- report: problems of `invented.py` with proposals that `learn` trains for them, and other
   seeds.
 
 A case is one (y, theta) with one set of proposals, run many times. It is reliable if the errors of
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from own_problems import OWN_PROBLEMS
+from invented import OWN_PROBLEMS
 from torch import Tensor
 from torch.distributions import biject_to
 from torch.distributions.constraints import Constraint

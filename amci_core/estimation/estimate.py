@@ -2,7 +2,7 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["estimate", "pilot_moments", "reference_draws", "report"]
+__all__ = ["cautions", "estimate", "pilot_moments", "reference_draws", "report"]
 
 import math
 import warnings
@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from amci_core.checks import check_count, check_number
+from amci_core.diagnostics.caution import caution
+from amci_core.diagnostics.verdict import Finding
 from amci_core.estimation.result import Estimate, Term
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, TERMS, Draws, Estimator, Moments, moments, resolve
@@ -109,7 +112,16 @@ def estimate(
         draws=budget + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
+        cautions=cautions(proposals, y, theta),
     )
+
+
+def cautions(proposals: Proposals, y: Tensor, theta: Tensor | None) -> tuple[Finding, ...]:
+    """What the check after the training of these proposals says against cases near y, theta."""
+    check = proposals.card.get("configuration", {}).get("verdict")
+    if check is None:
+        return ()
+    return tuple(caution(check, y.numpy(), None if theta is None else theta.numpy()))
 
 
 def reference_draws(counts: Counts | Sequence[int]) -> int:
@@ -118,7 +130,14 @@ def reference_draws(counts: Counts | Sequence[int]) -> int:
     return min(max(wanted, LEAST_REFERENCE), MOST_REFERENCE)
 
 
-def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0) -> Estimate:
+def report(
+    prepared: Prepared,
+    *,
+    draws: int,
+    positive: bool,
+    shift: float = 0.0,
+    cautions: tuple[Finding, ...] = (),
+) -> Estimate:
     """What an estimator makes of all of its draws; what goes with it is computed when asked for.
 
     Arguments:
@@ -126,6 +145,7 @@ def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
         draws: How many draws are reported.
         positive: Whether mu is known to be positive.
         shift: The constant that was taken from f.
+        cautions: Findings against estimates near here.
     """
     combined = prepared.combine()
     log_terms, sign = combined.log_terms[..., -1, :], combined.sign[..., -1, :]
@@ -140,6 +160,7 @@ def report(prepared: Prepared, *, draws: int, positive: bool, shift: float = 0.0
         draws=draws,
         positive=positive,
         shift=shift,
+        cautions=cautions,
     )
 
 

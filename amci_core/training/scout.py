@@ -119,8 +119,7 @@ def scout(
         if len(candidates) == 1:
             tried[form] = math.nan
         else:
-            left = max(began + seconds - time.perf_counter(), (1 - LOOKING - FITTING) * seconds)
-            share = left / (len(candidates) - len(tried))
+            share = (1 - LOOKING - FITTING) * seconds / len(candidates)
             tried[form] = _tried(made, target, kept, back, generator, min(TRIAL_STEPS, steps), share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
