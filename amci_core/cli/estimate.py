@@ -55,7 +55,8 @@ def estimate(
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
     max_draws: Annotated[int | None, typer.Option(help="The most draws (1,000,000).")] = None,
-    variant: terminal.VariantOption = "spline",
+    variant: terminal.OptionalVariant = None,
+    folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
@@ -64,7 +65,7 @@ def estimate(
     case: dict[str, Any] = {
         k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()
     }
-    chosen, proposals = terminal.load(problem, variant)
+    chosen, proposals = terminal.load(problem, variant, folder)
     options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
     options = {name: value for name, value in options.items() if value is not None}
     precision: dict[str, Any] = {}
@@ -96,8 +97,8 @@ def estimate(
         )
         found, precision = precise.estimate, {"reached": precise.reached}
     result = {
-        "problem": problem,
-        "variant": variant,
+        "problem": chosen.name,
+        "variant": proposals.variant,
         "estimator": estimator,
         **case,
         "shift": found.shift,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["evaluate"]
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,9 +31,7 @@ def evaluate(
         ),
     ] = None,
     seed: terminal.SeedOption = 0,
-    folder: Annotated[
-        Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
-    ] = None,
+    folder: terminal.FolderOption = None,
     write: Annotated[
         bool, typer.Option("--write", help="Renew the card in that folder with the result.")
     ] = False,
