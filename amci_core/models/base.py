@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,8 @@ class Problem(Definition):
         description: What it asks, in a few sentences.
         formula: Its densities and f, in TeX.
         x: What is integrated over.
-        y: What is observed, or None.
-        theta: The parameters of f, or None.
+        y: What is observed; None, or left out, where nothing is.
+        theta: The parameters of f, likewise.
         nonnegative: Whether f >= 0 everywhere.
 
     Example:
@@ -152,13 +153,13 @@ class Problem(Definition):
 
         Raises:
             ValueError: y, theta is not a single pair in range, the level is no number >= 0, or
-                the problem does not know its mismatch or has no path.
+                the problem does not know its mismatch, has no path, or none where f is not zero.
         """
         level = check_number("level", level, "a number of nats >= 0", allowed=lambda v: v >= 0)
         pair = self._single(y, theta)
 
         def excess(t: float) -> float:
-            return float(self._mismatch(*self._path(*pair, t))) - level
+            return self._mismatch_along(pair, t) - level
 
         if excess(0.0) >= 0:
             t = 0.0
@@ -170,8 +171,21 @@ class Problem(Definition):
         """The mismatch in nats at both ends of the path from one y, theta.
         Raises as `at_mismatch`."""
         pair = self._single(y, theta)
-        low, high = (float(self._mismatch(*self._path(*pair, end))) for end in (0.0, 1.0))
-        return low, high
+        return self._mismatch_along(pair, 0.0), self._mismatch_along(pair, 1.0)
+
+    def _mismatch_along(self, pair: tuple[Tensor, Tensor | None], t: float) -> float:
+        y, theta = self._path(*pair, t)
+        level = float(self._mismatch(y, theta))
+        if math.isnan(level):
+            case = {"y": y, "theta": theta}
+            at = ", ".join(
+                f"{k} = {v.tolist()}" for k, v in case.items() if v is not None and v.numel()
+            )
+            raise ValueError(
+                f"mismatch: there is none at {at}, a point of its path where f is zero; define "
+                "_path, or narrow what is shown"
+            )
+        return level
 
     def _single(self, y: Any, theta: Any) -> tuple[Tensor, Tensor | None]:
         y, theta = self.check(y, theta)
