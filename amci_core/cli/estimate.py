@@ -95,7 +95,14 @@ def estimate(
             estimator=estimator,
             seed=seed,
         )
-        found, precision = precise.estimate, {"reached": precise.reached}
+        found, precision = (
+            precise.estimate,
+            {
+                "reached": precise.reached,
+                "reached_text": precise.text,
+                "relative_half_width": precise.relative_half_width,
+            },
+        )
     result = {
         "problem": chosen.name,
         "variant": proposals.variant,
@@ -128,7 +135,7 @@ def estimate(
 
 
 def _print(result: dict[str, Any]) -> None:
-    number, reached = terminal.number, result.get("reached")
+    number = terminal.number
     case = ", ".join(
         f"{name} = {', '.join(map(number, result[name]))}"
         for name in ("y", "theta")
@@ -140,11 +147,12 @@ def _print(result: dict[str, Any]) -> None:
         "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),
-        "reached": None if reached is None else "yes" if reached else "no",
+        "reached": result.get("reached_text"),
         "decided": result.get("decided"),
     }
+    of = f"{result['problem']}, {case}" if case else result["problem"]
     terminal.print_table(
-        f"{result['problem']}, {case}: {result['estimator']} with {result['variant']} proposals",
+        f"{of}: {result['estimator']} with {result['variant']} proposals",
         ("quantity", "value"),
         [(name, text) for name, text in rows.items() if text is not None],
     )
