@@ -17,11 +17,13 @@ from __future__ import annotations
 __all__ = [
     "__version__",
     "amortization_map",
+    "check",
     "error_curves",
     "estimate",
     "estimate_terms",
     "estimate_to",
     "evaluate",
+    "load_problem",
     "load_proposals",
     "load_snapshots",
     "pilot_moments",
@@ -42,6 +44,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amci_core.amortization import amortization_map, stream_amortization_map
+    from amci_core.checking import check
     from amci_core.errors import (
         error_curves,
         evaluate,
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
     )
     from amci_core.estimation import estimate, estimate_to, pilot_moments
     from amci_core.estimators import split_budget, tables
-    from amci_core.models import problem, problems
+    from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.term_methods import estimate_terms, reference
 
@@ -59,6 +62,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "amortization": ("amortization_map", "stream_amortization_map"),
+    "checking": ("check",),
     "errors": (
         "error_curves",
         "evaluate",
@@ -68,7 +72,7 @@ _HOMES = {
     ),
     "estimation": ("estimate", "estimate_to", "pilot_moments"),
     "estimators": ("split_budget", "tables"),
-    "models": ("problem", "problems"),
+    "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
     "term_methods": ("estimate_terms", "reference"),
 }

@@ -12,6 +12,7 @@ __all__ = [
     "pretrained_root",
     "read_json",
     "read_tensors",
+    "read_text",
     "write_json",
     "write_tensors",
 ]
@@ -64,6 +65,18 @@ def read_json(path: Path) -> Any:
         raise StoredFileError(f"{path}: not valid JSON here (nested too deeply)") from None
     except ValueError as error:
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
+
+
+def read_text(path: Path) -> str:
+    """Reads text in UTF-8.
+
+    Raises:
+        StoredFileError: the file is missing, unreadable, larger than 1 GiB or no such text.
+    """
+    try:
+        return _read(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StoredFileError(f"{path}: not valid text ({error})") from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:

@@ -18,6 +18,7 @@ import amci_core as amci
 from amci_core.cli import terminal
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
+from amci_core.cli.new import check, new
 from amci_core.cli.train import INTERRUPTED, train
 
 if TYPE_CHECKING:
@@ -77,12 +78,13 @@ def _range(variable: Variable | None) -> str:
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
-for _command in (problems, estimate, evaluate, train):
+for _command in (problems, estimate, evaluate, train, new, check):
     app.command()(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line; exit code 0, or 2 and one line on stderr for bad input.
+    """Runs the command line; exit code 0, 1 where a check found errors, or 2 and one
+    line on stderr for bad input.
 
     Arguments:
         arguments: What follows the command's name; by default what the process was called with.

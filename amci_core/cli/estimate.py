@@ -55,7 +55,8 @@ def estimate(
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
     max_draws: Annotated[int | None, typer.Option(help="The most draws (1,000,000).")] = None,
-    variant: terminal.VariantOption = "spline",
+    variant: terminal.OptionalVariant = None,
+    folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
@@ -64,7 +65,7 @@ def estimate(
     case: dict[str, Any] = {
         k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()
     }
-    chosen, proposals = terminal.load(problem, variant)
+    chosen, proposals = terminal.load(problem, variant, folder)
     options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
     options = {name: value for name, value in options.items() if value is not None}
     precision: dict[str, Any] = {}
@@ -94,10 +95,17 @@ def estimate(
             estimator=estimator,
             seed=seed,
         )
-        found, precision = precise.estimate, {"reached": precise.reached}
+        found, precision = (
+            precise.estimate,
+            {
+                "reached": precise.reached,
+                "reached_text": precise.text,
+                "relative_half_width": precise.relative_half_width,
+            },
+        )
     result = {
-        "problem": problem,
-        "variant": variant,
+        "problem": chosen.name,
+        "variant": proposals.variant,
         "estimator": estimator,
         **case,
         "shift": found.shift,
@@ -127,7 +135,7 @@ def estimate(
 
 
 def _print(result: dict[str, Any]) -> None:
-    number, reached = terminal.number, result.get("reached")
+    number = terminal.number
     case = ", ".join(
         f"{name} = {', '.join(map(number, result[name]))}"
         for name in ("y", "theta")
@@ -139,11 +147,12 @@ def _print(result: dict[str, Any]) -> None:
         "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),
-        "reached": None if reached is None else "yes" if reached else "no",
+        "reached": result.get("reached_text"),
         "decided": result.get("decided"),
     }
+    of = f"{result['problem']}, {case}" if case else result["problem"]
     terminal.print_table(
-        f"{result['problem']}, {case}: {result['estimator']} with {result['variant']} proposals",
+        f"{of}: {result['estimator']} with {result['variant']} proposals",
         ("quantity", "value"),
         [(name, text) for name, text in rows.items() if text is not None],
     )

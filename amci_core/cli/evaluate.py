@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["evaluate"]
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def evaluate(
     problem: terminal.ProblemName,
     variant: terminal.OptionalVariant = None,
-    pairs: Annotated[int, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta).")] = 100,
+    pairs: Annotated[
+        int | None, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta). Default: 100.")
+    ] = None,
     runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
     budgets: Annotated[
         str, typer.Option(help="Total draws of an estimator, increasing, with commas.")
@@ -31,10 +33,15 @@ def evaluate(
             "by default those of amci,snis-q2,snis-qm,snis-q1,bound that the proposals can serve."
         ),
     ] = None,
-    seed: terminal.SeedOption = 0,
-    folder: Annotated[
-        Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .csv or .json file with the cases and their values of mu: columns y (or y1, "
+            "y2, ...), theta, value and, where known, error, the value's standard error."
+        ),
     ] = None,
+    seed: terminal.SeedOption = 0,
+    folder: terminal.FolderOption = None,
     write: Annotated[
         bool, typer.Option("--write", help="Renew the card in that folder with the result.")
     ] = False,
@@ -43,6 +50,8 @@ def evaluate(
     """Measure the relative error of estimators over many cases."""
     if write and folder is None:
         raise ValueError("write: expected --folder too, whose card is to be renewed")
+    if truth is not None and pairs is not None:
+        raise ValueError("pairs: cannot be combined with --truth, whose file has the cases")
     totals = terminal.split("budgets", budgets, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, variant, folder)
@@ -50,6 +59,14 @@ def evaluate(
         from amci_core.training import card_estimators
 
         names = list(card_estimators(chosen, proposals))
+    known: dict[str, Any] = {"pairs": 100 if pairs is None else pairs}
+    if truth is None and not chosen.knows_truth:
+        raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
+    if truth is not None:
+        from amci_core.errors import read_cases
+
+        read = read_cases(truth, chosen)
+        known = {"truth": read, "cases": (read.y, read.theta)}
 
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -62,7 +79,7 @@ def evaluate(
         found = amci.evaluate(
             chosen,
             proposals,
-            pairs=pairs,
+            **known,
             runs=runs,
             budgets=totals,
             estimators=names,
@@ -100,4 +117,12 @@ def _print(found: Evaluation) -> None:
             if failed:
                 all_runs = found.pairs * found.runs
                 typer.echo(f"{name} failed in {failed:,} of {all_runs:,} runs at {total} draws")
+    for name, errors in found.estimators.items():
+        for total, share in zip(found.budgets, errors["truth_matters"], strict=True):
+            if share:
+                cases = f"{round(share * found.pairs):,} of {found.pairs:,} cases"
+                typer.echo(
+                    f"{name} at {total} draws: in {cases} the reference value is not known well "
+                    "enough to tell its error"
+                )
     typer.echo(f"{found.seconds:.1f} s, {found.draws_per_second:.3g} draws per second")

@@ -3,13 +3,14 @@ r"""What the commands share: options, how text is read, and how results are prin
 from __future__ import annotations
 
 __all__ = [
+    "FolderOption",
     "Format",
     "FormatOption",
     "OptionalVariant",
     "ProblemName",
     "SeedOption",
-    "VariantOption",
     "load",
+    "load_one",
     "number",
     "print_json",
     "print_table",
@@ -44,14 +45,15 @@ class Format(StrEnum):
 
 
 ProblemName = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="A name that `amci problems` lists.")
-]
-VariantOption = Annotated[
-    str, typer.Option(help="Which proposals: spline, paper or oracle (the exact ones).")
+    str,
+    typer.Argument(metavar="PROBLEM", help="A name that `amci problems` lists, or FILE.py:Class."),
 ]
 OptionalVariant = Annotated[
     str | None,
     typer.Option(help="Which proposals: spline (the default), paper or oracle (the exact ones)."),
+]
+FolderOption = Annotated[
+    Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
 ]
 SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed, same numbers.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
@@ -65,12 +67,32 @@ def load(
     Also tells PyTorch to use one thread: the networks are too small to gain from more.
 
     Raises:
-        ValueError: there is no such problem or variant.
+        ValueError: there is no such problem or variant, or no folder with proposals for a problem
+            from a file.
     """
     import torch
 
+    from amci_core.models.loading import is_file_name
+
     torch.set_num_threads(1)
-    return amci.problem(problem), amci.load_proposals(problem, variant=variant, folder=folder)
+    chosen = load_one(problem)
+    if folder is None and is_file_name(problem):
+        raise ValueError(
+            f"--folder: expected the folder with the proposals for {problem}, which "
+            f"`amci train {problem} --out FOLDER` writes"
+        )
+    return chosen, amci.load_proposals(chosen, variant=variant, folder=folder)
+
+
+def load_one(problem: str) -> Problem:
+    """The problem of that name, or the one in a file, FILE.py:Class.
+
+    Raises:
+        ValueError: there is no such problem, file or class.
+    """
+    from amci_core.models.loading import is_file_name
+
+    return amci.load_problem(problem) if is_file_name(problem) else amci.problem(problem)
 
 
 def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:

@@ -76,35 +76,43 @@ class Verdict:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons against a single estimate, most serious first.
+        """The reasons against a single estimate, or a batch of one, most serious first.
 
         Raises:
             ValueError: there is more than one.
         """
-        if self.codes.ndim:
+        if self.codes.size != 1:
             raise ValueError(
                 f"verdict: index it for a single case, it has batch {self.codes.shape}"
             )
-        return tuple(self.why[()])
+        return tuple(self.why.item())
 
     @property
     def text(self) -> str:
-        """The level of a single estimate and the first reason, such as "do not trust E1: ...".
+        """The level of a single estimate, or a batch of one, and the first reason against it,
+        such as "do not trust E1: ...".
 
         Raises:
             ValueError: there is more than one.
         """
-        reasons, code = self.reasons, int(self.codes)
+        reasons, code = self.reasons, self.codes.item()
         if code == NO_TRUST:
             return f"{LEVELS[code]} {reasons[0]}"
         if code == MORE_DRAWS:
             return f"{LEVELS[code]}: {reasons[0]}"
-        effective = float(self.effective_draws)
+        effective = self.effective_draws.item()
         amount = f"{effective:,.0f}" if effective >= 100 else f"{effective:.3g}"
         return (
             f"{LEVELS[code]}: every term has at least {amount} effective draws, "
-            f"{float(self.effective_share):.1%} of its draws"
+            f"{self.effective_share.item():.1%} of its draws"
         )
+
+    def __str__(self) -> str:
+        if self.codes.size == 1:
+            return "\n  ".join((self.text, *self.reasons[1:]))
+        counts = np.bincount(self.codes.ravel(), minlength=len(LEVELS))
+        said = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
+        return f"{', '.join(said) or 'none'}, of {self.codes.size:,} estimates"
 
     def __getitem__(self, index: Any) -> Verdict:
         place = (*index, ...) if isinstance(index, tuple) else (index, ...)

@@ -6,9 +6,11 @@ __all__ = [
     "Curve",
     "ErrorCurves",
     "Evaluation",
+    "KnownCases",
     "ReuseErrors",
     "error_curves",
     "evaluate",
+    "read_cases",
     "reuse_errors",
     "stream_error_curves",
     "stream_reuse_errors",
@@ -16,4 +18,5 @@ __all__ = [
 
 from amci_core.errors.curves import Curve, ErrorCurves, error_curves, stream_error_curves
 from amci_core.errors.evaluation import Evaluation, evaluate
+from amci_core.errors.known import KnownCases, read_cases
 from amci_core.errors.reuse import ReuseErrors, reuse_errors, stream_reuse_errors

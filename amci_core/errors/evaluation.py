@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from amci_core.checks import check_count, check_seed
 from amci_core.errors.curves import Curve, bound_curve
@@ -95,10 +96,11 @@ def evaluate(
     budgets: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     truth: Any = None,
+    cases: tuple[Any, Any] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Relative and absolute errors of estimators over cases drawn from p(y) p(theta).
+    """Relative and absolute errors of estimators over cases, drawn from p(y) p(theta) or given.
 
     Warning:
         Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
@@ -110,7 +112,12 @@ def evaluate(
         runs: Independent runs of each case.
         budgets: Total draws of an estimator; increasing.
         estimators: As for `error_curves`.
-        truth: As for `error_curves`, for `problem.cases(pairs, seed=seed)`, (pairs,).
+        truth: As for `error_curves`, for the cases: numbers (n,), or an object with `value` and
+            `standard_error`, such as `read_cases` gives. Without errors they count as exact; with
+            them `truth_matters` says which results they are too large for. Without cases it is
+            for `problem.cases(pairs, seed=seed)`.
+        cases: y (n, D_y) and theta (n, D_theta), each None where the problem has none, in the
+            place of pairs that are drawn.
         seed: Whole number >= 0.
         progress: Called with the number of cases done and the number wanted.
 
@@ -132,9 +139,13 @@ def evaluate(
     check_seed(seed)
     checked = checked_budgets(budgets)
     chosen = chosen_estimators(estimators, problem, proposals)
-    y, theta = problem.check(*problem.cases(pairs, seed=seed))
-    if y.ndim == 1:  # there is neither y nor theta
-        y = y.expand(pairs, -1)
+    if cases is None:
+        y, theta = problem.check(*problem.cases(pairs, seed=seed))
+        if y.ndim == 1:  # there is neither y nor theta
+            y = y.expand(pairs, -1)
+    else:
+        y, theta = _given(problem, cases)
+        pairs = len(y)
     target = Truth.of(problem, y, theta, truth)
     bound = None
     drawn = {name: each for name, each in chosen.items() if each is not None}
@@ -175,6 +186,20 @@ def evaluate(
         draws_per_second=points / seconds,
         seconds=seconds,
     )
+
+
+def _given(problem: Problem, cases: tuple[Any, Any]) -> tuple[Tensor, Tensor | None]:
+    """Cases as tensors y (n, D_y) and theta (n, D_theta)."""
+    if not isinstance(cases, tuple) or len(cases) != 2:
+        raise ValueError(
+            "cases: expected a pair, y and theta, each of them None where there is none"
+        )
+    y, theta = problem.check(*cases)
+    if y.ndim == 1:
+        y, theta = y[None], None if theta is None else theta[None]
+    if y.ndim != 2:
+        raise ValueError(f"cases: expected one axis of cases, got batch {tuple(y.shape[:-1])}")
+    return y, theta
 
 
 @dataclass(frozen=True)

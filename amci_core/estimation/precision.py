@@ -16,7 +16,7 @@ from torch import Tensor
 
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import NEARLY_ALL, RELIABLE
+from amci_core.diagnostics.verdict import NEARLY_ALL, NO_TRUST, RELIABLE
 from amci_core.estimation.estimate import reference_draws, report
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
@@ -38,6 +38,8 @@ FIRST_DRAWS = 128
 QUICK_DRAWS, QUICK_REFERENCE = 32, 16
 # A step goes a little past what the error so far needs, and never far past it.
 MARGIN, LEAST_GROWTH, LARGEST_GROWTH = 1.1, 1.2, 4.0
+# A narrow interval that is not to be trusted gets the largest growth so often.
+DOUBTS = 3
 # Of a batch, pairs go on together whose draws to come differ by less than this factor.
 GRID = 1.25
 # Points drawn at once, and pairs that get quick looks before the rest of them goes on: memory.
@@ -60,12 +62,13 @@ def estimate_to(
 
     It starts with 128 draws of each proposal, and splits what follows as their moments say. Draws
     are looked at again and again, so that the stated precision is reached somewhat too early now
-    and then; an estimate whose verdict is not "reliable" goes on at least once.
+    and then; an estimate whose verdict is not "reliable" goes on at least once. "do not trust" is
+    never reached: it goes on with four times the draws, three times, and then gives up.
 
     Of a batch, all pairs start with 32 draws of each proposal. Those are done at once whose
     interval is narrow enough, whose verdict is "reliable" and whose weights hardly vary; the
     others go on to 128 and then as single ones do, with those that need about as many draws. All
-    pairs of a batch share one stream of random numbers: what a pair gets depends on the batch.
+    pairs of a batch share one stream of random numbers: what one gets depends on the others.
 
     Arguments:
         problem: What is integrated.
@@ -159,6 +162,8 @@ class _Search:
         # The value, its standard error, the ends of its interval and the half-width.
         self.values = np.full((5, n), np.nan)
         self.reached = np.zeros(n, dtype=bool)
+        # How often each was narrow enough, but not to be trusted.
+        self.doubts = np.zeros(n, dtype=np.int64)
         self.draws = np.zeros((n, 3), dtype=np.int64)
         self.verdicts: list[tuple[Rows, Verdict]] = []
         self.steps: list[tuple[int, float]] = []
@@ -219,12 +224,15 @@ class _Search:
         with np.errstate(invalid="ignore", divide="ignore"):
             widths = (upper - lower) / 2 / abs(found.value)
         widths = np.where(np.isfinite(widths), widths, np.inf)
-        reached, verdict = widths <= self.relative_error, found.verdict
+        narrow, verdict = widths <= self.relative_error, found.verdict
+        reached = narrow & (verdict.codes != NO_TRUST)
         done = reached & (verdict.codes == RELIABLE)
         if counts.max() < FIRST_DRAWS:
             done &= verdict.effective_share >= NEARLY_ALL
         else:
+            self.doubts[group.rows] += narrow & ~reached
             done |= (reached & (group.looks > 0)) | (found.draws >= self.max_draws)
+            done |= self.doubts[group.rows] > DOUBTS
             group = replace(group, looks=group.looks + 1)
         places, rows = np.flatnonzero(done), group.rows[done]
         said = np.stack([found.value, found.standard_error, lower, upper, widths])
@@ -247,7 +255,9 @@ class _Search:
         for place, width in enumerate(widths.tolist()):
             # The error falls with the root of the draws; its square would overflow.
             ratio = min(width / self.relative_error, LARGEST_GROWTH)
-            growth = min(max(MARGIN * ratio**2, LEAST_GROWTH), LARGEST_GROWTH)
+            doubted = ratio <= 1 and self.doubts[group.rows[place]] > 0
+            least = LARGEST_GROWTH if doubted else LEAST_GROWTH
+            growth = min(max(MARGIN * ratio**2, least), LARGEST_GROWTH)
             wanted = min(self.max_draws, math.ceil(had * growth))
             more = np.maximum(split_budget(seen[place], wanted, estimator=self.scheme) - counts, 0)
             if more.sum() > wanted - had:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import Finding
+from amci_core.diagnostics.verdict import NO_TRUST, Finding
 from amci_core.estimators.combine import Prepared, Sharing
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
@@ -143,7 +143,8 @@ class Precise:
         standard_error: Of them, (*), in units of f.
         interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
         relative_half_width: Half of the width of these over the estimate, (*).
-        reached: Whether that is as small as wanted, (*).
+        reached: Whether that is as small as wanted, (*); never where the verdict is "do not
+            trust".
         draws: Draws of q1_plus, q1_minus and q2, (*, 3).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
@@ -160,6 +161,22 @@ class Precise:
     verdict: Verdict
     steps: tuple[tuple[int, float], ...]
     single: Estimate | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """Whether a single pair, or a batch of one, reached the precision, and if not, why.
+
+        Raises:
+            ValueError: there are several pairs.
+        """
+        verdict = self.verdict.text
+        if self.reached.all():
+            return "yes"
+        if self.verdict.codes.item() == NO_TRUST:
+            return f"no: {verdict}"
+        width = self.relative_half_width.item()
+        size = f"{width:.2g} of the estimate" if width < 1 else "larger than the estimate"
+        return f"no: the half-width is {size} after {self.draws.sum():,} draws"
 
     @property
     def estimate(self) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,8 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from amci_core.checks import check_count, check_number, check_seed
+from amci_core.models.contract import violations
 from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
-
-# Cases, and points in each, that a problem is tried with.
-CASES, POINTS = 4, 16
 
 
 class Problem(Definition):
@@ -42,8 +41,8 @@ class Problem(Definition):
         description: What it asks, in a few sentences.
         formula: Its densities and f, in TeX.
         x: What is integrated over.
-        y: What is observed, or None.
-        theta: The parameters of f, or None.
+        y: What is observed; None, or left out, where nothing is.
+        theta: The parameters of f, likewise.
         nonnegative: Whether f >= 0 everywhere.
 
     Example:
@@ -154,13 +153,13 @@ class Problem(Definition):
 
         Raises:
             ValueError: y, theta is not a single pair in range, the level is no number >= 0, or
-                the problem does not know its mismatch or has no path.
+                the problem does not know its mismatch, has no path, or none where f is not zero.
         """
         level = check_number("level", level, "a number of nats >= 0", allowed=lambda v: v >= 0)
         pair = self._single(y, theta)
 
         def excess(t: float) -> float:
-            return float(self._mismatch(*self._path(*pair, t))) - level
+            return self._mismatch_along(pair, t) - level
 
         if excess(0.0) >= 0:
             t = 0.0
@@ -172,8 +171,21 @@ class Problem(Definition):
         """The mismatch in nats at both ends of the path from one y, theta.
         Raises as `at_mismatch`."""
         pair = self._single(y, theta)
-        low, high = (float(self._mismatch(*self._path(*pair, end))) for end in (0.0, 1.0))
-        return low, high
+        return self._mismatch_along(pair, 0.0), self._mismatch_along(pair, 1.0)
+
+    def _mismatch_along(self, pair: tuple[Tensor, Tensor | None], t: float) -> float:
+        y, theta = self._path(*pair, t)
+        level = float(self._mismatch(y, theta))
+        if math.isnan(level):
+            case = {"y": y, "theta": theta}
+            at = ", ".join(
+                f"{k} = {v.tolist()}" for k, v in case.items() if v is not None and v.numel()
+            )
+            raise ValueError(
+                f"mismatch: there is none at {at}, a point of its path where f is zero; define "
+                "_path, or narrow what is shown"
+            )
+        return level
 
     def _single(self, y: Any, theta: Any) -> tuple[Tensor, Tensor | None]:
         y, theta = self.check(y, theta)
@@ -250,46 +262,11 @@ class Problem(Definition):
 
 
 def _validate(problem: Problem) -> None:
-    """Checks shapes and types of what a problem's methods return, at a few prior draws."""
+    """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    generator = torch.Generator().manual_seed(0)
-    shape, count = (CASES, POINTS), CASES * POINTS
-    x = _fits("sample_prior", problem.sample_prior(count, generator), (count, problem.x.dim))
-    y = problem.sample_likelihood(x, generator)
-    y = _fits("sample_likelihood", y, (count, problem.y.dim if problem.y else 0))
-    theta = problem.sample_theta(CASES, generator)
-    if problem.theta is not None:
-        theta = _fits("sample_theta", theta, (CASES, problem.theta.dim)).double()
-    elif theta is not None:
-        raise ValueError("sample_theta: expected None, since there is no theta, got a value")
-    x, y = x.double().reshape(*shape, -1), y[:CASES].double()
-    value = problem.f(x, None if theta is None else theta[:, None])
-    reference, log_q = problem.sample_reference(y, theta, POINTS, generator)
-    for method, given, expected in (
-        ("log_prior", problem.log_prior(x), shape),
-        ("log_likelihood", problem.log_likelihood(x, y[:, None]), shape),
-        ("f", value, shape),
-        ("sample_reference", reference, (*shape, problem.x.dim)),
-        ("sample_reference", log_q, shape),
-        ("log_reference", problem.log_reference(reference, y, theta), shape),
-    ):
-        _fits(method, given, expected, torch.float64)
-    if problem.nonnegative and (value < 0).any():
-        raise ValueError(
-            f"f: expected values >= 0, since nonnegative is True, got {float(value.min()):g}"
-        )
+    for found in violations(problem):
+        if found.cause is not None:
+            raise found.cause
+        raise ValueError(str(found))
     problem._valid = True
-
-
-def _fits(
-    method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None
-) -> Tensor:
-    """A tensor of this shape and type; of any floating point type where none is named."""
-    kind, came = "floating point" if dtype is None else "float64", type(value).__name__
-    if isinstance(value, Tensor):
-        fits = value.is_floating_point() if dtype is None else value.dtype == dtype
-        if fits and value.shape == shape:
-            return value
-        came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-    raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}")

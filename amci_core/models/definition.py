@@ -129,8 +129,8 @@ class Definition(ABC):
     description: str = ""
     formula: str = ""
     x: Variable
-    y: Variable | None
-    theta: Variable | None
+    y: Variable | None = None
+    theta: Variable | None = None
     nonnegative: bool
 
     @abstractmethod

@@ -166,7 +166,9 @@ class LineProblem(Problem):
         log_E2, *sides = self._log_terms(y, theta)
         log_sum = np.logaddexp.reduce(sides)
         (log_unit,), (value,) = self._integrals([DIVERGENCE], y, theta, log_sum - log_E2)
-        return np.asarray(np.maximum(value * np.exp(log_unit - log_sum), 0.0))
+        # Where f is zero there is no g: NaN.
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.maximum(value * np.exp(log_unit - log_sum), 0.0))
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # Along theta where there is one, else along y.

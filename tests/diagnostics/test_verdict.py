@@ -239,3 +239,29 @@ class _Scaled:
 
 def test_levels_are_in_the_order_of_concern():
     assert LEVELS == ("reliable", "use more draws", "do not trust")
+
+
+@pytest.mark.parametrize("batch", [(1,), (1, 1)])
+def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
+    single = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=64).verdict
+    y = np.ones((*batch, 1))
+    found = amci.estimate(PROBLEM, ORACLE, y, 3.0, draws=64).verdict
+    assert (found.text, found.reasons) == (single.text, single.reasons)
+    assert str(found) == str(single) == single.text
+    few = amci.estimate(PROBLEM, ORACLE, y, 3.0, draws=4).verdict
+    assert few.codes.shape == batch
+    assert few.text.startswith("use more draws: ") or few.text.startswith("reliable")
+    assert len(few.reasons) == len(few.why.item())
+
+
+def test_a_verdict_prints_what_it_says():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    single = amci.estimate(PROBLEM, paper, -4.0, 5.0, draws=100).verdict
+    assert len(single.reasons) > 1
+    assert str(single).splitlines() == [single.text, *(f"  {r}" for r in single.reasons[1:])]
+    many = amci.estimate(PROBLEM, paper, [[1.0], [-4.0]], [[0.5], [5.0]], draws=300).verdict
+    said = re.fullmatch(r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many))
+    assert said
+    assert str(many[:0]) == "none, of 0 estimates"
+    with pytest.raises(ValueError, match=r"^verdict: index it for a single case, it has batch"):
+        _ = many.text

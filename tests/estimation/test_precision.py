@@ -1,10 +1,14 @@
 """Estimates to a stated precision, to a stated total, and those that decide for themselves."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from imperfect import imperfect
+from imperfect import Normal, imperfect
 
 import amci_core as amci
+from amci_core.estimation.result import Estimate
 
 PROBLEM = amci.problem("tail-1d")
 IMPERFECT = imperfect()
@@ -245,3 +249,45 @@ def test_bad_arguments_of_an_estimate_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
+
+
+@pytest.mark.parametrize("y", [1.0, [[1.0], [0.0], [-1.0]]])
+def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
+    """The intervals are narrow after few draws, but the verdict stays what it is."""
+    doubted = Estimate.verdict.func
+
+    def no_trust(self):
+        found = doubted(self)
+        why = np.empty(found.codes.shape, dtype=object)
+        why.fill(("E1: of no avail",))
+        return replace(found, codes=np.full_like(found.codes, 2), why=why)
+
+    monkeypatch.setattr(Estimate, "verdict", property(no_trust))
+    found = amci.estimate_to(PROBLEM, IMPERFECT, y, 0.5, relative_error=0.5)
+    assert not found.reached.any()
+    assert (found.relative_half_width < 0.5).all()
+    # It went on three times, with four times the draws, and then gave up.
+    assert (found.draws.sum(axis=-1) > 256 * 4**3 / 2).all()
+    assert (found.draws.sum(axis=-1) < 256 * 4**3 * 2).all()
+    if np.ndim(y) == 0:
+        assert found.text == "no: do not trust E1: of no avail"
+
+
+def test_a_heavy_tail_is_not_reached_alone_or_in_a_batch():
+    exact = amci.load_proposals("tail-1d", variant="oracle")
+    narrow = replace(exact, q2=Normal(lambda y, theta: y / 2, scale=0.2))
+    with np.errstate(all="ignore"):
+        found = amci.estimate_to(PROBLEM, narrow, [[1.0]] * 3, 1.0, max_draws=20_000)
+        alone = amci.estimate_to(PROBLEM, narrow, 1.0, 1.0, max_draws=20_000)
+    assert set(found.verdict.level) == {"do not trust"}
+    assert not found.reached.any()
+    assert not alone.reached
+    assert alone.text.startswith("no: do not trust E2: ")
+
+
+def test_whether_it_was_reached_is_said_in_words():
+    assert amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 1.0, relative_error=0.1).text == "yes"
+    found = amci.estimate_to(PROBLEM, IMPERFECT, [[1.0]], 3.0, relative_error=1e-3, max_draws=3000)
+    assert re.fullmatch(
+        r"no: the half-width is 0\.\d+ of the estimate after [23],\d+ draws", found.text
+    )

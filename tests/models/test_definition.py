@@ -1,13 +1,16 @@
 """What a problem defines is checked at its first use; -f in the place of f is made of any f."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Normal
+from torch.distributions.constraints import greater_than
 
 import amci_core as amci
-from amci_core.models import Problem, Reference
+from amci_core.models import LineProblem, Problem, Reference, Variable
 
 GAIN = amci.problem("gain-loss")
 
@@ -99,3 +102,43 @@ def test_a_truth_without_its_sign_is_refused():
     problem = changed("tail-1d", _log_truth=lambda y, theta: np.zeros(y.shape[:-1]))
     with pytest.raises(ValueError, match=r"^_log_truth: expected a pair"):
         problem.truth(1.0, 3.0)
+
+
+class OneSided(LineProblem):
+    """x ~ N(0, 1), f = x - theta, with the default negated() and a one-sided reference for f."""
+
+    name = "one-sided"
+    nonnegative = False
+    x = Variable("x", 1, -math.inf, math.inf, "a number")
+    theta = Variable("theta", 1, -1.0, 1.0, "a price")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def f(self, x, theta):
+        return (x - theta).squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def support_plus(self, theta):
+        return greater_than(theta)
+
+
+def test_negated_of_a_line_problem_reaches_the_other_side_of_its_support():
+    problem = OneSided()
+    negated = problem.negated()
+    y, theta = problem.check(theta=0.5)
+    x = torch.linspace(-3, 3, 13, dtype=torch.float64)[:, None]
+    assert not problem.support_plus(theta).check(x[:7]).any()
+    assert negated.support_plus(theta).check(x).all()
+    assert (problem.log_reference(x, y, theta)[:7] == -torch.inf).all()
+    assert negated.log_reference(x, y, theta).isfinite().all()
+    assert (
+        float(negated.truth(theta=0.5)) == -float(problem.truth(theta=0.5)) == pytest.approx(0.5)
+    )
+    found = amci.reference(problem, theta=0.5)
+    assert found.value == pytest.approx(-0.5, abs=1e-6)
+    assert amci.reference(negated, theta=0.5).value == pytest.approx(0.5, abs=1e-6)
+    for each in (problem, negated):
+        assert amci.check(each).findings == ()

@@ -325,3 +325,82 @@ def test_x_in_two_dimensions_is_refused():
     own.x = Variable("x", 2, -np.inf, np.inf, "two numbers")
     with pytest.raises(ValueError, match=r"^x: expected one dimension for a LineProblem, got 2"):
         own.truth()
+
+
+class Unseen(LineProblem):
+    """x ~ N(0, 1) without y, which is not even declared; f = x - theta or its positive part."""
+
+    name = "unseen"
+    x = Variable("x", 1, -math.inf, math.inf, "a number")
+    nonnegative = False
+
+    def log_prior(self, x):
+        return torch.distributions.Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def f(self, x, theta):
+        return (x - (0.4 if theta is None else theta)).squeeze(-1)
+
+
+class UnseenGain(Unseen):
+    name = "unseen-gain"
+    theta = Variable("theta", 1, 0.0, 3.0, "a price")
+    nonnegative = True
+
+    def f(self, x, theta):
+        return (x - theta).clamp(min=0).squeeze(-1)
+
+    def support_plus(self, theta):
+        return greater_than(theta)
+
+
+def test_nothing_need_be_observed():
+    problem, theta = UnseenGain(), THETA
+    gain = stats.norm.pdf(theta) - theta * stats.norm.sf(theta)
+    assert problem.truth(theta=theta) == pytest.approx(gain[:, 0], rel=1e-9)
+    terms = problem.log_terms(theta=theta)
+    assert terms["E1_plus"] == pytest.approx(np.log(gain[:, 0]), abs=1e-9)
+    np.testing.assert_array_equal(terms["E2"], np.zeros(len(theta)))
+    # E|f - mu| = 2 E(f - mu)_+ = 2 (phi(b) - b sf(b)) with b = theta + mu.
+    b = theta + gain
+    deviation = 2 * (stats.norm.pdf(b) - b * stats.norm.sf(b))
+    assert problem.expected_deviation(theta=theta) == pytest.approx(deviation[:, 0], rel=1e-8)
+    low, high = problem.mismatch_range(theta=1.0)
+    y, at = problem.at_mismatch((low + high) / 2, theta=1.0)
+    assert y is None
+    assert float(problem.mismatch(theta=at)) == pytest.approx((low + high) / 2, abs=1e-6)
+    assert problem.typical_case()[0] is None
+    assert problem.cases(3, seed=0)[0] is None
+
+
+def test_there_need_be_neither_y_nor_theta():
+    problem = Unseen()
+    assert float(problem.truth()) == pytest.approx(-0.4, abs=1e-9)
+    assert float(problem.expected_deviation()) == pytest.approx(math.sqrt(2 / math.pi), rel=1e-8)
+    assert float(problem.negated().truth()) == pytest.approx(0.4, abs=1e-9)
+    plus, minus = (problem.log_terms()[name] for name in ("E1_plus", "E1_minus"))
+    other = problem.negated().log_terms()
+    assert (other["E1_plus"], other["E1_minus"]) == (minus, plus)
+    assert float(problem.mismatch()) == float(problem.negated().mismatch()) > 0
+    with pytest.raises(ValueError, match=r"^mismatch: unseen has neither y nor theta to move"):
+        problem.mismatch_range()
+    assert amci.check(problem).findings == amci.check(problem.negated()).findings == ()
+
+
+def test_a_path_through_cases_without_f_is_refused_in_words():
+    class Window(UnseenGain):
+        theta = Variable("theta", 2, 0.0, 1.0, "begin and width")
+
+        def f(self, x, theta):
+            inside = (x > theta[..., :1]) & (x < theta.sum(-1, keepdim=True))
+            return inside.to(x.dtype).squeeze(-1)
+
+        def support_plus(self, theta):
+            return interval(theta[..., :1], theta.sum(-1, keepdim=True))
+
+    with pytest.raises(
+        ValueError, match=r"^mismatch: there is none at theta = \[0.0, 0.0\], a po"
+    ):
+        Window().at_mismatch(1.0, theta=[0.5, 0.5])

@@ -1,0 +1,99 @@
+r"""A problem's definition, tried out before it costs time."""
+
+from __future__ import annotations
+
+__all__ = ["check"]
+
+import warnings
+from collections.abc import Callable
+
+import torch
+
+from amci_core.checking.findings import Checked, Notes
+from amci_core.checking.long_run import check_by_a_long_run
+from amci_core.checking.samplers import check_likelihood, check_prior, check_reference
+from amci_core.checking.values import check_declared, check_values
+from amci_core.models import Problem
+from amci_core.models.contract import attempt, violations
+
+SECONDS = 2.0
+# Batch shapes and points that methods are called with, beside those of a problem's first use.
+SHAPES = (((4,), 16), ((), 1), ((2, 3), 5))
+
+
+def check(problem: Problem, *, seconds: float = SECONDS) -> Checked:
+    """Looks for mistakes in a problem: shapes, types, numbers, samplers, supports, truth.
+
+    It calls every method with draws of the problem's own, always the same. Samplers are compared
+    with their densities, the reference with f p(x, y), and log_normalizer and the truth with a
+    long run. A right problem is called wrong about once in ten thousand times.
+
+    Warning:
+        Draws see what they meet: a mistake where neither the prior nor the reference has draws is
+        not found. `Checked.not_judged` says what could not be told.
+
+    Arguments:
+        problem: The problem.
+        seconds: The time to aim at, as long as its methods take milliseconds.
+
+    Raises:
+        ValueError: it is no problem.
+
+    Example:
+        >>> import amci_core as amci
+        >>> print(amci.check(amci.problem("tail-1d")))
+        tail-1d: no mistake found
+    """
+    if not isinstance(problem, Problem):
+        hint = "; call the class" if isinstance(problem, type) else ""
+        raise ValueError(f"problem: expected an amci_core.models.Problem, got {problem!r}{hint}")
+    notes = Notes(seconds)
+    check_declared(problem, notes)
+    if not notes.failed():
+        # What numpy or torch warn of on the way is found in what they return.
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check(problem, notes)
+    return notes.result(getattr(problem, "name", type(problem).__name__))
+
+
+def _check(problem: Problem, notes: Notes) -> None:
+    for batch, points in SHAPES:
+        for found in violations(problem, batch, points):
+            notes.violation(found)
+        if notes.failed():
+            return
+    drawn = notes.value("check", check_values, problem, notes)
+    if drawn is None:
+        return
+
+    def run(name: str, test: Callable[..., None], *arguments: object) -> None:
+        if not notes.left():
+            notes.skip(f"{name}: for lack of time")
+            return
+        found = attempt(name, test, *arguments)
+        if found is not None:
+            notes.violation(found)
+
+    if not notes.failed("sample_prior", "log_prior", "x"):
+        run("sample_prior", check_prior, problem, notes)
+    if not notes.failed("sample_likelihood", "log_likelihood", "sample_prior", "x"):
+        run("sample_likelihood", check_likelihood, problem, drawn, notes)
+    # By default the reference is the prior.
+    if not notes.failed("sample_prior", "log_prior", "x"):
+        if not _has_default(problem):
+            run("sample_reference", check_reference, problem, drawn, notes)
+        if not problem.nonnegative and not notes.failed("negated"):
+            negated = problem.negated()
+            if not _has_default(negated):
+                run("negated", check_reference, negated, drawn, notes, "negated")
+    if not notes.failed():
+        run("_log_truth", check_by_a_long_run, problem, drawn, notes)
+
+
+def _has_default(problem: Problem) -> bool:
+    kind = type(problem)
+    return (kind.sample_reference, kind.log_reference) == (
+        Problem.sample_reference,
+        Problem.log_reference,
+    )

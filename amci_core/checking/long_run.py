@@ -1,0 +1,182 @@
+r"""What a long run of the problem's own reference says of its truth and its normaliser."""
+
+from __future__ import annotations
+
+__all__ = ["check_by_a_long_run"]
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.checking.findings import Notes
+from amci_core.checking.values import Drawn
+from amci_core.models import Problem, Reference
+
+# Cases, draws of each in all, and at a time.
+CASES, DRAWS, CHUNK = 3, 120_000, 10_000
+# The share of the time after which no chunk begins.
+UNTIL = 0.8
+# Effective draws, and the largest share of one of them, with which a mean is nearly normal.
+EFFECTIVE, LARGEST = 400.0, 0.02
+# Standard errors apart that contradict: about one in 10^8 of normal errors.
+APART = 6.0
+# Digits that no one asks for.
+ROUNDING = 1e-4
+# The reference misses f where it is so many times less than the prior on this share of f p(x, y).
+FEWER, MISSED = 300.0, 0.01
+
+
+class Weights:
+    """Importance weights of a term, (C, n): their mean, its error, and whether that is judged."""
+
+    def __init__(self, log_value: Tensor) -> None:
+        self.peak = log_value.amax(-1, keepdim=True).clamp(min=-1e300)
+        self.w = (log_value - self.peak).exp()
+        total = self.w.sum(-1).clamp(min=1e-300)
+        self.effective = total.square() / self.w.square().sum(-1).clamp(min=1e-300)
+        judged = (self.effective > EFFECTIVE) & (self.w.amax(-1) < LARGEST * total)
+        self.judged = judged.numpy()
+        self.mean = self.w.mean(-1)
+        self.relative_error = (self.w.std(-1) / self.mean / self.w.shape[-1] ** 0.5).numpy()
+        self.log_mean = (self.mean.log() + self.peak[:, 0]).numpy()
+
+
+def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
+    """Notes a truth, a normaliser or a reference that importance sampling contradicts."""
+    y = drawn.y[:CASES]
+    theta = None if drawn.theta is None else drawn.theta[:CASES]
+    terms = ["E1_plus", "E2"] if problem.nonnegative else ["E1_plus", "E1_minus", "E2"]
+    broad = Reference(problem, y, theta, terms)
+    generator = torch.Generator().manual_seed(30)
+    parts: list[tuple[Tensor, ...]] = []
+    while len(parts) * CHUNK < DRAWS and (not parts or notes.left(UNTIL)):
+        x, log_q = broad.draw(CHUNK, generator)
+        f = problem.f(x, None if theta is None else theta[:, None])
+        log_w = problem.log_joint(x, y) - log_q
+        reference = problem.log_reference(x, y, theta)
+        parts.append(
+            (f, log_w.where(log_w.isfinite(), -torch.inf), reference, problem.log_prior(x))
+        )
+        if len(parts) == 1 and not _usable(parts[0], problem, notes):
+            return
+    f, log_w, reference, prior = (torch.cat(each, -1) for each in zip(*parts, strict=True))
+    E2 = Weights(log_w)
+    plus = Weights(f.clamp(min=0).log() + log_w)
+    _check_reaching(plus, reference, prior, f, theta, notes)
+    _check_normalizer(problem, y, theta, E2, f.shape[-1], notes)
+    if problem.knows_truth and not notes.failed():
+        _check_truth(problem, y, theta, f, log_w, notes)
+
+
+def _usable(part: tuple[Tensor, ...], problem: Problem, notes: Notes) -> bool:
+    """Whether f is a number at draws of the reference, and has its sign."""
+    f, log_w = part[:2]
+    there = f[log_w > -torch.inf]
+    if (there.isnan() | there.isinf()).any():
+        notes.error("f", "is NaN or infinite at draws of the reference; return finite numbers")
+        return False
+    if problem.nonnegative and (there < 0).any():
+        notes.error(
+            "f",
+            f"is negative, {float(there.min()):.3g}, at draws of the reference, where nonnegative "
+            "is True; mend f or declare nonnegative = False",
+        )
+        return False
+    part[0].masked_fill_(log_w == -torch.inf, 0.0)
+    return True
+
+
+def _check_reaching(
+    plus: Weights, reference: Tensor, prior: Tensor, f: Tensor, theta: Tensor | None, notes: Notes
+) -> None:
+    nowhere = ~(f > 0).any(-1)
+    if nowhere.all():
+        n = f.shape[-1]
+        notes.skip(
+            f"f: it is zero at all {n:,} draws of the prior and the reference; where it is "
+            "positive, no draw can tell"
+        )
+        return
+    total = plus.w.sum(-1)
+    for case in range(len(f)):
+        if not plus.judged[case]:
+            notes.skip("sample_reference: whether it reaches f p(x, y) in every case")
+            continue
+        small = reference[case] < prior[case] - np.log(FEWER)
+        missed = float((plus.w[case] * small).sum() / total[case])
+        none = float((plus.w[case] * (reference[case] == -torch.inf)).sum() / total[case])
+        if missed > MISSED:
+            at = "" if theta is None else f" at theta = {_numbers(theta[case])}"
+            how = "zero" if none > MISSED else f"{FEWER:g} times less than the prior or more"
+            notes.error(
+                "log_reference",
+                f"is {how} where {max(none, 0) if none > MISSED else missed:.1%} of f p(x, y) "
+                f"lies{at}; give the reference a part there",
+            )
+            return
+
+
+def _check_normalizer(
+    problem: Problem, y: Tensor, theta: Tensor | None, E2: Weights, n: int, notes: Notes
+) -> None:
+    known = notes.value("log_normalizer", problem.log_normalizer, y, theta)
+    if known is None:
+        return
+    if np.shape(known) != (len(y),):
+        notes.error(
+            "log_normalizer",
+            f"expected an array of shape ({len(y)},), one for each case, got "
+            f"{np.shape(known)}; or return None where E2 is not known",
+        )
+        return
+    apart = np.abs(np.asarray(known, dtype=np.float64) - E2.log_mean)
+    wrong = E2.judged & ~(apart <= APART * E2.relative_error + ROUNDING)
+    if wrong.any():
+        i = int(wrong.argmax())
+        at = "without y" if problem.y is None else f"at y = {_numbers(y[i])}"
+        notes.error(
+            "log_normalizer",
+            f"gives {float(np.asarray(known)[i]):.5g} {at}, where {n:,} draws give "
+            f"{E2.log_mean[i]:.5g} ± {E2.relative_error[i]:.2g}; mend it, or return None where "
+            "E2 is not known",
+        )
+    elif not E2.judged.any():
+        notes.skip("log_normalizer: whether it is right, for too few effective draws")
+
+
+def _check_truth(
+    problem: Problem, y: Tensor, theta: Tensor | None, f: Tensor, log_w: Tensor, notes: Notes
+) -> None:
+    found = notes.value("_log_truth", problem.truth, y, theta)
+    if found is None:
+        return
+    if np.shape(found) != (len(y),):
+        notes.error(
+            "_log_truth",
+            f"expected two arrays of shape ({len(y)},), one number for each case, got "
+            f"{np.shape(found)}",
+        )
+        return
+    E2, size = Weights(log_w), Weights(f.abs().log() + log_w)
+    share = E2.w / E2.w.sum(-1, keepdim=True)
+    mu = (share * f).nansum(-1)
+    deviation = (share * (f - mu[:, None])).square().nansum(-1).sqrt().numpy()
+    judged = E2.judged & size.judged
+    apart = np.abs(np.asarray(found) - mu.numpy())
+    wrong = judged & ~(apart <= APART * deviation + ROUNDING * np.abs(mu.numpy()))
+    if wrong.any():
+        i = int(wrong.argmax())
+        case = {"y": y[i], "theta": None if theta is None else theta[i]}
+        at = ", ".join(f"{k} = {_numbers(v)}" for k, v in case.items() if v is not None and len(v))
+        notes.error(
+            "_log_truth",
+            f"says mu = {float(found[i]):.5g}{f' at {at}' if at else ''}, where "
+            f"{f.shape[-1]:,} draws say {float(mu[i]):.5g} ± {deviation[i]:.2g}; mend it, or f",
+        )
+    elif not judged.any():
+        notes.skip("_log_truth: whether it is right, for too few effective draws")
+
+
+def _numbers(value: Tensor) -> str:
+    said = ", ".join(f"{each:.4g}" for each in value[:5].tolist())
+    return said if len(value) == 1 else f"({said}{', ...' if len(value) > 5 else ''})"

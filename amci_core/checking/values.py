@@ -1,0 +1,291 @@
+r"""What a problem's methods return at draws: numbers, ranges, supports, signs, one by one."""
+
+from __future__ import annotations
+
+__all__ = ["Drawn", "check_declared", "check_values"]
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amci_core.checking.findings import Notes
+from amci_core.models import Problem, Variable
+
+# Cases, and prior draws for each, at which methods are called.
+CASES, POINTS = 8, 512
+# The share of draws of y that may lie outside its range, and of those outside what is shown.
+OUTSIDE, UNSHOWN = 0.01, 0.5
+# Draws that cover less of what is shown than this share are in another unit, it seems.
+NARROW = 0.01
+
+
+def check_declared(problem: Problem, notes: Notes) -> None:
+    """Notes attributes that are missing or of the wrong kind."""
+    for name in ("x", "y", "theta"):
+        missing = not hasattr(problem, name)
+        value = getattr(problem, name, None)
+        if missing or not (isinstance(value, Variable) or (value is None and name != "x")):
+            absent = "" if name == "x" else ", or None where there is none"
+            came = "nothing" if missing else repr(value)
+            notes.error(name, f"expected an amci_core.models.Variable{absent}, got {came}")
+        elif isinstance(value, Variable) and name == "x" and value.dim == 0:
+            notes.error(name, "expected at least one dimension, got 0")
+    for name, kind in (("name", str), ("nonnegative", bool)):
+        value = getattr(problem, name, None)
+        if not isinstance(value, kind):
+            came = repr(value) if hasattr(problem, name) else "nothing"
+            notes.error(name, f"expected a {kind.__name__} as an attribute, got {came}")
+
+
+class Drawn:
+    """Cases (C) and points of the prior (C, n), in float64, and what was measured on the way.
+
+    Arguments:
+        x: (C, n, D).
+        y: (C, D_y), within the range that is declared.
+        theta: (C, D_theta), or None.
+    """
+
+    def __init__(self, problem: Problem, cases: int = CASES, points: int = POINTS) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.raw_x = problem.sample_prior(cases * points, generator)
+        self.x = self.raw_x.double().reshape(cases, points, -1)
+        raw_y = problem.sample_likelihood(self.raw_x, generator)
+        self.raw_y = raw_y
+        y = raw_y[:: len(raw_y) // cases][:cases].double()
+        self.y = y if problem.y is None else y.clamp(problem.y.low, problem.y.high)
+        theta = problem.sample_theta(cases * points, generator)
+        self.raw_theta = theta
+        self.theta = None if theta is None else theta[:cases].double()
+
+    @property
+    def wide_theta(self) -> Tensor | None:
+        """theta as f takes it, (C, 1, D_theta)."""
+        return None if self.theta is None else self.theta[:, None]
+
+
+def check_values(problem: Problem, notes: Notes) -> Drawn | None:
+    """Notes what is wrong with values at draws; the draws, or None where there are none."""
+    drawn: Drawn | None = notes.value("sample_prior", Drawn, problem)
+    if drawn is None:
+        return None
+    _check_repeatable(problem, notes)
+    _check_ranges(problem, drawn, notes)
+    x, y, theta = drawn.x, drawn.y[:, None], drawn.wide_theta
+    values = {
+        "log_prior": notes.value("log_prior", problem.log_prior, x),
+        "log_likelihood": notes.value("log_likelihood", problem.log_likelihood, x, y),
+        "f": notes.value("f", problem.f, x, theta),
+    }
+    for method, value in values.items():
+        if value is not None:
+            _check_finite(method, value, x, notes)
+    density = values["log_prior"]
+    if density is not None and not notes.failed("log_prior"):
+        outside = float((density == -torch.inf).double().mean())
+        if outside > 1e-3:
+            notes.error(
+                "log_prior",
+                f"is -inf at {outside:.1%} of the draws of sample_prior; mend the support of "
+                "either",
+            )
+    value = values["f"]
+    if value is not None and not notes.failed("f"):
+        if problem.nonnegative and (value < 0).any():
+            notes.error(
+                "f",
+                f"is negative, {float(value.min()):.3g}, where nonnegative is True; mend f or "
+                "declare nonnegative = False",
+            )
+        _check_one_by_one(problem, drawn, values, notes)
+        if not notes.failed("x", "theta"):
+            _check_support(problem, drawn, value, notes)
+        if not problem.nonnegative:
+            _check_negated(problem, drawn, value, notes)
+    return drawn
+
+
+def _check_finite(method: str, value: Tensor, x: Tensor, notes: Notes) -> None:
+    bad = value.isnan() | (value == torch.inf)
+    if method == "f":
+        bad |= value == -torch.inf
+    if bad.any():
+        at = ", ".join(f"{each:.4g}" for each in x[bad][0][:5].tolist())
+        came = "NaN" if value[bad][0].isnan() else f"{float(value[bad][0]):g}"
+        allowed = "finite numbers" if method == "f" else "numbers below infinity, in nats"
+        share = float(bad.double().mean())
+        notes.error(
+            method, f"is {came} at x = ({at}), as at {share:.2g} of the prior's draws; return "
+            f"{allowed}"
+        )  # fmt: skip
+
+
+def _check_repeatable(problem: Problem, notes: Notes) -> None:
+    def twice(method: str, *arguments: object) -> None:
+        one, other = (
+            getattr(problem, method)(*arguments, torch.Generator().manual_seed(5))
+            for _ in range(2)
+        )
+        if one is not None and not torch.equal(one, other):
+            notes.error(
+                method,
+                "gives other draws for a generator with the same seed; pass generator=generator "
+                "to torch's functions",
+            )
+
+    x = problem.sample_prior(8, torch.Generator().manual_seed(5))
+    twice("sample_prior", 8)
+    twice("sample_likelihood", x)
+    twice("sample_theta", 8)
+
+
+def _check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
+    for variable, draws, method in (
+        (problem.x, drawn.raw_x, "sample_prior"),
+        (problem.y, drawn.raw_y, "sample_likelihood"),
+        (problem.theta, drawn.raw_theta, "sample_theta"),
+    ):
+        if variable is None or draws is None:
+            continue
+        points = draws.double()
+        if not points.isfinite().all():
+            notes.error(method, "draws numbers that are NaN or infinite; mend it")
+            continue
+        # Draws in float32 may round to a little beyond the ends.
+        slack = 1e-6 * points.abs().clamp(min=1.0)
+        beyond = (points < variable.low - slack) | (points > variable.high + slack)
+        share = float(beyond.any(-1).double().mean())
+        ends = f"[{variable.low:g}, {variable.high:g}]"
+        if variable is problem.y:
+            if share > OUTSIDE:
+                notes.warning(
+                    "y", f"{share:.1%} of the draws of {method} lie outside its range {ends}, and "
+                    "cases are moved to its ends; widen low and high"
+                )  # fmt: skip
+        elif share > 0:
+            at = float(points[beyond][0])
+            notes.error(
+                variable.name, f"{method} draws {at:.4g}, outside the range {ends}; widen low and "
+                f"high, or mend {method}"
+            )  # fmt: skip
+        if variable is not problem.x:
+            _check_shown(variable, points, method, notes)
+
+
+def _check_shown(variable: Variable, points: Tensor, method: str, notes: Notes) -> None:
+    low, high = variable.usual_range
+    if not math.isfinite(high - low):
+        a, b = torch.quantile(points.flatten()[:100_000], torch.tensor([0.001, 0.999]).double())
+        notes.warning(
+            variable.name,
+            "its range has no end, and networks, maps and controls need one; give its usual range "
+            f"as shown=({float(a):.3g}, {float(b):.3g})",
+        )
+        return
+    inside = ((points >= low) & (points <= high)).all(-1)
+    share = float(inside.double().mean())
+    if share < UNSHOWN:
+        notes.warning(
+            variable.name,
+            f"only {share:.0%} of the draws of {method} lie within its usual range "
+            f"[{low:g}, {high:g}]; widen shown, or mend the unit of either",
+        )
+        return
+    spread = torch.quantile(points[:100_000], torch.tensor([0.005, 0.995]).double(), dim=0)
+    width = float((spread[1] - spread[0]).max())
+    if width < NARROW * (high - low):
+        notes.warning(
+            variable.name,
+            f"the draws of {method} cover {width:.3g} of its usual range of {high - low:.3g}; "
+            "narrow shown, or mend the unit of either",
+        )
+
+
+def _check_one_by_one(
+    problem: Problem, drawn: Drawn, values: dict[str, Tensor], notes: Notes
+) -> None:
+    """Values of a batch are those of its cases, each called alone."""
+    for case in range(2):
+        x, y = drawn.x[case, :4], drawn.y[case]
+        theta = None if drawn.theta is None else drawn.theta[case]
+        alone: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+            "log_prior": (problem.log_prior, (x,)),
+            "log_likelihood": (problem.log_likelihood, (x, y)),
+            "f": (problem.f, (x, theta)),
+        }
+        for method, (call, arguments) in alone.items():
+            whole = values[method]
+            if whole is None or notes.failed(method):
+                continue
+            single = notes.value(method, call, *arguments)
+            if single is None:
+                continue
+            if single.shape != (4,):
+                notes.error(
+                    method,
+                    f"expected shape (4,) for x of shape {tuple(x.shape)} without a batch, got "
+                    f"{tuple(single.shape)}; reduce the last axis alone",
+                )
+            elif not torch.allclose(single, whole[case, :4], 1e-6, 1e-9, equal_nan=True):
+                notes.error(
+                    method,
+                    "differs between a batch of cases and the same cases one by one; let y and "
+                    "theta broadcast against x along all axes but the last",
+                )
+
+
+def _check_support(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> None:
+    inside = notes.value("support", within, problem.support, drawn.x)
+    if inside is not None and not inside.all():
+        share = float((~inside).double().mean())
+        if share > 1e-3:
+            notes.error(
+                "support",
+                f"{share:.1%} of the draws of sample_prior lie outside; declare the set where "
+                "the prior is positive",
+            )
+    sides = [(problem, f, "support_plus")]
+    if not problem.nonnegative:
+        negated = notes.value("negated", problem.negated)
+        if negated is not None:
+            sides.append((negated, -f, "negated"))
+    for sided, value, method in sides:
+        support = notes.value(method, sided.support_plus, drawn.wide_theta)
+        inside = None if support is None else notes.value(method, within, support, drawn.x)
+        if inside is None:
+            continue
+        lost = (value > 0) & ~inside
+        if lost.any():
+            at = ", ".join(f"{each:.4g}" for each in drawn.x[lost][0][:5].tolist())
+            of = "support_plus of negated()" if method == "negated" else "that set"
+            sign = "-f" if method == "negated" else "f"
+            notes.error(
+                method,
+                f"{sign} is {float(value[lost][0]):.3g} > 0 at x = ({at}), outside of {of}; "
+                "widen the set, or return self.support",
+            )
+
+
+def within(support: object, x: Tensor) -> Tensor:
+    """Whether points x (*, n, D) lie in a constraint, (*, n)."""
+    inside: Tensor = support.check(x)  # type: ignore[attr-defined]
+    # Some that name an event axis, such as stacked ones, answer for each coordinate all the same.
+    return inside.all(-1) if inside.ndim == x.ndim else inside
+
+
+def _check_negated(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> None:
+    negated = notes.value("negated", problem.negated)
+    if negated is None:
+        return
+    if negated.nonnegative:
+        notes.error("negated", "declares nonnegative = True; -f takes both signs as f does")
+        return
+    other = notes.value("negated", negated.f, drawn.x, drawn.wide_theta)
+    if other is not None and not torch.allclose(other, -f, 1e-9, 0.0, equal_nan=True):
+        notes.error(
+            "negated",
+            "its f is not -f; return the problem with the other sign, or leave negated() out",
+        )

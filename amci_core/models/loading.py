@@ -1,0 +1,138 @@
+r"""A problem of one's own from a Python file."""
+
+from __future__ import annotations
+
+__all__ = ["is_file_name", "load_problem"]
+
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from amci_core.models.base import Problem
+
+FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w*))?", re.DOTALL)
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text names a Python file, as FILE.py or FILE.py:Class, and not a problem.
+
+    Example:
+        >>> is_file_name("my_problem.py:Mine"), is_file_name("tail-1d")
+        (True, False)
+    """
+    return FILE.fullmatch(text) is not None
+
+
+def load_problem(file: str | Path) -> Problem:
+    """The problem that a Python file defines.
+
+    The file is run, with its own folder on the import path.
+
+    Warning:
+        Load only files that you trust: whatever is in them is run.
+
+    Arguments:
+        file: `FILE.py:Class`; or `FILE.py`, where one subclass of `Problem` is defined in it that
+            needs no arguments.
+
+    Raises:
+        ValueError: there is no such file or class, or several; the file cannot be read or run (the
+            message has the line); or the class lacks methods or needs arguments.
+
+    Example:
+        >>> load_problem("nowhere.py")
+        Traceback (most recent call last):
+        ValueError: problem: there is no file nowhere.py
+    """
+    match = FILE.fullmatch(str(file)) if isinstance(file, str | Path) else None
+    if match is None:
+        raise ValueError(f"problem: expected FILE.py or FILE.py:Class, got {file!r}")
+    path, name = Path(match["file"]), match["name"]
+    module = _run(path)
+    kinds = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Problem)
+    }
+    own = {key: kind for key, kind in kinds.items() if kind.__module__ == module.__name__}
+    if name is None:
+        name = _only(path, own)
+    elif name not in kinds:
+        there = f"it defines {', '.join(own)}" if own else "it defines none"
+        raise ValueError(f"problem: {path} has no subclass of Problem called {name!r}; {there}")
+    lacking = _lacking(kinds[name])
+    if lacking:
+        raise ValueError(f"problem: {name} in {path} {lacking}")
+    try:
+        return kinds[name]()
+    except Exception as error:
+        raise ValueError(f"problem: {name}() in {path} {_said(error, path)}") from error
+
+
+def _run(path: Path) -> ModuleType:
+    """The module that a file is."""
+    if not path.is_file():
+        raise ValueError(f"problem: there is no file {path}")
+    whole = path.resolve()
+    # A name of its own: two files of one name in two folders are two modules.
+    digest = hashlib.sha256(str(whole).encode()).hexdigest()[:12]
+    name = f"amci_problem_{path.stem}_{digest}"
+    found = importlib.util.spec_from_file_location(name, whole)
+    if found is None or found.loader is None:
+        raise ValueError(f"problem: {path} cannot be read as Python")
+    module = importlib.util.module_from_spec(found)
+    # Dataclasses and pickle look for a class's module there.
+    sys.modules[name] = module
+    sys.path.insert(0, str(whole.parent))
+    try:
+        found.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise ValueError(f"problem: {path} {_said(error, path)}") from error
+    finally:
+        sys.path.remove(str(whole.parent))
+    return module
+
+
+def _said(error: BaseException, path: Path) -> str:
+    """An exception in a line, with the last line of the file that led to it."""
+    message = " ".join(str(error).split())
+    if isinstance(error, SyntaxError):
+        return f"cannot be read: line {error.lineno}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    at = f" in line {lines[-1]}" if lines else ""
+    return f"raised {type(error).__name__}{at}{f': {message}' if message else ''}"
+
+
+def _only(path: Path, own: dict[str, type[Problem]]) -> str:
+    """The one class that can be called without arguments."""
+    if not own:
+        raise ValueError(f"problem: {path} defines no subclass of amci_core.models.Problem")
+    ready = [name for name, kind in own.items() if not _lacking(kind)]
+    if len(ready) == 1:
+        return ready[0]
+    if ready:
+        raise ValueError(
+            f"problem: {path} defines {', '.join(ready)}; name one, as {path}:{ready[0]}"
+        )
+    said = "; ".join(f"{name} {_lacking(kind)}" for name, kind in own.items())
+    raise ValueError(f"problem: {path} has no problem that is ready: {said}")
+
+
+def _lacking(kind: type[Problem]) -> str:
+    """What keeps a class from being called without arguments; empty if nothing does."""
+    missing = sorted(getattr(kind, "__abstractmethods__", ()))
+    if missing:
+        return f"lacks {', '.join(missing)}; define {'them' if len(missing) > 1 else 'it'}"
+    needed = [
+        each.name
+        for each in inspect.signature(kind).parameters.values()
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    return f"needs arguments ({', '.join(needed)}); give them defaults" if needed else ""

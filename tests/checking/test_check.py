@@ -1,0 +1,562 @@
+"""Every mistake in a definition is found, in one sentence; problems that are right are clean."""
+
+import math
+import re
+import runpy
+import time
+import warnings
+
+import numpy as np
+import own_problems
+import pytest
+import torch
+from torch.distributions import Exponential, Normal, StudentT
+from torch.distributions.constraints import greater_than, less_than
+
+import amci_core as amci
+from amci_core.checking import Checked, Finding
+from amci_core.models import LineProblem, Problem, Variable
+from benchmarks.own_problems import OWN_PROBLEMS
+
+LINE = (-math.inf, math.inf)
+
+
+class Right(Problem):
+    """x ~ N(0, I), y ~ N(x, 1/4 I) in two dimensions, f = exp(-theta x1): all of it is right."""
+
+    name = "right"
+    nonnegative = True
+    x = Variable("x", 2, *LINE, "two numbers")
+    y = Variable("y", 2, -20.0, 20.0, "both with noise", shown=(-4.0, 4.0))
+    theta = Variable("theta", 1, 0.0, 2.0, "a rate")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 0.5).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return torch.exp(-theta[..., 0] * x[..., 0])
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 2, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return x + 0.5 * torch.randn(x.shape, generator=generator)
+
+    def sample_reference(self, y, theta, n, generator):
+        shape = (*y.shape[:-1], n, 2)
+        x = 1.5 * torch.randn(shape, dtype=torch.float64, generator=generator)
+        return x, self.log_reference(x, y, theta)
+
+    def log_reference(self, x, y, theta):
+        return Normal(0.0, 1.5).log_prob(x).sum(-1)
+
+    def _log_truth(self, y, theta):
+        # x1 | y ~ N(0.8 y1, 0.2)
+        a, m = theta[..., 0].numpy(), 0.8 * y[..., 0].numpy()
+        log_mu = -a * m + a * a * 0.1
+        return log_mu, np.ones_like(log_mu)
+
+    def log_normalizer(self, y, theta):
+        return Normal(0.0, math.sqrt(1.25)).log_prob(y).sum(-1).numpy()
+
+
+class Signed(Right):
+    """The same with f = x1 - theta."""
+
+    name = "signed"
+    nonnegative = False
+
+    def f(self, x, theta):
+        return x[..., 0] - theta[..., 0]
+
+    def _log_truth(self, y, theta):
+        mu = 0.8 * y[..., 0].numpy() - theta[..., 0].numpy()
+        return np.log(np.abs(mu)), np.sign(mu)
+
+
+class Unseen(Right):
+    """The same without y."""
+
+    name = "unseen"
+    y = None
+    _log_truth = Problem._log_truth
+    log_normalizer = Problem.log_normalizer
+    log_likelihood = Problem.log_likelihood
+    sample_likelihood = Problem.sample_likelihood
+
+
+class Tail(LineProblem):
+    """x ~ N(0, 1), f = 1 above theta, from densities and samplers alone."""
+
+    name = "own-tail"
+    nonnegative = True
+    x = Variable("x", 1, *LINE, "a number")
+    y = None
+    theta = Variable("theta", 1, 0.0, 2.0, "a threshold")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def f(self, x, theta):
+        return (x > theta).to(x.dtype).squeeze(-1)
+
+    def support_plus(self, theta):
+        return greater_than(theta)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+
+def changed(base=Right, **members):
+    """A problem that differs from a right one in these members."""
+    return type("Changed", (base,), members)()
+
+
+def raising(*arguments):
+    raise RuntimeError("a tensor\nof the wrong kind")
+
+
+def nan_somewhere(self, x):
+    return Normal(0.0, 1.0).log_prob(x).sum(-1).where(x[..., 0] < 2, math.nan)
+
+
+def global_draws(self, n, generator):
+    return torch.randn(n, 2)
+
+
+def sides(self, x, generator):
+    return x + 0.5 * (2 * torch.rand(x.shape, generator=generator) - 1)
+
+
+def twice(self, y, theta, n, generator):
+    x = 3 * torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator)
+    return x, Normal(0.0, 1.5).log_prob(x).sum(-1)
+
+
+def off(self, y, theta, n, generator):
+    x = 1.5 * torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator)
+    return x, Normal(0.0, 1.5).log_prob(x).sum(-1) + 1
+
+
+def half(self, y, theta, n, generator):
+    x = torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator).abs()
+    return x, self.log_reference(x, y, theta)
+
+
+def log_half(self, x, y, theta):
+    density = Normal(0.0, 1.0).log_prob(x).sum(-1) + 2 * math.log(2)
+    return density.masked_fill((x < 0).any(-1), -math.inf)
+
+
+def thin(self, y, theta, n, generator):
+    x = 2 + 0.3 * torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator)
+    return x, self.log_reference(x, y, theta)
+
+
+def line(low, high, name="y", dim=2, **more):
+    return Variable(name, dim, low, high, "changed", **more)
+
+
+# What is changed, the level and method of the finding, and words that it has to have.
+MISTAKES = {
+    "f keeps an axis": (
+        changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype)),
+        ("error", "f", r"got float64 of shape \(4, 16, 1\); drop the last axis with .squeeze\(-1"),
+    ),
+    "theta is not squeezed": (
+        changed(f=lambda s, x, t: torch.exp(-t * x[..., 0])),
+        ("error", "f", r"got float64 of shape \(4, 4, 16\); .* take coordinates as theta\[\.\.\."),
+    ),
+    "x is not reduced": (
+        changed(log_prior=lambda s, x: Normal(0.0, 1.0).log_prob(x)),
+        ("error", "log_prior", r"of shape \(4, 16, 2\); reduce the last axis, as .sum\(-1\)"),
+    ),
+    "everything is reduced": (
+        changed(log_prior=lambda s, x: Normal(0.0, 1.0).log_prob(x).sum()),
+        ("error", "log_prior", r"of shape \(\)"),
+    ),
+    "all axes of length one go": (
+        changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype).squeeze()),
+        ("error", "f", r"of shape \(1,\), got float64 of shape \(\)"),
+    ),
+    "the first case serves all": (
+        changed(f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0])),
+        ("error", "f", "differs between a batch of cases and the same cases one by one"),
+    ),
+    "f is boolean": (
+        changed(Tail, f=lambda s, x, t: (x > t).squeeze(-1)),
+        ("error", "f", r"got bool of shape \(4, 16\); convert it with .to\(x.dtype\)"),
+    ),
+    "f is whole": (
+        changed(Tail, f=lambda s, x, t: (x > t).long().squeeze(-1)),
+        ("error", "f", r"got int64 .* convert it with .to\(x.dtype\)"),
+    ),
+    "the reference is float32": (
+        changed(
+            sample_reference=lambda s, y, t, n, g: (
+                torch.randn((*y.shape[:-1], n, 2), generator=g),
+                torch.zeros((*y.shape[:-1], n)).double(),
+            )
+        ),
+        ("error", "sample_reference", r"got float32 .* convert it with .to\(x.dtype\)"),
+    ),
+    "the reference is no pair": (
+        changed(sample_reference=lambda s, y, t, n, g: torch.zeros((*y.shape[:-1], n, 2))),
+        ("error", "sample_reference", "expected a float64 tensor"),
+    ),
+    "numpy": (
+        changed(sample_prior=lambda s, n, g: np.zeros((n, 2))),
+        ("error", "sample_prior", "got ndarray; return a torch tensor"),
+    ),
+    "NaN in the prior": (
+        changed(log_prior=nan_somewhere),
+        ("error", "log_prior", r"is NaN at x = \([-\d., ]+\)"),
+    ),
+    "an infinite likelihood": (
+        changed(log_likelihood=lambda s, x, y: torch.full_like(x[..., 0] + y[..., 0], math.inf)),
+        ("error", "log_likelihood", "is inf at x = .* below infinity, in nats"),
+    ),
+    "an infinite f": (
+        changed(f=lambda s, x, t: 1 / (x[..., 0] - x[..., 0]).abs() + 0 * t[..., 0]),
+        ("error", "f", "is inf at x = .* return finite numbers"),
+    ),
+    "an exception": (
+        changed(f=raising),
+        ("error", "f", "raised RuntimeError for tensors of shape .*: a tensor of the wrong kind"),
+    ),
+    "an exception in a sampler": (
+        changed(sample_likelihood=raising),
+        ("error", "sample_likelihood", "raised RuntimeError"),
+    ),
+    "an exception in the truth": (
+        changed(_log_truth=raising),
+        ("error", "_log_truth", "raised RuntimeError .*: a tensor of the wrong kind"),
+    ),
+    "a negative f": (
+        changed(f=lambda s, x, t: x[..., 0] - t[..., 0]),
+        ("error", "f", "nonnegative is True, got -"),
+    ),
+    "an f that is seldom negative": (
+        changed(f=lambda s, x, t: x[..., 0] + 3 + 0 * t[..., 0]),
+        ("error", "f", "is negative, -.* mend f or declare nonnegative = False"),
+    ),
+    "a prior without its constant": (
+        changed(Unseen, log_prior=lambda s, x: -x.square().sum(-1) / 2),
+        ("error", "log_prior", r"integrates to 6\.\d+ in .* missing constant, about -1\.[78]"),
+    ),
+    "a prior's sampler of another scale": (
+        changed(sample_prior=lambda s, n, g: 1.3 * torch.randn(n, 2, generator=g)),
+        ("error", "sample_prior", "do not follow log_prior"),
+    ),
+    "a rate for a scale": (
+        changed(
+            log_prior=lambda s, x: (
+                Exponential(2.0, validate_args=False).log_prob(x).sum(-1)
+                + torch.zeros_like(x[..., 0]).masked_fill((x < 0).any(-1), -math.inf)
+            ),
+            sample_prior=lambda s, n, g: -2 * torch.log1p(-torch.rand(n, 2, generator=g)),
+        ),
+        ("error", "sample_prior", "do not follow log_prior"),
+    ),
+    "a prior that is zero at its draws": (
+        changed(
+            log_prior=lambda s, x: Right.log_prior(s, x).masked_fill(x[..., 0] < 0, -math.inf)
+        ),
+        ("error", "log_prior", r"is -inf at [45]\d\.\d% of the draws of sample_prior"),
+    ),
+    "another prior with the same variance": (
+        changed(log_prior=lambda s, x: StudentT(2.1, 0.0, 0.22).log_prob(x).sum(-1)),
+        ("error", "sample_prior", "do not follow log_prior"),
+    ),
+    "a likelihood's sampler of another scale": (
+        changed(sample_likelihood=lambda s, x, g: x + 0.6 * torch.randn(x.shape, generator=g)),
+        ("error", "sample_likelihood", "do not follow log_likelihood"),
+    ),
+    "a likelihood's sampler of another mean": (
+        changed(
+            sample_likelihood=lambda s, x, g: 1.1 * x + 0.5 * torch.randn(x.shape, generator=g)
+        ),
+        ("error", "sample_likelihood", "do not follow log_likelihood"),
+    ),
+    "a likelihood's sampler of another kind": (
+        changed(sample_likelihood=sides),
+        ("error", "sample_likelihood", "do not follow log_likelihood"),
+    ),
+    "a likelihood that has lost what depends on x": (
+        changed(
+            log_likelihood=lambda s, x, y: (-(((y - x) / x.exp()) ** 2) / 2).sum(-1),
+            sample_likelihood=lambda s, x, g: x + x.exp() * torch.randn(x.shape, generator=g),
+            y=line(-1e9, 1e9, shown=(-10.0, 10.0)),
+        ),
+        ("error", "sample_likelihood", "do not follow log_likelihood as x changes"),
+    ),
+    "a likelihood without its constant": (
+        changed(
+            log_likelihood=lambda s, x, y: -2 * (y - x).square().sum(-1),
+            log_normalizer=Problem.log_normalizer,
+        ),
+        ("warning", "log_likelihood", r"integral over y is 1\.5\d .* E2 is not"),
+    ),
+    "a reference of another scale": (
+        changed(sample_reference=twice),
+        ("error", "sample_reference", "do not follow log_reference"),
+    ),
+    "a reference whose density is another": (
+        changed(sample_reference=off),
+        ("error", "sample_reference", "differs from log_reference by up to 1 nats"),
+    ),
+    "a reference that is not normalised": (
+        changed(log_reference=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
+        ("error", "log_reference", r"integrates to 1[34]\.\d .* missing constant, about -2\.6"),
+    ),
+    "a reference that leaves f out": (
+        changed(sample_reference=half, log_reference=log_half),
+        ("error", "log_reference", r"is zero where [\d.]+% of f p\(x, y\) lies at theta"),
+    ),
+    "a reference too small where f is": (
+        changed(
+            sample_reference=thin,
+            log_reference=lambda s, x, y, t: Normal(2.0, 0.3).log_prob(x).sum(-1),
+        ),
+        ("error", "log_reference", r"is 300 times less than the prior or more where"),
+    ),
+    "a normaliser that is wrong": (
+        changed(log_normalizer=lambda s, y, t: np.zeros(y.shape[:-1])),
+        ("error", "log_normalizer", r"gives 0 at y = .*, where [\d,]+ draws give -"),
+    ),
+    "a normaliser that is wrong without y": (
+        changed(Unseen, log_normalizer=lambda s, y, t: np.ones(y.shape[:-1])),
+        ("error", "log_normalizer", "gives 1 without y, where"),
+    ),
+    "a normaliser for all cases together": (
+        changed(log_normalizer=lambda s, y, t: 0.0),
+        ("error", "log_normalizer", r"expected an array of shape \(3,\), .* got \(\)"),
+    ),
+    "a prior outside the range of x": (
+        changed(x=line(-2.0, math.inf, "x")),
+        ("error", "x", r"sample_prior draws -\d.*, outside the range \[-2, inf\]; widen low"),
+    ),
+    "a theta outside its range": (
+        changed(sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g)),
+        ("error", "theta", r"sample_theta draws 2\..*, outside the range \[0, 2\]"),
+    ),
+    "observations outside the range of y": (
+        changed(y=line(-1.0, 1.0)),
+        ("warning", "y", r"% of the draws of sample_likelihood lie outside its range \[-1, 1\]"),
+    ),
+    "no range for theta": (
+        changed(theta=Variable("theta", 1, 0.0, math.inf, "endless")),
+        ("error", "sample_theta", "define it, the range of theta has no end"),
+    ),
+    "no range for the networks": (
+        changed(y=line(*LINE)),
+        ("warning", "y", r"its range has no end, .* give its usual range as shown=\(-[34]\.\d"),
+    ),
+    "what is shown is elsewhere": (
+        changed(y=line(-2e4, 2e4, shown=(1000.0, 2000.0))),
+        ("warning", "y", r"only 0% of the draws of sample_likelihood lie within its usual range"),
+    ),
+    "what is shown is in another unit": (
+        changed(y=line(-2e4, 2e4, shown=(-4000.0, 4000.0))),
+        (
+            "warning",
+            "y",
+            r"cover \d+\.?\d* of its usual range of 8e\+03; narrow shown, or mend the unit",
+        ),
+    ),
+    "the support leaves f out": (
+        changed(support_plus=lambda s, t: less_than(torch.zeros(1).double())),
+        ("error", "support_plus", r"f is [\d.]+ > 0 at x = \(.*\), outside of that set; widen"),
+    ),
+    "the other side of the support": (
+        changed(Tail, support_plus=lambda s, t: less_than(t)),
+        ("error", "support_plus", "widen the set, or return self.support"),
+    ),
+    "a truth that is wrong": (
+        changed(_log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1]))),
+        ("error", "_log_truth", r"says mu = 1 at y = \(.*\), theta = .*, where [\d,]+ draws say"),
+    ),
+    "a truth that is wrong by a twentieth": (
+        changed(
+            Tail,
+            _log_truth=lambda s, y, t: (
+                Normal(0.0, 1.0).cdf(-t[..., 0]).log().numpy() + 0.05,
+                np.ones(t.shape[:-1]),
+            ),
+        ),
+        ("error", "_log_truth", r"says mu = 0\.\d+ at theta = "),
+    ),
+    "a truth of the wrong sign": (
+        changed(
+            Signed,
+            _log_truth=lambda s, y, t: tuple(
+                c * v for c, v in zip((1, -1), Signed._log_truth(s, y, t), strict=True)
+            ),
+        ),
+        ("error", "_log_truth", "says mu = "),
+    ),
+    "a truth without its sign": (
+        changed(_log_truth=lambda s, y, t: np.zeros(y.shape[:-1])),
+        ("error", "_log_truth", "expected a pair"),
+    ),
+    "-f that is f": (
+        changed(Signed, negated=lambda s: Signed()),
+        ("error", "negated", "its f is not -f; return the problem with the other sign, or"),
+    ),
+    "-f that is never negative": (
+        changed(Signed, negated=lambda s: Right()),
+        ("error", "negated", "declares nonnegative = True"),
+    ),
+    "draws of the global generator": (
+        changed(sample_prior=global_draws),
+        (
+            "error",
+            "sample_prior",
+            "other draws for a generator with the same seed; pass generator",
+        ),
+    ),
+    "no sampler of y": (
+        changed(sample_likelihood=Problem.sample_likelihood),
+        ("error", "sample_likelihood", "define it, right has y"),
+    ),
+    "theta for none": (
+        changed(
+            Unseen,
+            theta=None,
+            f=lambda s, x, t: x.square().sum(-1),
+            sample_theta=lambda s, n, g: torch.ones(n, 1),
+        ),
+        ("error", "sample_theta", "expected None, since there is no theta"),
+    ),
+    "no Variable": (
+        changed(y=3),
+        ("error", "y", "expected an amci_core.models.Variable, or None .*, got 3"),
+    ),
+    "nonnegative is left open": (
+        changed(nonnegative=None),
+        ("error", "nonnegative", "expected a bool as an attribute, got None"),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_found_in_one_sentence(mistake):
+    problem, (level, method, words) = MISTAKES[mistake]
+    found = amci.check(problem)
+    matching = [each for each in found.findings if (each.level, each.method) == (level, method)]
+    assert len(matching) == 1, found
+    sentence = matching[0].sentence
+    assert re.match(rf"{re.escape(method)}: ", sentence)
+    assert re.search(words, sentence), sentence
+    assert "\n" not in sentence
+    assert len(sentence) < 400
+    # No other method is called wrong by an error.
+    assert {each.method for each in found.errors} <= {method}, found
+
+
+RIGHT = {
+    **{name: lambda name=name: amci.problem(name) for name in amci.problems()},
+    **OWN_PROBLEMS,
+    **{kind.__name__: kind for kind in (Right, Signed, Unseen, Tail)},
+    "float64 sampler": lambda: changed(
+        sample_prior=lambda s, n, g: torch.randn(n, 2, generator=g, dtype=torch.float64)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_problem_that_is_right_is_clean_and_takes_little_time(name):
+    problem = RIGHT[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = amci.check(problem)
+    assert found.findings == (), found
+    assert found.not_judged == (), found
+    assert found.seconds < 4  # on a busy machine; 2 s are aimed at
+    found.refuse()
+
+
+@pytest.mark.parametrize("name", ["SQUARE", "FIRST", "EXPONENTIAL", "RARE"])
+def test_problems_from_files_are_clean(name, tmp_path):
+    path = own_problems.write(tmp_path, **getattr(own_problems, name))
+    found = amci.check(runpy.run_path(str(path))["New"]())
+    assert found.findings == (), found
+    # f is above zero beyond seven standard deviations: no draw can tell.
+    assert bool(found.not_judged) == (name == "RARE")
+
+
+def test_right_samplers_raise_no_alarm_whatever_their_draws():
+    """The seeds are fixed: fifty problems that differ stand for fifty seeds."""
+
+    def moved(shift):
+        return changed(
+            log_prior=lambda s, x: Normal(shift, 1 + shift).log_prob(x).sum(-1),
+            sample_prior=lambda s, n, g: (
+                shift + (1 + shift) * torch.randn(n + 1, 2, generator=g)[1:]
+            ),
+            _log_truth=Problem._log_truth,
+            log_normalizer=Problem.log_normalizer,
+        )
+
+    for i in range(20):
+        assert amci.check(moved(i / 20)).findings == ()
+
+
+def test_a_hundred_dimensions_are_checked_in_time():
+    class Many(Right):
+        x = Variable("x", 100, *LINE, "many numbers")
+        y = None
+        log_likelihood = Problem.log_likelihood
+        sample_likelihood = Problem.sample_likelihood
+        log_normalizer = Problem.log_normalizer
+        _log_truth = Problem._log_truth
+        sample_reference = Problem.sample_reference
+        log_reference = Problem.log_reference
+        factor = 1.0
+
+        def sample_prior(self, n, generator):
+            return self.factor * torch.randn(n, 100, generator=generator)
+
+    assert amci.check(Many()).findings == ()
+    Many.factor = 1.1
+    assert [each.method for each in amci.check(Many()).errors] == ["sample_prior"]
+
+
+def test_a_slow_problem_is_checked_with_fewer_draws():
+    def slow(self, x, theta):
+        time.sleep(0.01 + 2e-6 * x[..., 0].numel())
+        return torch.exp(-theta[..., 0] * x[..., 0])
+
+    found = amci.check(changed(f=slow))
+    assert found.findings == ()
+    assert found.seconds < 4
+
+
+def test_what_is_no_problem_is_refused():
+    for odd, hint in ((Right, "; call the class"), ("tail-1d", ""), (None, "")):
+        with pytest.raises(ValueError, match=rf"^problem: expected an .*Problem, got .*{hint}$"):
+            amci.check(odd)
+
+
+def test_what_was_found_is_said_and_can_be_raised():
+    wrong = Finding("error", "f", "f: is NaN")
+    found = Checked("mine", (wrong, Finding("warning", "y", "y: no end")), ("f: where",), 0.1)
+    assert str(found).splitlines() == [
+        "mine: 1 error and 1 warning",
+        "  error: f: is NaN",
+        "  warning: y: no end",
+        "  not judged: f: where",
+    ]
+    assert (found.errors, [each.method for each in found.warnings]) == ((wrong,), ["y"])
+    with pytest.raises(ValueError, match=r"^f: is NaN$"):
+        found.refuse()
+
+
+def test_checking_leaves_the_global_generator_alone():
+    state = torch.random.get_rng_state()
+    amci.check(Right())
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.is_grad_enabled()

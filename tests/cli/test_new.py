@@ -1,0 +1,101 @@
+"""`amci new` and `amci check`; problems from files in the other commands."""
+
+import json
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+from amci_core.cli import main
+from amci_core.training import learn
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Runs `amci` with these words in an empty folder; gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(words: str):
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_what_new_writes_is_right_and_estimates(run, tmp_path):
+    code, out, _ = run("new my_problem.py")
+    assert code == 0
+    assert (
+        out
+        == "my_problem.py has the problem MyProblem. Change it, then: amci check my_problem.py\n"
+    )
+    assert 25 <= len((tmp_path / "my_problem.py").read_text().splitlines()) <= 40
+    assert run("check my_problem.py") == (0, "my-problem: no mistake found\n", "")
+
+    problem = amci.load_problem(tmp_path / "my_problem.py")
+    found = amci.reference(problem, 1.0, 1.0)
+    assert found.value == pytest.approx(float(problem.truth(1.0, 1.0)), rel=1e-6)
+    proposals = learn(problem, steps=40)
+    e = amci.estimate(problem, proposals, 1.0, 1.0, draws=2000)
+    assert abs(e.value - problem.truth(1.0, 1.0)) < 5 * e.standard_error
+
+    # The same from the command line, with the proposals in a folder.
+    amci.save_proposals(tmp_path / "made", proposals)
+    words = "my_problem.py:MyProblem --folder made --format json"
+    code, out, err = run(f"estimate {words} --y 1 --theta 1 --draws 2000")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["value"] == e.value
+    code, out, err = run(f"evaluate {words} --pairs 2 --runs 3 --budgets 10")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["problem"] == "my-problem"
+    for command in ("estimate my_problem.py --y 1", "evaluate my_problem.py"):
+        code, _, err = run(command)
+        assert code == 2
+        assert err.startswith("amci: --folder: expected the folder with the proposals for my_pro")
+
+
+def test_new_overwrites_nothing(run, tmp_path):
+    (tmp_path / "mine.py").write_text("precious")
+    code, out, err = run("new mine.py")
+    assert (code, out) == (2, "")
+    assert err == "amci: FILE: mine.py is there already, choose another name\n"
+    assert (tmp_path / "mine.py").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "name", ["mine.txt", "mine", "1d.py", "---.py", "none.py", "nowhere/a.py"]
+)
+def test_new_refuses_names_that_no_class_can_have(run, name):
+    code, _, err = run(f"new {name}")
+    assert code == 2
+    assert err.startswith("amci: ")
+    assert err.count("\n") == 1
+
+
+def test_check_has_three_exit_codes(run, tmp_path):
+    run("new mine.py")
+    text = (tmp_path / "mine.py").read_text()
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(text.replace("0.5 * torch", "0.7 * torch"))
+    code, out, err = run("check wrong.py:Mine")
+    assert (code, err) == (1, "")
+    first, second = out.splitlines()
+    assert first == "mine: 1 error"
+    assert second.startswith("  error: sample_likelihood: its draws do not follow log_likelihood")
+    wrong.write_text(text.replace(", shown=(-4.0, 4.0)", ", shown=(8.0, 9.0)"))
+    code, out, _ = run("check wrong.py --format json")
+    assert code == 0
+    found = json.loads(out)
+    assert [each["level"] for each in found["findings"]] == ["warning"]
+    assert found["not_judged"] == []
+    for words in ("check wrong.py:Other", "check nowhere.py", "check tail"):
+        code, out, err = run(words)
+        assert (code, out) == (2, "")
+        assert err.startswith("amci: problem: ")
+    assert np.isfinite(found["seconds"])
+
+
+def test_check_knows_the_shipped_problems_too(run):
+    assert run("check peak") == (0, "peak: no mistake found\n", "")

@@ -1,0 +1,202 @@
+"""Errors counted from values that come from elsewhere, with their cases, from Python or a file."""
+
+import json
+
+import numpy as np
+import pytest
+from hidden import hidden
+from imperfect import imperfect
+
+import amci_core as amci
+from amci_core.cli import main
+from amci_core.errors import KnownCases, read_cases
+
+PROBLEM = amci.problem("tail-1d")
+FIVE = amci.problem("tail-5d")
+Y, THETA = np.array([[1.0], [0.0], [-1.0]]), np.array([[2.0], [1.0], [0.5]])
+MU = PROBLEM.truth(Y, THETA)
+
+
+def write(folder, text, name="known.csv"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def csv(*columns, header="y,theta,value"):
+    return "\n".join(
+        [header, *(",".join(map(repr, map(float, row))) for row in zip(*columns, strict=True))]
+    )
+
+
+def test_cases_that_are_given_are_those_that_are_judged():
+    how = {"runs": 20, "budgets": [10, 100], "seed": 3, "estimators": ["amci"]}
+    known = amci.evaluate(PROBLEM, imperfect(), cases=(Y, THETA), **how)
+    blind = amci.evaluate(hidden("tail-1d"), imperfect(), cases=(Y, THETA), truth=MU, **how)
+    assert known.pairs == blind.pairs == 3
+    assert known.estimators["amci"] == blind.estimators["amci"]
+    alone = amci.evaluate(PROBLEM, imperfect(), cases=(1.0, 2.0), **how)
+    assert alone.pairs == 1
+    peak = amci.problem("peak")
+    made = amci.load_proposals("peak")
+    found = amci.evaluate(peak, made, cases=(None, [[0.5, 0.5, 0.5]] * 2), **how)
+    assert found.pairs == 2
+
+
+def test_a_reference_that_is_too_rough_is_told():
+    def evaluated(error):
+        known = KnownCases(Y, THETA, MU, np.array([error, 0.0, 0.0]))
+        return amci.evaluate(
+            PROBLEM,
+            imperfect(),
+            cases=(Y, THETA),
+            truth=known,
+            runs=20,
+            budgets=[10, 1000],
+            seed=1,
+        )
+
+    rough, exact = evaluated(0.05 * MU[0]), evaluated(0.0)
+    assert exact.estimators["amci"]["truth_matters"] == [0.0, 0.0]
+    assert rough.estimators["amci"]["truth_matters"] == [0.0, pytest.approx(1 / 3)]
+    assert rough.truth_error == pytest.approx(0.05)
+    assert rough.estimators["amci"]["remse_median"] == exact.estimators["amci"]["remse_median"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ((Y,), "cases: expected a pair, y and theta"),
+        (Y, "cases: expected a pair, y and theta"),
+        ((Y, None), "theta: expected a number or an array"),
+        ((Y, 9.0), r"theta: expected .* within \[0, 5\], got 9"),
+        ((Y, THETA[:2]), "y and theta: their batch shapes"),
+        ((Y[None], THETA), r"cases: expected one axis of cases, got batch \(1, 3\)"),
+    ],
+)
+def test_cases_that_do_not_fit_are_refused(cases, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.evaluate(PROBLEM, imperfect(), cases=cases, runs=2, budgets=[10])
+
+
+def test_files_of_every_form_hold_the_same(tmp_path):
+    error = 0.01 * MU
+    wanted = KnownCases(Y, THETA, MU, error)
+    texts = {
+        "a.csv": csv(Y[:, 0], THETA[:, 0], MU, error, header="y, theta, value, error") + "\n\n",
+        "b.json": json.dumps(
+            {
+                "theta": THETA.tolist(),
+                "y": Y[:, 0].tolist(),
+                "value": MU.tolist(),
+                "error": error.tolist(),
+            }
+        ),
+        "c.json": json.dumps(
+            [
+                {"y": a, "theta": [b], "value": c, "error": d}
+                for a, b, c, d in zip(Y[:, 0], THETA[:, 0], MU, error, strict=True)
+            ]
+        ),
+    }
+    for name, text in texts.items():
+        found = read_cases(write(tmp_path, text, name), PROBLEM)
+        for field in ("y", "theta", "value", "standard_error"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field))
+    plain = read_cases(write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU)), PROBLEM)
+    np.testing.assert_array_equal(plain.standard_error, np.zeros(3))
+
+
+def test_several_dimensions_have_a_column_each(tmp_path):
+    names = [f"{name}{i}" for name in ("y", "theta") for i in range(1, 6)]
+    row = [0.1, 0.2, 0.3, 0.4, 0.5, 1.1, 1.2, 1.3, 1.4, 1.5, 0.25]
+    text = ",".join([*names, "value"]) + "\n" + ",".join(map(str, row))
+    found = read_cases(write(tmp_path, text), FIVE)
+    np.testing.assert_array_equal(found.y, [row[:5]])
+    np.testing.assert_array_equal(found.theta, [row[5:10]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "", "truth: expected a file that ends with .csv or .json, got"),
+        ("a.csv", "", "expected the columns y, theta, value .* got no column 'y'"),
+        ("a.csv", "y,theta\n1,2", "got no column 'value'"),
+        ("a.csv", "y,theta,value,sigma\n1,2,3,4", "got an unknown column 'sigma'"),
+        ("a.csv", "y,theta,value", "expected columns of one length above zero"),
+        ("a.csv", "y,theta,value\n1,2", "row 2: expected 3 entries, got 2"),
+        ("a.csv", "y,y,value\n1,2,3", "expected columns of different names, got y, y, value"),
+        ("a.csv", "y,theta,value\n1,two,3", "theta: expected finite numbers, got 'two' in case 1"),
+        ("a.csv", "y,theta,value\n1,2,nan", "value: expected finite numbers, got 'nan' in case 1"),
+        ("a.csv", "y,theta,value\n1,2,", "value: expected finite numbers, got '' in case 1"),
+        ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
+        ("a.csv", "y,theta,value,error\n1,2,.1,-1", "error: expected numbers >= 0, got -1"),
+        ("a.json", "5", "expected an object of columns, or a list of cases"),
+        ("a.json", "[]", "expected an object of columns, or a list of cases"),
+        ("a.json", '{"y": 1, "theta": [2], "value": [3]}', "y: expected a list of numbers"),
+        ("a.json", '{"y": [1, 2], "theta": [2], "value": [3]}', "columns of one length"),
+        ("a.json", '[{"y": 1, "theta": 1, "value": 1}, {"y": 1, "value": 1}]', "case 2: .*'theta"),
+        ("a.json", '{"y": [true], "theta": [2], "value": [3]}', "y: expected finite .* got True"),
+        ("a.json", '{"y": [1], "theta": [2], "value": [[3]]}', "value: expected one number"),
+        ("a.json", '{"y": [[1], [1, 2]], "theta": [2, 2], "value": [3, 3]}', "as many numbers"),
+        ("a.json", "{", "not valid JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named(name, text, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_cases(write(tmp_path, text, name), PROBLEM)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere.csv: no such file"):
+        read_cases(tmp_path / "nowhere.csv", PROBLEM)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(list(map(str, words)))
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_the_command_line_takes_them(run, tmp_path):
+    path = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU))
+    how = ("evaluate", "tail-1d", "--runs", 5, "--budgets", "10,20", "--truth", path)
+    code, out, err = run(*how, "--format", "json")
+    assert (code, err) == (0, "")
+    found = amci.evaluate(
+        PROBLEM,
+        amci.load_proposals("tail-1d"),
+        cases=(Y, THETA),
+        truth=MU,
+        runs=5,
+        budgets=[10, 20],
+    )
+    assert json.loads(out)["pairs"] == 3
+    assert json.loads(out)["estimators"] == found.estimators
+    rough = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU, MU, header="y,theta,value,error"))
+    code, out, _ = run(*how[:-1], rough)
+    assert code == 0
+    said = "amci at 10 draws: in 3 of 3 cases the reference value is not known well enough"
+    assert said in out
+    code, _, err = run(*how, "--pairs", 5)
+    assert (code, err) == (
+        2,
+        "amci: pairs: cannot be combined with --truth, whose file has the cases\n",
+    )
+    code, _, err = run(*how[:-1], tmp_path / "none.csv")
+    assert code == 2
+    assert err.endswith("none.csv: no such file\n")
+
+
+def test_the_command_line_asks_for_them_where_the_truth_is_not_known(run, monkeypatch):
+    monkeypatch.setattr(amci, "problem", hidden, raising=False)
+    code, _, err = run("evaluate", "tail-1d", "--variant", "oracle")
+    assert (code, err) == (
+        2,
+        "amci: --truth: expected a file of reference values, tail-1d knows no truth\n",
+    )

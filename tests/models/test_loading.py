@@ -1,0 +1,88 @@
+"""A problem from a file, and what is wrong with the file in one sentence."""
+
+import pickle
+import re
+
+import pytest
+
+import amci_core as amci
+from amci_core.cli.new import TEMPLATE
+
+ONE = TEMPLATE.format(kind="One", name="one")
+BASE = """
+from amci_core.models import Problem
+
+
+class Base(Problem):
+    def __init__(self, dim):
+        self.dim = dim
+"""
+
+
+def write(folder, text, name="mine.py"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_file_gives_its_problem_with_and_without_the_class(tmp_path):
+    path = write(tmp_path, ONE)
+    for file in (path, str(path), f"{path}:One"):
+        problem = amci.load_problem(file)
+        assert problem.name == "one"
+        assert type(problem).__name__ == "One"
+
+
+def test_classes_that_cannot_be_called_make_way(tmp_path):
+    two = ONE + BASE + "\n\nclass Two(One):\n    def __init__(self, dim):\n        pass\n"
+    assert amci.load_problem(write(tmp_path, two)).name == "one"
+    with pytest.raises(ValueError, match=r"^problem: Two in .* needs arguments \(dim\); give"):
+        amci.load_problem(f"{tmp_path / 'mine.py'}:Two")
+
+
+def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp_path):
+    write(tmp_path, ONE, "neighbour_of_mine.py")
+    path = write(tmp_path, "from neighbour_of_mine import One\n")
+    assert amci.load_problem(f"{path}:One").name == "one"
+    with pytest.raises(ValueError, match=r"defines no subclass of amci_core.models.Problem$"):
+        amci.load_problem(path)
+
+
+def test_what_a_file_defines_can_be_pickled(tmp_path):
+    problem = amci.load_problem(write(tmp_path, ONE))
+    assert pickle.loads(pickle.dumps(problem)).truth(1.0, 2.0) == problem.truth(1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        (None, "", "problem: there is no file .*mine.py"),
+        ("x = 1\ndef f(\n", "", r"problem: .*mine.py cannot be read: line 2: '\(' was never"),
+        ("x = 1\n\ny = 1 / 0\n", "", "problem: .* raised ZeroDivisionError in line 3: division"),
+        ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
+        ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
+        ("x = 1\n", "", "problem: .* defines no subclass of amci_core.models.Problem"),
+        (BASE, "", r"problem: .* no problem that is ready: Base lacks f, log_prior, sample_prior"),
+        (BASE, ":Base", r"problem: Base in .* lacks f, log_prior, sample_prior; define them"),
+        (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two; name one, as .*:One"),
+        (ONE, ":Tow", r"problem: .* no subclass of Problem called 'Tow'; it defines One"),
+        (ONE, ":Normal", r"problem: .* no subclass of Problem called 'Normal'; it defines One"),
+        (
+            ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",
+            "",
+            r"problem: One\(\) in .*mine.py raised KeyError in line \d+: 'a'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_line(text, name, message, tmp_path):
+    path = tmp_path / "mine.py" if text is None else write(tmp_path, text)
+    with pytest.raises(ValueError, match=f"^{message}") as raised:
+        amci.load_problem(f"{path}{name}")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("odd", [None, 5, "tail-1d", "mine.txt", "mine.py:a b", ".", ""])
+def test_what_names_no_file_is_refused(odd):
+    expected = f"problem: expected FILE.py or FILE.py:Class, got {odd!r}"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        amci.load_problem(odd)
