@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 import amci_core as amci
 from amci_core.cli import terminal
+from amci_core.cli.diagnose import diagnose
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
 from amci_core.cli.train import INTERRUPTED, train
@@ -77,7 +78,7 @@ def _range(variable: Variable | None) -> str:
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
-for _command in (problems, estimate, evaluate, train):
+for _command in (problems, estimate, diagnose, evaluate, train):
     app.command()(_command)
 
 
