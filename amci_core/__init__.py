@@ -18,6 +18,7 @@ __all__ = [
     "__version__",
     "amortization_map",
     "check",
+    "diagnose",
     "error_curves",
     "estimate",
     "estimate_terms",
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
         stream_error_curves,
         stream_reuse_errors,
     )
-    from amci_core.estimation import estimate, estimate_to, pilot_moments
+    from amci_core.estimation import diagnose, estimate, estimate_to, pilot_moments
     from amci_core.estimators import split_budget, tables
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
@@ -70,7 +71,7 @@ _HOMES = {
         "stream_error_curves",
         "stream_reuse_errors",
     ),
-    "estimation": ("estimate", "estimate_to", "pilot_moments"),
+    "estimation": ("diagnose", "estimate", "estimate_to", "pilot_moments"),
     "estimators": ("split_budget", "tables"),
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),

@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 import amci_core as amci
 from amci_core.cli import terminal
+from amci_core.cli.diagnose import diagnose
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
 from amci_core.cli.new import check, new
@@ -78,7 +79,7 @@ def _range(variable: Variable | None) -> str:
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
-for _command in (problems, estimate, evaluate, train, new, check):
+for _command in (problems, estimate, diagnose, evaluate, train, new, check):
     app.command()(_command)
 
 

@@ -2,9 +2,19 @@ r"""One answer: an estimate of mu(y, theta) with its uncertainty, diagnostics an
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "Precise", "Sampler", "estimate", "estimate_to", "pilot_moments"]
+__all__ = [
+    "Estimate",
+    "Precise",
+    "Sampler",
+    "TableDiagnosis",
+    "diagnose",
+    "estimate",
+    "estimate_to",
+    "pilot_moments",
+]
 
 from amci_core.estimation.estimate import estimate, pilot_moments
 from amci_core.estimation.precision import estimate_to
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler
+from amci_core.estimation.table import TableDiagnosis, diagnose

@@ -2,7 +2,15 @@ r"""Conditional densities: one file a family; `FAMILIES` maps names to their con
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "ConditionalDensity", "Proposal", "Proposals", "Snapshot", "Trainable"]
+__all__ = [
+    "FAMILIES",
+    "ConditionalDensity",
+    "Proposal",
+    "Proposals",
+    "SbiPosterior",
+    "Snapshot",
+    "Trainable",
+]
 
 from collections.abc import Callable
 
@@ -15,6 +23,7 @@ from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.gaussian import gaussian
 from amci_core.flows.layered import layered_spline
 from amci_core.flows.masked import masked_autoregressive
+from amci_core.flows.outside import SbiPosterior
 from amci_core.flows.proposals import Proposals, Snapshot
 from amci_core.flows.radial import radial
 

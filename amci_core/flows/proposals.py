@@ -19,6 +19,8 @@ from amci_core.flows.density import (
     Trainable,
     TrainableDensity,
 )
+from amci_core.flows.outside import Maker, Outside
+from amci_core.models import Problem
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -57,6 +59,81 @@ class Proposals:
             for q1 in (self.q1_plus, self.q1_minus):
                 if isinstance(q1, Trainable):
                     q1.tie(self.q2)
+
+    @classmethod
+    def from_distributions(
+        cls,
+        problem: Problem,
+        *,
+        q1_plus: Maker,
+        q2: Maker | None = None,
+        q1_minus: Maker | None = None,
+        variant: str = "outside",
+        dtype: torch.dtype = torch.float64,
+    ) -> Proposals:
+        """Proposals from elsewhere: from `torch.distributions`, a zuko flow, an sbi posterior.
+
+        Each is a function of y (*, D_y) and theta (*, D_theta), or None where the problem has no
+        theta. It gives an object with `sample` and `log_prob`, of batch shape (*) and event shape
+        (D,); where D = 1 the event shape may be () instead. Its log density is normalised. Points
+        outside its support get -inf, whatever `validate_args` says. Its draws depend on the seed
+        alone: the global generator is seeded for them, and set back.
+
+        For sbi's NPE wrap the posterior in `amci_core.flows.SbiPosterior`.
+
+        Arguments:
+            problem: What they are for.
+            q1_plus: For E1_plus, towards f_plus p(x, y).
+            q2: For E2, towards p(x, y); None where the normaliser is known.
+            q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
+            variant: What they are called.
+            dtype: The type that y, theta and x are passed in; torch.float32 for a flow with such
+                weights. What comes back is made float64. A float32 density is evaluated at rounded
+                points, so that one within 1e-7 of the support's edge may count as outside;
+                `flow.double()` avoids that.
+
+        Warning:
+            What goes to other processes is pickled: the functions have to be functions of a
+            module, modules of PyTorch or objects of a module's class, and no lambda. Files handed
+            to the dashboard (`app.own`) are run by each process, so that any function will do.
+
+        Raises:
+            ValueError: one cannot be called, or is not there though the problem needs it. Once
+                they are drawn from: shapes do not fit or log_prob is NaN; it names the proposal.
+
+        Example:
+            >>> import amci_core as amci
+            >>> from torch.distributions import Exponential, Normal, TransformedDistribution
+            >>> from torch.distributions.transforms import AffineTransform
+            >>> tail = amci.problem("tail-1d")
+            >>> def above(y, theta):
+            ...     excess = Exponential(torch.full_like(theta, 6.0))
+            ...     return TransformedDistribution(excess, AffineTransform(theta, 1.0))
+            >>> made = Proposals.from_distributions(
+            ...     tail, q1_plus=above, q2=lambda y, theta: Normal(y / 2, 0.8)
+            ... )
+            >>> e = amci.estimate(tail, made, y=1.0, theta=3.0, draws=1000)
+            >>> bool(abs(e.value / tail.truth(1.0, 3.0) - 1) < 0.1), str(e.verdict.level)
+            (True, 'reliable')
+        """
+        if problem.nonnegative and q1_minus is not None:
+            raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
+        if q2 is None and problem.y is not None:
+            y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
+            theta = None if theta is None else theta.double()
+            if problem.log_normalizer(y.double(), theta) is None:
+                raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
+
+        def proposal(name: str, make: Maker | None) -> Proposal | None:
+            return None if make is None else Outside(name, make, problem.x.dim, dtype)
+
+        return cls(
+            problem.name,
+            variant,
+            Outside("q1_plus", q1_plus, problem.x.dim, dtype),
+            proposal("q1_minus", q1_minus),
+            proposal("q2", q2),
+        )
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:

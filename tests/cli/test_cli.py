@@ -18,7 +18,7 @@ PROBLEM = amci.problem("tail-1d")
 ESTIMATE = "estimate tail-1d --variant oracle"
 PAPER = pretrained_root() / "tail-1d" / "paper"
 EVALUATE = "evaluate tail-1d --variant oracle"
-COMMANDS = ("problems", "estimate", "evaluate", "train", "new", "check")
+COMMANDS = ("problems", "estimate", "diagnose", "evaluate", "train", "new", "check")
 # More digits than Python reads as a whole number.
 LONG = "1" * 5000
 

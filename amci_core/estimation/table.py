@@ -1,0 +1,205 @@
+r"""Diagnosing draws from elsewhere: from PyMC, ArviZ, sbi or a program of one's own.
+
+All that an estimator sees are numbers (`Draws`): f, log p(x, y) and the log density of every
+component at every draw. Whoever has these needs neither a problem nor a flow.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ESTIMATES", "TableDiagnosis", "diagnose"]
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from amci_core.diagnostics import Verdict
+from amci_core.estimation.columns import read_columns
+from amci_core.estimation.estimate import report
+from amci_core.estimation.result import Estimate
+from amci_core.estimators import COMPONENTS, Draws, Estimator, Tabled, tables
+from amci_core.estimators.combine import Prepared
+from amci_core.estimators.draws import Array
+from amci_core.estimators.mis import pooled
+
+# What a table of draws can give, the most exact first.
+ESTIMATES = {
+    "amci": "AMCI: each term from its own proposal",
+    "snis-qm": "SNIS with all draws, as draws of their mixture q_m",
+    "snis": "SNIS with q2, or with the only component",
+}
+# What `as_dict` holds of a term's diagnostics.
+FIGURES = (
+    *("proposal", "draws", "effective_draws", "largest_share", "nonzero_share", "missed_share"),
+    *("pareto_k", "pareto_threshold"),
+)
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class TableDiagnosis:
+    """What a table of draws says.
+
+    Arguments:
+        estimates: For the names of `ESTIMATES` that the table can give, the estimate with its
+            standard error, interval, diagnostics of each term and verdict.
+        missing: For the others, what they lack, in words.
+        counts: Number of draws of every component, by its name.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(0.0, 1.5, 2000)  # draws of N(0, 1.5^2), for E[x^2] under N(0, 1)
+        >>> found = diagnose(
+        ...     log_joint=-np.square(x) / 2,
+        ...     log_q=-np.square(x / 1.5) / 2 - np.log(1.5 * np.sqrt(2 * np.pi)),
+        ...     f=np.square(x),
+        ... )
+        >>> found.name, str(found.verdict.level), bool(abs(found.value - 1) < 0.1)
+        ('snis', 'reliable', True)
+    """
+
+    estimates: Mapping[str, Estimate]
+    missing: Mapping[str, str]
+    counts: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """The first of `ESTIMATES` that there is: what `value` and the like speak of."""
+        return next(name for name in ESTIMATES if name in self.estimates)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimate of that name."""
+        return self.estimates[self.name]
+
+    @property
+    def value(self) -> Array:
+        """mu, in units of f."""
+        return self.estimate.value
+
+    @property
+    def standard_error(self) -> Array:
+        """Of `value`, in units of f."""
+        return self.estimate.standard_error
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether `value` can be believed, with reasons in words."""
+        return self.estimate.verdict
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values, for JSON."""
+        return {
+            "draws": dict(self.counts),
+            "estimates": {name: _plainly(found) for name, found in self.estimates.items()},
+            "missing": dict(self.missing),
+        }
+
+
+def diagnose(
+    *,
+    log_joint: ArrayLike,
+    log_q: ArrayLike | Mapping[str, ArrayLike],
+    f: ArrayLike,
+    component: ArrayLike | None = None,
+    log_E2: float | None = None,
+) -> TableDiagnosis:
+    """Estimates mu = E[f] from a table of n independent draws, and says whether to believe it.
+
+    Nothing is drawn: the same table gives the same numbers. Where f >= 0 at all draws, f is taken
+    to be so everywhere.
+
+    Arguments:
+        log_joint: log p(x, y) in nats at every draw, (n,); -inf where the density is zero. With a
+            single component, or with `log_q` up to the same constant everywhere, it may lack a
+            constant, which cancels.
+        log_q: Log density in nats at every draw, (n,), of the only component; or for every
+            component by its name, at the draws of all of them. Names are q1_plus, q1_minus, q2 and
+            reference, a broad density that judges what the others miss; a single one may have any.
+        f: f at every draw, (n,), in units of f; anything where the density is zero.
+        component: Which component each draw came from, (n,); not needed for a single one.
+        log_E2: log E2 in nats, where it is known.
+
+    Returns:
+        AMCI where there are draws for each of its terms, SNIS with the mixture where there are
+        several components, SNIS with q2 or the only one.
+
+    Raises:
+        ValueError: lengths differ, a column is missing, a name is unknown, numbers are NaN or
+            infinite where they must not be, or there is nothing to estimate with.
+
+    Warning:
+        Draws of a Markov chain are dependent, so that standard errors come out too small: thin
+        them to their effective number first. No diagnostic sees mass that no draw came near.
+
+    See also:
+        `amci diagnose table.csv` for the command line.
+    """
+    draws, called, counts = read_columns(log_joint, log_q, f, component, log_E2)
+    estimates, missing = {}, {}
+    for name, make in (("amci", _amci), ("snis-qm", _mixture), ("snis", _snis)):
+        made = make(draws, called)
+        if isinstance(made, str):
+            missing[name] = made
+        else:
+            estimates[name] = report(made, draws=_used(made), positive=not draws.signed)
+    if not estimates:
+        raise ValueError(f"component: nothing can be estimated: {'; '.join(missing.values())}")
+    return TableDiagnosis(estimates, missing, counts)
+
+
+def _used(made: Prepared) -> int:
+    """How many draws an estimate is made of: all but those of the reference."""
+    return sum(made.draws.count(j) for j in range(3))
+
+
+def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+    wanted = ["q1_plus", *["q1_minus"] * draws.signed, *["q2"] * (draws.log_E2 is None)]
+    lacking = [name for name in wanted if not draws.count(COMPONENTS.index(name))]
+    if lacking:
+        return f"there are no draws of {' and '.join(lacking)}"
+    table = tables.amci()
+    table[2, 2] = draws.log_E2 is None
+    return _prepared(Tabled(table), draws, names)
+
+
+def _snis(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+    if draws.count(2):
+        return _prepared(Tabled(tables.snis_q2()), draws, names)
+    if draws.present == (0,):
+        return _prepared(Tabled(tables.snis_q1()), draws, names)
+    return "there are no draws of q2"
+
+
+def _mixture(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+    if len(draws.counts) < 2:
+        return "there is a single component"
+    # Independent draws of q_m: their error is at least that of fixed numbers from each component.
+    log_q = {2: pooled(draws).log_mixture}
+    mixed = Draws(draws.f, draws.log_joint, log_q, {2: draws.n}, draws.signed, draws.log_E2)
+    return _prepared(Tabled(tables.snis_q2()), mixed, (*names[:2], "q_m"))
+
+
+def _prepared(estimator: Estimator, draws: Draws, names: tuple[str, ...]) -> Prepared:
+    return replace(estimator.prepare_all(draws), names=names)
+
+
+def _plainly(found: Estimate) -> dict[str, Any]:
+    low, high = found.interval(LEVEL)
+    return {
+        "value": found.value,
+        "standard_error": found.standard_error,
+        "interval_95": (low, high),
+        "draws": found.draws,
+        "terms": {
+            name: {
+                "value": found.terms[name].value,
+                "log_value": found.terms[name].log_value,
+                **{figure: getattr(term, figure) for figure in FIGURES},
+            }
+            for name, term in found.diagnostics.items()
+        },
+        "verdict": {each: getattr(found.verdict, each) for each in ("level", "text", "reasons")},
+    }

@@ -1,0 +1,252 @@
+r"""Proposals from elsewhere: functions of (y, theta) that give a `torch.distributions` object.
+
+A torch distribution takes all points at a time, draws with the global generator, and outside its
+support raises, gives NaN, or gives a finite number, depending on `validate_args` (which importing
+zuko switches off for all of them). A `ConditionalDensity` draws with the generator it is given,
+and is -inf there. `Outside` makes the one of the other.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Distribution", "Maker", "Outside", "SbiPosterior"]
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Size, Tensor
+from torch.distributions import Independent, TransformedDistribution
+
+from amci_core.flows.density import ConditionalDensity, Proposal
+
+LARGEST_SEED = 2**63 - 1
+
+
+class Distribution(Protocol):
+    """What is needed of a distribution of batch shape (*) and event shape (D,)."""
+
+    def sample(self, sample_shape: Size) -> Tensor:
+        """Points (n, *, D) for the sample shape (n,)."""
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Their normalised log density in nats, (n, *)."""
+
+
+# Gives a distribution for y (*, D_y) and theta (*, D_theta).
+Maker = Callable[[Tensor, Tensor | None], Distribution]
+
+
+class Outside(Proposal):
+    """Makes a proposal of a function from elsewhere, see `Proposals.from_distributions`.
+
+    Arguments:
+        name: What messages call it, such as `q1_plus`.
+        make: Called with y (*, D_y) and theta (*, D_theta), or None where there is no theta.
+        dim: Number of dimensions D of x.
+        dtype: The type that y, theta and x are passed in.
+
+    Raises:
+        ValueError: `make` cannot be called. Once it is: what it gives has a wrong shape or NaN.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Maker,
+        dim: int,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        if not callable(make):
+            raise ValueError(
+                f"{name}: expected a function of y and theta that gives a distribution, "
+                f"got {type(make).__name__}"
+            )
+        self.name, self.make, self.dim, self.dtype = name, make, dim, dtype
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> OutsideDensity:
+        with _named(self.name):
+            found = self.make(y.to(self.dtype), None if theta is None else theta.to(self.dtype))
+        for method in ("sample", "log_prob"):
+            if not callable(getattr(found, method, None)):
+                raise ValueError(
+                    f"{self.name}: expected a distribution with sample and log_prob, "
+                    f"got {type(found).__name__}"
+                )
+        return OutsideDensity(self, found, y.shape[:-1])
+
+
+class OutsideDensity(ConditionalDensity):
+    """A distribution from elsewhere, as estimators need it.
+
+    Arguments:
+        proposal: What it came from.
+        distribution: The distribution.
+        batch_shape: The broadcast batch shape of y and theta.
+
+    Raises:
+        ValueError: its points or log densities have a wrong shape or NaN.
+    """
+
+    def __init__(
+        self, proposal: Outside, distribution: Distribution, batch_shape: torch.Size
+    ) -> None:
+        super().__init__(batch_shape)
+        self.proposal, self.distribution = proposal, distribution
+        # A point of the support, which stands in for those outside; drawing it shows the layout.
+        self._inside, self._tail = self._drawn(1, torch.Generator().manual_seed(0))
+        self.log_prob(self._inside)
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        x = self._drawn(n, generator)[0]
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        name, q = self.proposal.name, self.distribution
+        points = x.movedim(-2, 0).to(self.proposal.dtype)
+        points = points if self._tail else points.squeeze(-1)
+        with _named(name):
+            inside = _in_support(q, points)
+            if inside is not None and not inside.all():
+                anchor = self._inside.movedim(-2, 0).to(points.dtype)
+                anchor = anchor if self._tail else anchor.squeeze(-1)
+                kept = inside[..., None] if inside.ndim < points.ndim else inside
+                points = torch.where(kept, points, anchor)
+            log_q = q.log_prob(points)
+        wanted = points.shape[: 1 + len(self.batch_shape)]
+        if self.proposal.dim == 1 and log_q.shape == (*wanted, 1):
+            log_q = log_q.squeeze(-1)
+        if log_q.shape != wanted:
+            apart = log_q.shape == (*wanted, self.proposal.dim)
+            raise ValueError(
+                f"{name}: expected log_prob of shape {tuple(wanted)}, got {tuple(log_q.shape)}"
+                + ("; join the coordinates with torch.distributions.Independent" if apart else "")
+            )
+        log_q = log_q.detach().to(x.dtype)
+        if inside is not None:
+            log_q = log_q.masked_fill(~inside.reshape(log_q.shape), -torch.inf)
+        if log_q.isnan().any():
+            at = points.reshape(*wanted, -1)[log_q.isnan()][0].tolist()
+            raise ValueError(f"{name}: log_prob is NaN at x = {at}")
+        return log_q.movedim(0, -1)
+
+    def _drawn(self, n: int, generator: torch.Generator | None) -> tuple[Tensor, bool]:
+        """n points x (*, n, D) in float64, and whether the distribution has the axis D."""
+        proposal = self.proposal
+        with _named(proposal.name), _seeded(generator):
+            points = self.distribution.sample(torch.Size((n,)))
+        wanted = (n, *self.batch_shape, proposal.dim)
+        tail = points.shape == wanted
+        if not tail and (proposal.dim > 1 or points.shape != wanted[:-1]):
+            raise ValueError(
+                f"{proposal.name}: expected sample(({n},)) of shape {wanted}, the batch of y and "
+                f"theta in the middle, got {tuple(points.shape)}"
+            )
+        points = points if tail else points[..., None]
+        return points.detach().double().movedim(0, -2), tail
+
+
+class SbiPosterior:
+    """The neural posterior estimate of sbi's NPE, as a function for `from_distributions`.
+
+    What sbi calls theta is our x, and its x is our y. The density estimator itself is used, not
+    the posterior around it: it is normalised, and its points outside the prior have weight zero,
+    where the posterior would reject them and then estimate how much it has rejected. Posteriors
+    that sample by MCMC have no normalised density, and can draw for no estimate.
+
+    Arguments:
+        posterior: What `NPE.build_posterior()` gave, or its `posterior_estimator`.
+
+    Raises:
+        ValueError: there is no density estimator in it.
+
+    Example:
+        >>> from sbi.inference import NPE  # doctest: +SKIP
+        >>> posterior = NPE(prior).append_simulations(x, y).train()  # doctest: +SKIP
+        >>> amci.Proposals.from_distributions(problem, q2=SbiPosterior(posterior), ...)
+        ... # doctest: +SKIP
+    """
+
+    def __init__(self, posterior: Any) -> None:
+        estimator = getattr(posterior, "posterior_estimator", posterior)
+        if not hasattr(estimator, "condition_shape") or not hasattr(estimator, "log_prob"):
+            raise ValueError(
+                "posterior: expected one of sbi's NPE, or its density estimator, "
+                f"got {type(posterior).__name__}"
+            )
+        self.estimator = estimator
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> Distribution:
+        """The posterior at y (*, D_y); it does not depend on theta."""
+        return _AtObservation(self.estimator, y)
+
+
+class _AtObservation:
+    """sbi's density estimator at y (*, D_y)."""
+
+    def __init__(self, estimator: Any, y: Tensor) -> None:
+        weights = next(iter(estimator.parameters()), None)
+        dtype = torch.float32 if weights is None else weights.dtype
+        self._estimator, self._batch = estimator, y.shape[:-1]
+        self._y = y.reshape(-1, *estimator.condition_shape).to(dtype)
+
+    def sample(self, sample_shape: Size) -> Tensor:
+        found: Tensor = self._estimator.sample(sample_shape, condition=self._y)
+        return found.reshape(*sample_shape, *self._batch, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        points = value.reshape(len(value), -1, value.shape[-1]).to(self._y.dtype)
+        found: Tensor = self._estimator.log_prob(points, condition=self._y)
+        return found.reshape(value.shape[:-1])
+
+
+@contextmanager
+def _seeded(generator: torch.Generator | None) -> Iterator[None]:
+    """Has the global generator go on from another one, and then as if nothing had been drawn."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(LARGEST_SEED, (), generator=generator))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Says which proposal failed, and what to do where it computes in another type."""
+    try:
+        yield
+    except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        if "dtype" in reason or "scalar type" in reason:
+            reason += "; for weights in float32 give dtype=torch.float32, or make them double"
+        raise ValueError(f"{name}: {reason}") from error
+
+
+def _in_support(q: Any, x: Tensor) -> Tensor | None:
+    """Whether points lie in the support of a distribution, (n, *); None where that is not known.
+
+    The support that torch names for a transformed distribution is that of the transform, so that
+    an exponential above theta would have the whole line: the points are followed to its base.
+    """
+    if isinstance(q, Independent):
+        return _all_of(_in_support(q.base_dist, x), q.reinterpreted_batch_ndims)
+    if hasattr(q, "transform") and hasattr(q, "base"):  # a flow of zuko's
+        return _in_support(q.base, q.transform(x))
+    try:
+        inside: Tensor = q.support.check(x)
+    except (AttributeError, NotImplementedError):
+        return None
+    if isinstance(q, TransformedDistribution):
+        for transform in reversed(q.transforms):
+            x = transform.inv(x)
+        events = len(q.event_shape) - len(q.base_dist.event_shape)
+        within = _all_of(_in_support(q.base_dist, x), events)
+        return inside if within is None else inside & within
+    return inside
+
+
+def _all_of(inside: Tensor | None, axes: int) -> Tensor | None:
+    """Whether all coordinates along the last axes are inside."""
+    return inside.flatten(-axes).all(-1) if inside is not None and axes > 0 else inside

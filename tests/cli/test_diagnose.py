@@ -1,0 +1,166 @@
+"""`amci diagnose` and the files that it reads."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import amci_core as amci
+from amci_core.cli import main
+from amci_core.tabular import read_table
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs `amci` with these words; gives its exit code, stdout and stderr."""
+
+    def call(*words):
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def columns():
+    rng = np.random.default_rng(1)
+    x = np.concatenate([2 + rng.exponential(0.5, 400), rng.normal(0.0, 1.1, 300)])
+    with np.errstate(divide="ignore"):
+        log_q1 = np.where(x > 2, np.log(2) - 2 * (x - 2), -np.inf)
+    return {
+        "x1": x,
+        "log_joint": norm.logpdf(x),
+        "log_q_q1_plus": log_q1,
+        "log_q_q2": norm.logpdf(x, 0, 1.1),
+        "f": (x > 2).astype(float),
+        "component": np.repeat(["q1_plus", "q2"], [400, 300]),
+    }
+
+
+def csv_of(columns):
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values()))]  # noqa: B905
+    return "\n".join(lines) + "\n"
+
+
+def write(folder, columns, kind):
+    path = folder / f"draws.{kind}"
+    if kind == "csv":
+        path.write_text("# of my own\n" + csv_of(columns))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_says_what_its_columns_say(run, columns, tmp_path, kind):
+    path = write(tmp_path, columns, kind)
+    code, out, err = run("diagnose", path, "--format", "json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    expected = amci.diagnose(
+        log_joint=columns["log_joint"],
+        log_q={"q1_plus": columns["log_q_q1_plus"], "q2": columns["log_q_q2"]},
+        f=columns["f"],
+        component=columns["component"],
+    )
+    assert found["draws"] == {"q1_plus": 400, "q2": 300}
+    for name, e in expected.estimates.items():
+        assert found["estimates"][name]["value"] == pytest.approx(float(e.value), rel=1e-12)
+        assert found["estimates"][name]["verdict"]["text"] == e.verdict.text
+    code, out, err = run("diagnose", path)
+    assert (code, err) == (0, "")
+    assert f"amci: {expected.verdict.text}." in out
+    assert "400 of q1_plus, 300 of q2" in out
+
+
+def test_one_component_and_a_known_normaliser(run, columns, tmp_path):
+    table = {"log_joint": columns["log_joint"], "log_q": columns["log_q_q2"], "f": columns["f"]}
+    path = write(tmp_path, {n: c[400:] for n, c in table.items()}, "csv")
+    code, out, _ = run("diagnose", path, "--log-e2", 0, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["estimates"].keys() == {"snis"}
+    code, out, _ = run("diagnose", path)
+    assert "amci: not estimated, there are no draws of q1_plus." in out
+
+
+HEAD = "log_joint,log_q,f\n"
+WRONG = {
+    "draws.txt": (HEAD, "expected a name that ends in .csv or .parquet"),
+    "missing.csv": (None, "there is no file"),
+    "empty.csv": ("", "log_joint: the table has no such column"),
+    "f.csv": ("log_joint,log_q\n-1,-1\n", "f: the table has no such column"),
+    "q.csv": ("log_joint,f\n-1,-1\n", "log_q: the table has no such column, nor log_q_NAME"),
+    "both.csv": ("log_joint,f,log_q,log_q_q2\n-1,1,1,1\n", "got both"),
+    "twice.csv": ("f,f,log_joint,log_q\n1,1,1,1\n", "f: the table has this column twice"),
+    "text.csv": (HEAD + "-1,-1,1\n-1,many,1\n", "log_q: expected a number in line 3, got 'many'"),
+    "ragged.csv": (HEAD + "-1,-1,1\n-1,-1\n", "expected 3 entries in line 3, got 2"),
+    "nan.csv": (HEAD + "-1,-1,1\nnan,-1,1\n", "log_joint: expected numbers below infinity"),
+    "nothing.csv": (HEAD, "log_joint: expected 2 to"),
+    "bytes.csv": (b"\xff\xfe", "expected text in UTF-8"),
+    "nul.csv": (HEAD + "-1,\0,1\n", "log_q: expected a number in line 2"),
+    "long.csv": (HEAD + "-1,-1," + "1" * 200_000, "is no CSV"),
+    "names.csv": (
+        "log_joint,log_q_a,log_q_b,f,component\n-1,-1,-1,1,a\n-1,-1,-1,1,b\n",
+        "log_q: expected components among q1_plus",
+    ),
+    "no.parquet": ("PAR1 and no more", "cannot be read as Parquet"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_ends_with_code_2_and_one_line(run, tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    content, why = WRONG[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, out, err = run("diagnose", tmp_path / name)
+    assert (code, out) == (2, "")
+    assert err.startswith("amci: ")
+    assert err.count("\n") == 1
+    assert why in err
+
+
+def test_sizes_have_limits(columns):
+    content = csv_of(columns).encode()
+    with pytest.raises(ValueError, match=r"table: expected at most 0 MB, got 0.1 MB"):
+        read_table(content, name="draws.csv", max_bytes=1000)
+    with pytest.raises(ValueError, match="table: expected at most 100 draws"):
+        read_table(content, name="draws.csv", max_rows=100)
+
+
+def test_parquet_has_limits_as_well():
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    def packed(columns):
+        file = io.BytesIO()
+        pq.write_table(pa.table(columns), file, compression="zstd", use_dictionary=False)
+        return file.getvalue()
+
+    zeros = {name: np.zeros(3_000_000) for name in ("log_joint", "log_q", "f")}
+    bomb = packed(zeros)
+    assert len(bomb) < 2**20
+    with pytest.raises(ValueError, match="table: it would unpack to 72 MB"):
+        read_table(bomb, name="draws.parquet")
+    with pytest.raises(ValueError, match="expected at most 1,000 draws, got 3,000,000"):
+        read_table(bomb, name="draws.parquet", max_rows=1000)
+    few = {name: column[:10] for name, column in zeros.items()}
+    with pytest.raises(ValueError, match="f: expected numbers, got a column of string"):
+        read_table(packed(few | {"f": ["a"] * 10}), name="draws.parquet")
+    missing = read_table(packed(few | {"f": [None] + [1.0] * 9}), name="draws.parquet")
+    with pytest.raises(ValueError, match=r"f: expected finite numbers .* got nan at draw 1"):
+        amci.diagnose(**missing)
+
+
+def test_without_pyarrow_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"Parquet needs pyarrow.*pip install pyarrow"):
+        read_table(b"PAR1", name="draws.parquet")

@@ -1,0 +1,200 @@
+"""Tables of draws from elsewhere: the same numbers as for draws of our own."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from imperfect import imperfect
+from scipy.stats import norm
+
+import amci_core as amci
+from amci_core.estimators import COMPONENTS
+from amci_core.files import plain
+
+OWN = {
+    "tail": ("tail-1d", imperfect(), 1.0, 1.5),
+    "signed": ("gain-loss", amci.load_proposals("gain-loss"), 1.0, 0.4),
+    "E2 known": ("peak", amci.load_proposals("peak"), None, [0.5, 0.4, 0.6]),
+}
+
+
+def table_of(draws):
+    """The table that somebody would have of such draws, in an order of its own."""
+    names = np.repeat([COMPONENTS[j] for j in draws.counts], list(draws.counts.values()))
+    order = np.random.default_rng(0).permutation(draws.n)
+    return {
+        "log_joint": draws.log_joint[order],
+        "log_q": {COMPONENTS[j]: q[order] for j, q in draws.log_q.items()},
+        "f": draws.f[order],
+        "component": names[order],
+        "log_E2": None if draws.log_E2 is None else float(draws.log_E2),
+    }
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_it_says_of_draws_what_an_estimate_with_them_does(case):
+    name, proposals, y, theta = OWN[case]
+    e = amci.estimate(amci.problem(name), proposals, y, theta, draws=300, seed=2)
+    found = amci.diagnose(**table_of(e.prepared.draws))
+    assert found.name == "amci"
+    np.testing.assert_allclose(found.value, e.value, rtol=1e-12)
+    np.testing.assert_allclose(found.standard_error, e.standard_error, rtol=1e-9)
+    np.testing.assert_allclose(found.estimate.interval(), e.interval(), rtol=1e-9)
+    assert found.verdict.text == e.verdict.text
+    assert found.estimate.diagnostics.keys() == e.diagnostics.keys()
+    for term, seen in found.estimate.diagnostics.items():
+        expected = e.diagnostics[term]
+        for figure in ("effective_draws", "missed_share", "pareto_k", "largest_share"):
+            np.testing.assert_allclose(
+                getattr(seen, figure), getattr(expected, figure), rtol=1e-9, atol=1e-15
+            )
+    assert found.estimate.draws == e.draws
+
+
+def importance_table(scale, n=4000, seed=0):
+    """Draws of N(0, scale^2), for E[x^2] = 1 under N(0, 1) known up to a constant."""
+    x = np.random.default_rng(seed).normal(0.0, scale, n)
+    return {
+        "log_joint": -np.square(x) / 2 + 700.0,
+        "log_q": norm.logpdf(x, 0, scale),
+        "f": np.square(x),
+    }
+
+
+def test_one_component_is_self_normalised_importance_sampling():
+    table = importance_table(1.5)
+    found = amci.diagnose(**table)
+    log_w = table["log_joint"] - table["log_q"]
+    w = np.exp(log_w - log_w.max())
+    mu = np.average(table["f"], weights=w)
+    error = np.sqrt(np.sum(np.square(w * (table["f"] - mu)))) / w.sum()
+    assert found.name == "snis"
+    assert found.missing.keys() == {"amci", "snis-qm"}
+    np.testing.assert_allclose(found.value, mu, rtol=1e-12)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-3)
+    term = found.estimate.diagnostics["E2"]
+    np.testing.assert_allclose(term.effective_draws, w.sum() ** 2 / np.square(w).sum())
+    np.testing.assert_allclose(term.pareto_k, array_stats.psislw(-log_w, r_eff=1.0)[1])
+    assert found.verdict.level == "reliable"
+    assert abs(mu - 1) < 4 * error
+
+
+def test_heavy_tails_are_not_trusted():
+    # Weights exp((1 / s^2 - 1) x^2 / 2) have a tail of index k = 1 - s^2.
+    found = amci.diagnose(**importance_table(0.3))
+    k = found.estimate.diagnostics["E2"].pareto_k
+    assert k == pytest.approx(0.91, abs=0.25)
+    assert found.verdict.level == "do not trust"
+    assert "k-hat" in found.verdict.text
+
+
+def two_components(n=3000, f=lambda x: (x > 2).astype(float), seed=1):
+    """Draws near a tail and draws of the posterior N(0, 1)."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([2 + rng.exponential(0.5, n), rng.normal(0.0, 1.1, n // 2)])
+    with np.errstate(divide="ignore"):
+        log_q1 = np.where(x > 2, math.log(2) - 2 * (x - 2), -np.inf)
+    return {
+        "log_joint": norm.logpdf(x) - 3.0,
+        "log_q": {"q1_plus": log_q1, "q2": norm.logpdf(x, 0, 1.1)},
+        "f": f(x),
+        "component": ["q1_plus"] * n + ["q2"] * (n // 2),
+    }
+
+
+def test_the_mixture_weights_all_draws_by_the_balance_heuristic():
+    table = two_components()
+    found = amci.diagnose(**table)
+    q = np.exp(table["log_q"]["q1_plus"]) * 2 / 3 + np.exp(table["log_q"]["q2"]) / 3
+    w = np.exp(table["log_joint"]) / q
+    np.testing.assert_allclose(
+        found.estimates["snis-qm"].value, np.average(table["f"], weights=w), rtol=1e-12
+    )
+    assert found.counts == {"q1_plus": 3000, "q2": 1500}
+    for e in found.estimates.values():
+        assert abs(e.value - norm.sf(2)) < 5 * e.standard_error
+    errors = {name: float(e.standard_error) for name, e in found.estimates.items()}
+    assert errors["amci"] < errors["snis-qm"] < errors["snis"]
+
+
+def test_without_draws_for_a_term_it_says_so():
+    signed = amci.diagnose(**two_components(f=lambda x: x - 2))
+    assert signed.name == "snis-qm"
+    assert signed.missing == {"amci": "there are no draws of q1_minus"}
+    assert abs(signed.value + 2) < 5 * signed.standard_error
+    table = two_components()
+    known = amci.diagnose(**table, log_E2=-3.0)
+    np.testing.assert_allclose(known.value, norm.sf(2), rtol=0.05)
+    assert known.standard_error < amci.diagnose(**table).standard_error
+
+
+def test_a_constant_of_the_density_cancels():
+    table = importance_table(1.5)
+    first = amci.diagnose(**table)
+    again = amci.diagnose(**table | {"log_joint": table["log_joint"] - 5000.0})
+    np.testing.assert_allclose(again.value, first.value, rtol=1e-9)
+    np.testing.assert_allclose(again.standard_error, first.standard_error, rtol=1e-9)
+
+
+def test_it_can_be_written_as_json():
+    text = json.dumps(plain(amci.diagnose(**two_components()).as_dict()), allow_nan=False)
+    found = json.loads(text)["estimates"]["amci"]
+    assert found["verdict"]["level"] == "reliable"
+    assert found["interval_95"][0] < norm.sf(2) < found["interval_95"][1]
+
+
+def changed(**values):
+    return two_components() | values
+
+
+def spoilt(name, value, at=7):
+    table = two_components()
+    column = np.array(table[name] if name in table else table["log_q"][name], dtype=float)
+    column[at] = value
+    if name in table:
+        return table | {name: column}
+    return table | {"log_q": table["log_q"] | {name: column}}
+
+
+N = 4500
+WRONG = {
+    "f: expected 4,500 entries, as log_joint has, got 3": changed(f=[1, 2, 3]),
+    "f: expected finite numbers where the density is not zero, got nan at draw 8": spoilt(
+        "f", np.nan
+    ),
+    "log_joint: expected numbers below infinity, got nan at draw 8": spoilt("log_joint", np.nan),
+    "log_joint: expected numbers below infinity, got inf": spoilt("log_joint", np.inf),
+    "log_q of q2: expected numbers below infinity, got nan": spoilt("q2", np.nan),
+    "log_q of q1_plus: expected finite numbers at its own draws, got -inf at draw 8": spoilt(
+        "q1_plus", -np.inf
+    ),
+    "log_q of q2: expected 4,500 entries": changed(
+        log_q={"q2": np.zeros(3), "q1_plus": np.zeros(N)}
+    ),
+    "log_q: expected components among q1_plus, q1_minus, q2, reference, got 'q3'": changed(
+        log_q={"q2": np.zeros(N), "q3": np.zeros(N)}
+    ),
+    "component: there is no log_q of 'q1_minus', only of q1_plus, q2": changed(
+        component=["q1_minus"] * N
+    ),
+    "component: no draw came from q1_plus, whose log_q is there": changed(component=["q2"] * N),
+    "component: expected the name of each draw's component": changed(component=None),
+    "component: expected 4,500 entries": changed(component=["q2"] * 3),
+    "log_joint: expected a density above zero somewhere": changed(log_joint=np.full(N, -np.inf)),
+    "log_joint: expected numbers, got list": changed(log_joint=["a"] * N),
+    "log_joint: expected 2 to 20,000,000 numbers in a row, got shape (1, 4500)": changed(
+        log_joint=np.zeros((1, N))
+    ),
+    "f: expected a largest value between": changed(f=np.full(N, 1e200)),
+    "log_E2: expected a finite number, got nan": changed(log_E2=math.nan),
+    "log_q: expected at least one component": changed(log_q={}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_is_wrong_with_a_table_is_said(message):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        amci.diagnose(**WRONG[message])
+    assert str(refused.value).startswith(message)

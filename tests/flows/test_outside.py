@@ -1,0 +1,322 @@
+"""Proposals from elsewhere: torch's distributions, zuko's flows and sbi's posteriors."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import (
+    Beta,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    Independent,
+    LogNormal,
+    MultivariateNormal,
+    Normal,
+    TransformedDistribution,
+    Uniform,
+)
+from torch.distributions.transforms import AffineTransform
+
+import amci_core as amci
+from amci_core.estimators import ESTIMATORS
+from amci_core.flows import Proposals, SbiPosterior
+from amci_core.models import Problem, Variable
+from app.pictures import densities
+
+TAIL = amci.problem("tail-1d")
+ROOT_HALF = math.sqrt(0.5)
+
+
+class Growth(Problem):
+    """x ~ N(0, 1), y ~ N(x, 1), f = exp(theta x): p(x | y) = N(y / 2, 1 / 2), and q1 is normal."""
+
+    name = "growth"
+    nonnegative = True
+    x = Variable("x", 1, -math.inf, math.inf, "a rate")
+    y = Variable("y", 1, -9.0, 9.0, "it, seen through noise", shown=(-2.0, 2.0))
+    theta = Variable("theta", 1, 0.0, 3.0, "a time")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 1.0).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return (theta * x).exp().squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return x + torch.randn(x.shape, generator=generator)
+
+
+FORMS = {
+    "event ()": lambda mean: Normal(mean.squeeze(-1), ROOT_HALF),
+    "event (), batch (*, 1)": lambda mean: Normal(mean, ROOT_HALF),
+    "event (1,)": lambda mean: Independent(Normal(mean, ROOT_HALF), 1),
+    "multivariate": lambda mean: MultivariateNormal(mean, torch.eye(1).double() / 2),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_exact_proposals_have_no_variance(form):
+    normal = FORMS[form]
+    made = Proposals.from_distributions(
+        Growth(),
+        q1_plus=lambda y, theta: normal((y + theta) / 2),
+        q2=lambda y, theta: normal(y / 2),
+    )
+    y, theta = np.array([[1.0], [-2.0], [0.5]]), np.array([[0.1], [3.0], [1.0]])
+    for case in ((y, theta), (1.0, 2.0)):
+        found = amci.estimate(Growth(), made, *case, draws=30)
+        exact = np.exp(np.multiply(*case) / 2 + np.square(case[1]) / 4)
+        np.testing.assert_allclose(found.value, np.squeeze(exact), rtol=1e-12)
+        assert np.all(found.verdict.level == "reliable")
+
+
+def shifted_exponential(y, theta):
+    excess = Exponential(torch.full_like(theta, 6.0))
+    return TransformedDistribution(excess, AffineTransform(theta, 1.0))
+
+
+def wide(y, theta):
+    return Normal(y / 2, 0.8)
+
+
+@pytest.fixture
+def made():
+    return Proposals.from_distributions(TAIL, q1_plus=shifted_exponential, q2=wide)
+
+
+@pytest.mark.parametrize("name", [n for n in ESTIMATORS if n not in ("amci-crn", "reuse")])
+def test_every_estimator_is_right_within_its_error(name):
+    made = Proposals.from_distributions(
+        Growth(), q1_plus=lambda y, theta: Normal((y + theta) / 2 + 0.1, 0.9), q2=wide
+    )
+    e = amci.estimate(Growth(), made, 1.0, 1.0, draws=4000, estimator=name, seed=3)
+    assert 0 < e.standard_error < 0.1
+    assert abs(e.value - math.exp(0.75)) < 5 * e.standard_error
+
+
+def test_common_random_numbers_are_refused_by_name(made):
+    with pytest.raises(ValueError, match="q1_plus of these does not"):
+        amci.estimate(TAIL, made, 1.0, 3.0, estimator="amci-crn")
+
+
+def test_errors_maps_and_pictures_take_them(made):
+    curves = amci.error_curves(TAIL, made, 1.0, 3.0, budgets=[20, 2000], runs=50)
+    assert curves.by_name["amci"].remse[1] < curves.by_name["amci"].remse[0] / 10
+    plane = amci.amortization_map(TAIL, made, size=3, draws=64)
+    assert np.isfinite(plane.relative_variance).all()
+    shown = densities(TAIL, made, 1.0, 3.0).columns
+    x = np.asarray(shown["x"])
+    above = x > 3
+    expected = 6 * np.exp(-6 * (x[above] - 3))
+    np.testing.assert_allclose(np.asarray(shown["q1"])[above], expected, rtol=1e-6)
+    assert (np.asarray(shown["q1"])[x < 3] <= 1e-30).all()
+
+
+def test_draws_follow_the_seed_and_leave_the_global_generator_alone(made):
+    def value(seed):
+        return float(amci.estimate(TAIL, made, 1.0, 3.0, seed=seed).value)
+
+    state = torch.random.get_rng_state()
+    first = value(5)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    torch.randn(3)
+    assert value(5) == first
+    assert value(6) != first
+
+
+LOW, HIGH = torch.tensor(1.0).double(), torch.tensor(2.0).double()
+BOUNDED = {
+    "uniform": (lambda v: Uniform(LOW, HIGH, validate_args=v), 1.5),
+    "exponential": (lambda v: Exponential(LOW, validate_args=v), 0.5),
+    "gamma": (lambda v: Gamma(HIGH, LOW, validate_args=v), 0.5),
+    "beta": (lambda v: Beta(HIGH, LOW, validate_args=v), 0.5),
+    "half-normal": (lambda v: HalfNormal(LOW, validate_args=v), 0.5),
+    "log-normal": (lambda v: LogNormal(LOW, HIGH, validate_args=v), 0.5),
+    "shifted": (
+        lambda v: TransformedDistribution(
+            Exponential(LOW, validate_args=v), AffineTransform(HIGH - 3, 1.0), validate_args=v
+        ),
+        0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("validated", [True, False])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_outside_the_support_the_density_is_zero(name, validated):
+    make, within = BOUNDED[name]
+    made = Proposals.from_distributions(
+        TAIL, q1_plus=lambda y, theta: make(validated), q2=lambda y, theta: Normal(LOW, HIGH)
+    )
+    q = made.q1_plus(*TAIL.check(1.0, 3.0))
+    found = q.log_prob(torch.tensor([[-5.0], [within]]).double())
+    assert found[0] == -math.inf
+    torch.testing.assert_close(found[1], make(None).log_prob(torch.tensor(within).double()))
+
+
+def test_in_several_dimensions_one_coordinate_outside_is_enough():
+    tail = amci.problem("tail-5d")
+
+    def box(y, theta):
+        return Independent(Uniform(theta, theta + 1), 1)
+
+    made = Proposals.from_distributions(
+        tail, q1_plus=box, q2=lambda y, theta: Independent(Normal(y / 2, 1.0), 1)
+    )
+    y, theta = tail.check(np.zeros((2, 5)), np.array([[0.5] * 5, [1.0] * 5]))
+    x = theta[:, None] + torch.tensor([0.5, 0.5, 0.5, 0.5, 0.5]).double()
+    x = torch.stack([x, x + torch.tensor([0, 0, 0, 0, 0.6]).double()], 1).squeeze(2)
+    assert made.q1_plus(y, theta).log_prob(x).tolist() == [[0, -math.inf]] * 2
+
+
+class Nameless:
+    def __init__(self, value):
+        self.value = value
+
+    def sample(self, shape):
+        return torch.zeros(*shape, 5)
+
+    def log_prob(self, x):
+        return torch.full(x.shape[:-1], self.value)
+
+
+WRONG = {
+    "no function": (Normal(0.0, 1.0), "expected a function of y and theta"),
+    "no distribution": (lambda y, theta: 3.0, "expected a distribution with sample and log_prob"),
+    "no batch": (
+        lambda y, theta: MultivariateNormal(torch.zeros(5), torch.eye(5)),
+        r"expected sample\(\(1,\)\) of shape \(1, 3, 5\).*got \(1, 5\)",
+    ),
+    "too many dimensions": (
+        lambda y, theta: Normal(torch.zeros(3, 6), 1.0),
+        r"got \(1, 3, 6\)",
+    ),
+    "coordinates apart": (
+        lambda y, theta: Normal(y, 1.0),
+        r"expected log_prob of shape \(1, 3\), got \(1, 3, 5\); join the coordinates with",
+    ),
+    "NaN": (lambda y, theta: Nameless(math.nan), "sample"),
+    "wrong arguments": (lambda y: Normal(y, 1.0), "takes 1 positional argument but 2 were given"),
+    "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "give dtype=torch.float32"),
+    "no scale": (lambda y, theta: Normal(y, -1.0), "Expected parameter scale"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_does_not_fit_is_refused_by_the_name_of_the_proposal(kind):
+    tail = amci.problem("tail-5d")
+    make, why = WRONG[kind]
+    with pytest.raises(ValueError, match=rf"(?s)^q2: .*{why}"):
+        Proposals.from_distributions(
+            tail,
+            q1_plus=lambda y, theta: Independent(Exponential(torch.ones_like(theta)), 1),
+            q2=make,
+        ).q2(*tail.check(np.zeros((3, 5)), np.ones((3, 5))))
+
+
+def test_a_log_density_that_is_nan_is_refused():
+    tail = amci.problem("tail-5d")
+    made = Proposals.from_distributions(
+        tail, q1_plus=lambda y, theta: Nameless(0.0), q2=lambda y, theta: Nameless(math.nan)
+    )
+    case = tail.check(np.zeros(5), np.ones(5))
+    assert made.q1_plus(*case).log_prob(torch.zeros(2, 5).double()).tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"^q2: log_prob is NaN at x = \[0.0, "):
+        made.q2(*case)
+
+
+def test_a_proposal_that_is_needed_or_is_not():
+    with pytest.raises(ValueError, match="q2: expected a function, since growth does not know E2"):
+        Proposals.from_distributions(Growth(), q1_plus=wide)
+    with pytest.raises(ValueError, match=r"q1_minus: expected None, since f >= 0"):
+        Proposals.from_distributions(TAIL, q1_plus=wide, q1_minus=wide, q2=wide)
+    peak = amci.problem("peak")
+    square = lambda y, theta: Independent(Uniform(0 * theta[..., :2], 1 + 0 * theta[..., :2]), 1)  # noqa: E731
+    made = Proposals.from_distributions(peak, q1_plus=square)
+    theta = [0.5, 0.5, 0.5]
+    e = amci.estimate(peak, made, theta=theta, draws=4000)
+    assert abs(e.value - peak.truth(theta=theta)) < 5 * e.standard_error
+
+
+def test_functions_of_a_module_can_be_sent_to_a_process(made):
+    again = pickle.loads(pickle.dumps(made))
+    expected = amci.estimate(TAIL, made, 1.0, 3.0).value
+    assert amci.estimate(TAIL, again, 1.0, 3.0).value == expected
+
+
+@pytest.fixture
+def validation():
+    """Importing zuko switches the checks of all of torch's distributions off."""
+    before = torch.distributions.Distribution._validate_args
+    yield
+    torch.distributions.Distribution._validate_args = before
+
+
+def flow_of(zuko, dtype):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return zuko.flows.NSF(1, 1, bins=4, hidden_features=[8]).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_flow_of_zuko(validation, dtype):
+    zuko = pytest.importorskip("zuko")
+    flow = flow_of(zuko, dtype)
+    made = Proposals.from_distributions(
+        TAIL, q1_plus=shifted_exponential, q2=lambda y, theta: flow(y), dtype=dtype
+    )
+    y, theta = TAIL.check([[1.0], [0.0]], [[3.0], [0.5]])
+    with torch.inference_mode():
+        x, log_q = made.q2(y, theta).draw(7, torch.Generator().manual_seed(0))
+        assert (x.dtype, log_q.dtype) == (torch.float64, torch.float64)
+        expected = flow(y.to(dtype)).log_prob(x.movedim(1, 0).to(dtype)).T.double()
+    torch.testing.assert_close(log_q, expected)
+    e = amci.estimate(TAIL, made, 1.0, 1.5, draws=5000)
+    assert abs(e.value - TAIL.truth(1.0, 1.5)) < 5 * e.standard_error
+
+
+def test_a_flow_of_zuko_onto_an_interval_is_zero_beyond_it(validation):
+    zuko = pytest.importorskip("zuko")
+    unit = zuko.distributions.BoxUniform(torch.zeros(1).double(), torch.ones(1).double())
+    onto = zuko.distributions.NormalizingFlow(AffineTransform(-3.0, 0.5), unit)  # to (6, 8)
+    made = Proposals.from_distributions(
+        TAIL, q1_plus=lambda y, theta: onto, q2=lambda y, theta: Normal(LOW, HIGH)
+    )
+    found = made.q1_plus(*TAIL.check(1.0, 3.0)).log_prob(torch.tensor([[7.0], [9.0]]).double())
+    torch.testing.assert_close(found, torch.tensor([math.log(0.5), -math.inf]).double())
+
+
+def test_a_posterior_of_sbi(validation):
+    pytest.importorskip("sbi")
+    from sbi.inference.posteriors import DirectPosterior
+    from sbi.neural_nets import posterior_nn
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        x = torch.randn(500, 1)
+        estimator = posterior_nn("mdn")(x, x + torch.randn(500, 1))
+        posterior = DirectPosterior(estimator.eval(), Normal(torch.zeros(1), torch.ones(1)))
+    made = Proposals.from_distributions(
+        TAIL, q1_plus=shifted_exponential, q2=SbiPosterior(posterior)
+    )
+    y, theta = TAIL.check([[1.0], [-0.5]], [[1.5], [0.5]])
+    q2 = made.q2(y, theta)
+    points, log_q = q2.draw(20, torch.Generator().manual_seed(0))
+    for i in range(2):
+        expected = posterior.log_prob(
+            points[i].float(), x=y[i : i + 1].float(), norm_posterior=False
+        )
+        torch.testing.assert_close(log_q[i], expected.double().detach(), rtol=1e-4, atol=1e-4)
+    e = amci.estimate(TAIL, made, y, theta, draws=4000)
+    assert (abs(e.value - TAIL.truth(y, theta)) < 5 * e.standard_error).all()
+    with pytest.raises(ValueError, match="posterior: expected one of sbi's NPE"):
+        SbiPosterior(Normal(0.0, 1.0))
