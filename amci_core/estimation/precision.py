@@ -17,7 +17,7 @@ from torch import Tensor
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NEARLY_ALL, NO_TRUST, RELIABLE
-from amci_core.estimation.estimate import reference_draws, report
+from amci_core.estimation.estimate import cautions, reference_draws, report
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, moments, resolve
@@ -203,10 +203,14 @@ class _Search:
             if len(pending):
                 groups += self._next(group.of(pending), widths[pending])
 
-    def _estimate(self, draws: Draws) -> Estimate:
-        prepared = resolve(self.scheme).prepare_all(draws)
-        total = sum(draws.count(j) for j in range(3))
-        return report(prepared, draws=total, positive=self.problem.nonnegative)
+    def _estimate(self, draws: Draws, rows: Rows | int) -> Estimate:
+        theta = None if self.theta is None else self.theta[rows]
+        return report(
+            resolve(self.scheme).prepare_all(draws),
+            draws=sum(draws.count(j) for j in range(3)),
+            positive=self.problem.nonnegative,
+            cautions=cautions(self.proposals, self.y[rows], theta),
+        )
 
     def _look(self, group: _Group) -> tuple[_Group, Array, Rows]:
         """The group with its draws made, half-widths (R,), and the places of who goes on."""
@@ -219,7 +223,7 @@ class _Search:
         if group.draws is not None:
             draws = group.draws.joined(draws)
         counts = np.array([draws.count(j) for j in range(3)])
-        found = self._estimate(draws)
+        found = self._estimate(draws, group.rows)
         lower, upper = found.interval(LEVEL)
         with np.errstate(invalid="ignore", divide="ignore"):
             widths = (upper - lower) / 2 / abs(found.value)
@@ -296,5 +300,5 @@ class _Search:
             draws=self.draws.reshape(*self.batch, 3),
             verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
             steps=tuple(self.steps),
-            single=self._estimate(self.last.of(0)) if single and self.last is not None else None,
+            single=self._estimate(self.last.of(0), 0) if single and self.last is not None else None,
         )

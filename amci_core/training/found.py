@@ -32,6 +32,8 @@ NEIGHBOURS, ROUNDS = 12, 60
 # Of so many particles of its neighbours a case wants within its own f.
 ENOUGH = 4
 LEVELS = 60
+# Numbers of coordinates that are looked at together: memory.
+AT_ONCE = 4_000_000
 # Draws of the prior for cases whose f is zero at nearly all of them, in numbers of particles.
 TRIES = 32
 
@@ -295,26 +297,27 @@ def _from_neighbours(
     Returns:
         The rows that got enough of them.
     """
-    nearest = torch.cdist(where[rows], where[givers]).topk(
-        min(NEIGHBOURS, len(givers)), largest=False
-    ).indices
-    chosen = givers[nearest]  # (rows, k)
-    some = torch.randint(
-        state.n, (len(rows), chosen.shape[1], state.n), generator=state.generator
-    )
-    given = state.line[chosen]  # (rows, k, n, D)
-    given = given.gather(2, some[..., None].expand_as(given)).flatten(1, 2)
-    their_L = state.log_L[chosen].gather(2, some).flatten(1)
-    _, log_L = state.at(given, rows)
-    log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
-    log_w = log_w - log_w.amax(-1, keepdim=True)
-    fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
-    if not fits.any():
-        return rows[:0]
-    rows, given, log_w = rows[fits], given[fits], log_w[fits]
-    index = torch.multinomial(
-        torch.softmax(log_w, -1), state.n, replacement=True, generator=state.generator
-    )
-    state.line[rows] = given.gather(1, index[..., None].expand(-1, -1, state.dim))
-    state.log_p[rows], state.log_L[rows] = state.at(state.line[rows], rows)
-    return rows
+    size = min(NEIGHBOURS, len(givers))
+    taken = []
+    for part in rows.split(max(1, AT_ONCE // (size * state.n * state.dim))):
+        nearest = torch.cdist(where[part], where[givers]).topk(size, largest=False).indices
+        chosen = givers[nearest]  # (rows, k)
+        some = torch.randint(state.n, (*chosen.shape, state.n), generator=state.generator)
+        given = state.line[chosen[..., None], some].flatten(1, 2)  # (rows, k n, D)
+        their_L = state.log_L[chosen[..., None], some].flatten(1)
+        _, log_L = state.at(given, part)
+        log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
+        fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
+        # NaN where none fits.
+        part, given, log_w = part[fits], given[fits], log_w[fits]
+        if not len(part):
+            continue
+        index = torch.multinomial(
+            log_w.softmax(-1), state.n, replacement=True, generator=state.generator
+        )
+        taken.append((part, given.gather(1, index[..., None].expand(-1, -1, state.dim))))
+    # Only now: cases may be each other's neighbours.
+    for part, line in taken:
+        state.line[part] = line
+        state.log_p[part], state.log_L[part] = state.at(line, part)
+    return torch.cat([part for part, _ in taken]) if taken else rows[:0]

@@ -27,6 +27,7 @@ from amci_core.training.recipes import TermRecipe
 from amci_core.training.scout import imitation, look, scout
 from amci_core.training.shares import defended_share
 from amci_core.training.usual import MANY, bounded, terms_of, usual_terms
+from amci_core.training.verdict import CASES, checked
 
 VARIANT = "learnt"
 MAX_STEPS, MAX_MINUTES = 10**7, 10_000.0
@@ -35,6 +36,8 @@ MINUTES = 5.0
 SCOUTING, IMITATING = 0.25, 0.6
 # Reports take at most this share of the time.
 REPORTING = 0.1
+# The check at the end, of all time.
+CHECKING = 0.1
 # Refining goes back to the best weights where these were so much better.
 BACK = 2.0
 HELD_OUT = {"cases": 96, "draws": 128, "defence": 0.01}
@@ -203,11 +206,13 @@ def _all(
     began = time.perf_counter()
     flows: dict[str, Trainable] = {}
     courses = {}
+    # Few steps are for a try, and not worth a long check.
+    cases = CASES if steps is None else min(CASES, max(1, steps // 20))
     for name in names:
         # What one proposal leaves of its time, the next ones have.
         left = math.inf
         if minutes is not None:
-            left = 60 * minutes - (time.perf_counter() - began)
+            left = (1 - CHECKING) * 60 * minutes - (time.perf_counter() - began)
         courses[name] = course = _Course(
             problem, name, seconds=left / (len(names) - len(courses)), steps=steps, seed=seed, say=say
         )
@@ -216,8 +221,13 @@ def _all(
         for progress, flow in course.run():
             flows[name] = flow
             configuration["proposals"][name] = course.family
-            if name == names[0] or "q1_plus" in flows:
-                yield progress, _gathered(problem, flows, copy.deepcopy(configuration))
+            if name == names[-1] and progress.step == progress.steps:
+                say("checks the proposals at held-out cases")
+                ready = _gathered(problem, flows, configuration)
+                limit = math.inf if minutes is None else CHECKING * 60 * minutes
+                configuration["verdict"] = checked(problem, ready, cases=cases, seconds=limit)
+                say(configuration["verdict"]["text"])
+            yield progress, _gathered(problem, flows, copy.deepcopy(configuration))
 
 
 class _Course:
@@ -269,7 +279,7 @@ class _Course:
 
     def _recipe(self, objective: str) -> TermRecipe:
         many = self.problem.x.dim > MANY
-        settings = imitation(self.problem.x.dim)
+        settings = imitation(self.problem)
         if objective == "refine":
             cases = 64 if many else 128
             spread = cases // 4 if bounded(self.problem) else 0

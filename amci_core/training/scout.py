@@ -32,12 +32,11 @@ MOST_OF_MANY = 3_000_000
 PARTICLES = 256
 # Cases for each number that a proposal reads, and at most.
 CASES, MOST_CASES = 256, 2048
+BLOCK = 256
 # Shares of the time: looking for modes, fitting centres; the rest is for trying forms.
 LOOKING, FITTING = 0.4, 0.15
 COMPONENTS = 8
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
-# Particles of each case in a step of maximum likelihood.
-POINTS = 16
 LEARNING_RATE = 3e-3
 CLIP = 5.0
 # Of the cases, this share judges what the others have taught.
@@ -129,9 +128,20 @@ def scout(
     )
 
 
-def imitation(dim: int) -> dict[str, int]:
-    """Cases and points in a step of maximum likelihood: in few dimensions more cost no more."""
-    return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": POINTS}
+def imitation(problem: Problem) -> dict[str, int]:
+    """Cases and points in a step of maximum likelihood.
+
+    In few dimensions many points cost no more than a few; where much is read, cases count most.
+    """
+    if _read(problem) > 4:
+        return {"cases": 256, "points": 4}
+    dim = problem.x.dim
+    return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": 16}
+
+
+def _read(problem: Problem) -> int:
+    """How many numbers y and theta are."""
+    return sum(v.dim for v in (problem.y, problem.theta) if v is not None)
 
 
 def look(
@@ -141,21 +151,44 @@ def look(
     problem = target.problem
     many = problem.x.dim > MANY
     particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
-    read = 1 + sum(v.dim for v in (problem.y, problem.theta) if v is not None)
-    cases = min(CASES * read, MOST_CASES, most // (particles * problem.x.dim), 64 + steps)
+    cases = min(CASES * (1 + _read(problem)), MOST_CASES, most // (particles * problem.x.dim), 64 + steps)
     if problem.y is None and problem.theta is None:
         cases = 16
-    spread = cases // 4 if bounded(problem) else 0
-    y, theta = target.cases(cases - spread, uniform=spread, generator=generator)
     charts = charts_of(problem, coordinates_of(problem))
-    return find(
-        target,
-        y,
+    until, parts = time.perf_counter() + seconds, list[Found]()
+    # Block by block: with little time there are fewer cases, each of them reached.
+    while cases > 0 and not (parts and time.perf_counter() > until):
+        block = min(BLOCK, cases)
+        spread = block // 4 if bounded(problem) else 0
+        y, theta = target.cases(block - spread, uniform=spread, generator=generator)
+        left = max(until - time.perf_counter(), seconds / 2)
+        found = find(
+            target,
+            y,
+            theta,
+            charts=charts,
+            particles=particles,
+            generator=generator,
+            seconds=left,
+        )
+        parts.append(found)
+        cases -= block
+    return _joined(parts)
+
+
+def _joined(parts: list[Found]) -> Found:
+    def all_of(name: str) -> Any:
+        return torch.cat([getattr(part, name) for part in parts])
+
+    def mean_of(name: str) -> float:
+        return sum(getattr(part, name) for part in parts) / len(parts)
+
+    theta = None if parts[0].theta is None else all_of("theta")
+    return Found(
+        all_of("y"),
         theta,
-        charts=charts,
-        particles=particles,
-        generator=generator,
-        seconds=seconds,
+        *(all_of(name) for name in ("line", "x", "rows")),
+        *(mean_of(name) for name in ("missed", "common")),
     )
 
 
@@ -183,7 +216,7 @@ def _fit_centres(
 ) -> Centres:
     made = centres(problem, **arguments)
     _scatter(made, found, generator)
-    _imitate(made, found, generator, steps, until)
+    _imitate(made, found, imitation(problem), generator, steps, until)
     return made.requires_grad_(False)
 
 
@@ -197,12 +230,17 @@ def _scatter(made: Centres, found: Found, generator: torch.Generator) -> None:
 
 
 def _imitate(
-    flow: Trainable, found: Found, generator: torch.Generator, steps: int, until: float = math.inf
+    flow: Trainable,
+    found: Found,
+    sizes: Mapping[str, int],
+    generator: torch.Generator,
+    steps: int,
+    until: float = math.inf,
 ) -> None:
     """Steps of maximum likelihood, with a rate that falls to zero."""
     target = Target.__new__(Target)
     target.found = found
-    objective = ImitateObjective(target, generator, **imitation(found.x.shape[-1]))
+    objective = ImitateObjective(target, generator, **sizes)
     optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
     began, done = time.perf_counter(), 0.0
     for step in range(steps):
@@ -231,7 +269,8 @@ def _tried(
     seconds: float,
 ) -> float:
     """-log q at particles that were held back, after a short training; inf where it failed."""
-    _imitate(flow, found, generator, steps, time.perf_counter() + seconds)
+    sizes = imitation(target.problem)
+    _imitate(flow, found, sizes, generator, steps, time.perf_counter() + seconds)
     with torch.inference_mode():
         log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
         reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])
