@@ -15,8 +15,8 @@ __all__ = [
     "write_proposals",
 ]
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -123,7 +123,9 @@ def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapsh
 
     def moment(frame: Mapping[str, Any]) -> Proposals:
         q1_plus = _load_flow(chosen, folder, built, frame)
-        return replace(trained, variant=f"{variant} at step {frame['step']}", q1_plus=q1_plus)
+        return dataclasses.replace(
+            trained, variant=f"{variant} at step {frame['step']}", q1_plus=q1_plus
+        )
 
     return tuple(
         Snapshot(**{name: frame[name] for name in FIGURES}, proposals=moment(frame))
@@ -131,16 +133,18 @@ def load_snapshots(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[Snapsh
     )
 
 
-def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
+def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = False) -> Path:
     """Writes proposals to a folder that `load_proposals(problem, folder=...)` reads; returns it.
 
     Arguments:
         folder: Where to; made where it is missing.
         proposals: What `amci_core.training.learn` or `load_proposals` gave.
+        replace: Whether those that the folder holds give way.
 
     Raises:
-        ValueError: the folder holds proposals already or cannot be made; or there is no record of
-            how these are built, as for the oracle and for densities of the user's own.
+        ValueError: the folder holds proposals already, and these are not to give way; it cannot
+            be made; or there is no record of how these are built, as for the oracle and for
+            densities of the user's own.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -160,7 +164,7 @@ def save_proposals(folder: str | Path, proposals: Proposals) -> Path:
                 "record of its family"
             )
     place = files.check_path("folder", folder)
-    if (place / "config.json").exists():
+    if (place / "config.json").exists() and not replace:
         raise ValueError(f"folder: {place} holds proposals already; choose another")
     files.make_folder("folder", place)
     write_proposals(

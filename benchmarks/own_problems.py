@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from published import PUBLISHED, Published
 from scipy.stats import qmc
+from torch import Tensor
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -144,23 +146,11 @@ def compared(
 
     crude, sobol, adaptive, spent, points = [], [], [], 0.0, 0
     y_all, theta_all = problem.check(y, theta)
+    assert theta_all is not None
     for i, truth in enumerate(mu):
-
-        def terms(u: Array, i: int = i) -> Array:
-            """L and f L at points of the unit cube, (n, 2)."""
-            x = problem.from_uniform(torch.from_numpy(np.clip(u, 1e-15, 1 - 1e-15)))
-            log_L = problem.log_likelihood(x, y_all[i])
-            L = (log_L - shift[0]).exp()
-            return torch.stack([L, L * problem.f(x, theta_all[i])], -1).numpy()
-
-        shift = [0.0]
         random = np.random.default_rng(i)
-        if problem.y is not None:
-            x = problem.from_uniform(torch.from_numpy(random.random((4096, problem.x.dim))))
-            shift[0] = float(problem.log_likelihood(x, y_all[i]).max())
-        parts = [
-            terms(random.random((CRUDE // 100, problem.x.dim))) for _ in range(100)
-        ]
+        terms = partial(_terms, problem, y_all[i], theta_all[i], _largest(problem, y_all[i]))
+        parts = [terms(random.random((CRUDE // 100, problem.x.dim))) for _ in range(100)]
         L, fL = np.concatenate(parts).T
         spread = float(np.mean((fL - truth * L) ** 2) / np.mean(L) ** 2)
         # Where no draw meets an event, its variance is mu all the same.
@@ -181,9 +171,24 @@ def compared(
     return np.array(crude), np.array(sobol), np.array(adaptive), spent / points
 
 
+def _terms(problem: Published, y: Tensor, theta: Tensor, log_unit: float, u: Array) -> Array:
+    """L and f L in some unit at points of the unit cube, (n, 2)."""
+    x = problem.from_uniform(torch.from_numpy(np.clip(u, 1e-15, 1 - 1e-15)))
+    L = (problem.log_likelihood(x, y) - log_unit).exp()
+    return np.asarray(torch.stack([L, L * problem.f(x, theta)], -1))
+
+
+def _largest(problem: Published, y: Tensor) -> float:
+    """About the largest log L: its unit."""
+    if problem.y is None:
+        return 0.0
+    x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
+    return float(problem.log_likelihood(x, y).max())
+
+
 def _vegas(vegas: Any, terms: Any, dim: int, seed: int) -> float:
     """E1 / E2 from the last rounds of vegas, which has adapted to f L in the first ones."""
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002, the generator that vegas draws from
 
     @vegas.batchintegrand
     def integrand(u: Array) -> Array:

@@ -225,7 +225,7 @@ class LinearLimit(Normals):
 
 
 class ResistanceAndLoad(Published):
-    """A resistance R ~ N(200, 20^2) against a load S ~ N(100, 30^2): f is one where R < theta S."""
+    """A resistance R ~ N(200, 20^2) and a load S ~ N(100, 30^2): f is one where R < theta S."""
 
     name = "resistance-load"
     x = Variable("x", 2, *LINE, "resistance and load", "kN")
@@ -290,9 +290,11 @@ class Bioassay(Published):
         return x[..., :1] + x[..., 1:] * x.new_tensor(self.DOSES)
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.distributions.Binomial(
-            self.ANIMALS, logits=self._logits(x), validate_args=False
-        ).log_prob(y).sum(-1)
+        return (
+            torch.distributions.Binomial(self.ANIMALS, logits=self._logits(x), validate_args=False)
+            .log_prob(y)
+            .sum(-1)
+        )
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         p = self._logits(x).sigmoid()
@@ -304,7 +306,7 @@ class Bioassay(Published):
         return (x[..., 0] + x[..., 1] * theta[..., 0]).sigmoid()
 
     def mean(self, y: Array, theta: Array) -> Array:
-        nodes, step = np.linspace(-8.0, 8.0, 801, retstep=True)
+        nodes = np.linspace(-8.0, 8.0, 801)
         a = 2 * nodes[:, None]
         b = 10 + 5 * nodes[:, None] + math.sqrt(75.0) * nodes
         log_w = -0.5 * (nodes[:, None] ** 2 + nodes**2)
@@ -337,8 +339,10 @@ class EightSchools(Published):
     def log_prior(self, x: Tensor) -> Tensor:
         mu, log_tau, eta = x[..., 0], x[..., 1], x[..., 2:]
         # 2 / (5 pi (1 + tau^2 / 25)) dtau, on the log scale
-        log_tau_prior = log_tau + math.log(2 / (5 * math.pi)) - torch.nn.functional.softplus(
-            2 * (log_tau - math.log(5.0))
+        log_tau_prior = (
+            log_tau
+            + math.log(2 / (5 * math.pi))
+            - torch.nn.functional.softplus(2 * (log_tau - math.log(5.0)))
         )
         normal = -0.5 * ((mu / 5).square() + eta.square().sum(-1))
         return normal - 4.5 * math.log(2 * math.pi) - math.log(5.0) + log_tau_prior

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from invented import OWN_PROBLEMS
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import biject_to
 from torch.distributions.constraints import Constraint

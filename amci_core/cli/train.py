@@ -5,17 +5,11 @@ from __future__ import annotations
 __all__ = ["INTERRUPTED", "train"]
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from amci_core.cli import terminal
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
-
-    from amci_core.training import Progress
 
 FAILED = 1
 INTERRUPTED = 130
@@ -58,20 +52,12 @@ def train(
 ) -> None:
     """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on."""
     import torch
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
 
     from amci_core import training
+    from amci_core.training.display import Display
 
     torch.set_num_threads(threads)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
-    display = _Display(Bar(*columns, console=Console(stderr=True)))
+    display = Display(shown=True)
     try:
         training.train(
             problem,
@@ -94,32 +80,3 @@ def train(
     finally:
         display.close()
     typer.echo(f"trained: {out}")
-
-
-class _Display:
-    """Shows the progress of each proposal in a bar of its own, from the first report on."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._tasks: dict[str, TaskID] = {}
-
-    def close(self) -> None:
-        """Leaves the bars as they are; what is printed next stands below them."""
-        if self._bar.live.is_started:
-            self._bar.stop()
-
-    def __call__(self, progress: Progress) -> None:
-        if not self._tasks:
-            self._bar.start()
-        if progress.proposal not in self._tasks:
-            self._tasks[progress.proposal] = self._bar.add_task(
-                progress.proposal, total=progress.steps, figures=""
-            )
-        quality = progress.quality
-        figures = (
-            f"loss {terminal.number(progress.loss, 3)}  "
-            f"validation {terminal.number(quality.divergence, 3)} nats  "
-            f"relative variance {terminal.number(quality.relative_variance, 3)}"
-        )
-        task = self._tasks[progress.proposal]
-        self._bar.update(task, completed=progress.step, figures=figures)

@@ -108,7 +108,8 @@ def _densities(
     strange = set(names) - densities.keys()
     if strange:
         raise ValueError(
-            f"component: there is no log_q of {str(min(strange))!r}, only of {', '.join(densities)}"
+            f"component: there is no log_q of {str(min(strange))!r}, only of "
+            f"{', '.join(densities)}"
         )
     without = densities.keys() - set(names)
     if without:

@@ -300,5 +300,7 @@ class _Search:
             draws=self.draws.reshape(*self.batch, 3),
             verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
             steps=tuple(self.steps),
-            single=self._estimate(self.last.of(0), 0) if single and self.last is not None else None,
+            single=self._estimate(self.last.of(0), 0)
+            if single and self.last is not None
+            else None,
         )

@@ -15,7 +15,7 @@ __all__ = [
 from collections.abc import Callable
 
 from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
-from amci_core.flows.broad import defensive
+from amci_core.flows.broad import broad_reference, defensive
 from amci_core.flows.carried import carried_spline
 from amci_core.flows.defensive import defended_spline
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
@@ -29,6 +29,7 @@ from amci_core.flows.radial import radial
 
 FAMILIES: dict[str, Callable[..., Trainable]] = {
     "autoregressive-spline": autoregressive_spline,
+    "broad": broad_reference,
     "carried-spline": carried_spline,
     "defended-spline": defended_spline,
     "defensive": defensive,

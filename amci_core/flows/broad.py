@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Broad", "Centres", "Defensive", "Mixed", "centres", "defensive"]
+__all__ = ["Broad", "Centres", "Defensive", "Mixed", "broad_reference", "centres", "defensive"]
 
 import math
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,6 @@ class CentresDensity(ConditionalDensity):
         self._charts = proposal.charts
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """n points, and their log density: see `ConditionalDensity`."""
         cases, _, dim = self._centre.shape
         which = torch.multinomial(
             self._log_weights.exp(), n, replacement=True, generator=generator
@@ -111,7 +110,8 @@ class CentresDensity(ConditionalDensity):
         )
         log_t = constant - (FREEDOM + 1) / 2 * torch.log1p(t.square() / FREEDOM)
         parts = (log_t - self._scale.log()[:, None]).sum(-1) + self._log_weights[:, None]
-        return (parts.logsumexp(-1) + log_det).reshape(x.shape[:-1])
+        log_q: Tensor = parts.logsumexp(-1) + log_det
+        return log_q.reshape(x.shape[:-1])
 
 
 class Mixed(ConditionalDensity):
@@ -145,6 +145,24 @@ class Mixed(ConditionalDensity):
         return torch.logaddexp(first + math.log1p(-self.share), second + math.log(self.share))
 
 
+class Plain(ConditionalDensity):
+    """A reference alone.
+
+    Arguments:
+        reference: The reference.
+    """
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__(reference.batch_shape)
+        self._reference = reference
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        return self._reference.draw(n, generator)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self._reference.log_prob(x).expand(*self.batch_shape, -1)
+
+
 class Broad(Trainable):
     """The reference of a term: the problem's own, and centres that were found, if any.
 
@@ -164,12 +182,11 @@ class Broad(Trainable):
 
     def at(
         self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
-    ) -> Density:
+    ) -> ConditionalDensity:
         own = Reference(self.problem, y, theta, [self.term])
-        return own if self.found is None else Mixed(own, self.found.at(y, theta), SHARE_OF_CENTRES)
-
-    def __call__(self, y: Tensor, theta: Tensor | None) -> Density:
-        return self.at(y, theta)
+        if self.found is None:
+            return Plain(own)
+        return Mixed(own, self.found.at(y, theta), SHARE_OF_CENTRES)
 
 
 class Defensive(Trainable):
@@ -234,6 +251,20 @@ def centres(
     return made
 
 
+def broad_reference(problem: Problem, *, term: str, found: Mapping[str, Any] | None = None) -> Broad:
+    """The reference of a term as a proposal, which is there before another one is trained.
+
+    Arguments:
+        problem: The problem.
+        term: `E1_plus` or `E2`.
+        found: The arguments of `centres`; None where the problem's own reference is enough.
+
+    Raises:
+        ValueError: see `centres`.
+    """
+    return Broad(problem, term, None if found is None else centres(problem, **found))
+
+
 def defensive(
     problem: Problem,
     *,
@@ -241,6 +272,7 @@ def defensive(
     term: str,
     found: Mapping[str, Any] | None = None,
     share: float = 0.05,
+    form: str = "",
 ) -> Defensive:
     """A flow of any family, defended by the reference of its term.
 
@@ -250,6 +282,7 @@ def defensive(
         term: `E1_plus` or `E2`.
         found: The arguments of `centres`; None where the problem's own reference is enough.
         share: The reference's share of the mixture.
+        form: A name for what the flow looks like, for people.
 
     Raises:
         ValueError: the family is not known, or the share does not lie strictly within 0 and 1/2.
@@ -260,5 +293,4 @@ def defensive(
     if own.get("family") not in FAMILIES:
         raise ValueError(f"own: expected one of {', '.join(FAMILIES)}, got {own.get('family')!r}")
     flow = FAMILIES[own["family"]](problem, **own["arguments"])
-    broad = Broad(problem, term, None if found is None else centres(problem, **found))
-    return Defensive(flow, broad, share)
+    return Defensive(flow, broad_reference(problem, term=term, found=found), share)

@@ -8,7 +8,14 @@ linear map, whose columns are the directions in which the target differs most fr
 
 from __future__ import annotations
 
-__all__ = ["Carried", "LineSpline", "Linear", "RadialSpline", "carried_spline", "line_spline_widths"]
+__all__ = [
+    "Carried",
+    "LineSpline",
+    "Linear",
+    "RadialSpline",
+    "carried_spline",
+    "line_spline_widths",
+]
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -187,6 +194,7 @@ class Carried(Trainable):
     ) -> None:
         super().__init__()
         self.own, self.layers = own, nn.ModuleList(layers)
+        self.widths = [layer.width for layer in layers]
         self.conditioner = conditioner
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -217,7 +225,7 @@ class CarriedDensity(TrainableDensity):
         if proposal.conditioner is not None:
             context = proposal.conditioner(*rows)
             proposal.refuse_nan(context)
-            columns = list(context.split([int(layer.width) for layer in proposal.layers], -1))
+            columns = list(context.split(proposal.widths, -1))
         self._layers: list[tuple[Any, Any]] = [
             (layer, layer.prepare(c))  # type: ignore[operator]
             for layer, c in zip(proposal.layers, columns, strict=True)
@@ -285,6 +293,8 @@ def carried_spline(
         Conditioner(problem, out=width, reads_theta=reads_theta, **network) if width else None
     )
     made = Carried(own, layers, conditioner)
-    centre, scale = (torch.tensor([getattr(k, name) for k in kinds]) for name in ("centre", "scale"))
+    centre, scale = (
+        torch.tensor([getattr(k, name) for k in kinds]) for name in ("centre", "scale")
+    )
     made.whiten(centre, torch.diag(scale))
     return made

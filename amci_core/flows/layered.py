@@ -134,6 +134,8 @@ def layered_spline(
         activation=activation,
     )
     made.initialize(torch.Generator().manual_seed(0))
-    centre, scale = (torch.tensor([getattr(k, name) for k in kinds]) for name in ("centre", "scale"))
+    centre, scale = (
+        torch.tensor([getattr(k, name) for k in kinds]) for name in ("centre", "scale")
+    )
     made.whiten(centre, torch.diag(scale))
     return made

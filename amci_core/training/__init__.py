@@ -17,8 +17,9 @@ __all__ = [
     "write_card",
 ]
 
+from amci_core.training.course import Plan
 from amci_core.training.fit import Progress, TrainingDiverged
-from amci_core.training.learn import Plan, learn, stream_learning
+from amci_core.training.learn import learn, stream_learning
 from amci_core.training.quality import card_estimators, write_card
 from amci_core.training.recipes import parse_budget, recipe, variants
 from amci_core.training.train import train

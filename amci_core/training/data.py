@@ -191,8 +191,10 @@ class Target:
         return self.problem.refers
 
     def refer_to(self, broad: Broad) -> None:
-        """Takes another reference: more is known of where the target lies than the problem says."""
-        self._broad = {kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)}
+        """Takes another reference: more is known of it than the problem says."""
+        self._broad = {
+            kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)
+        }
 
     def reference(self, y: Tensor, theta: Tensor | None) -> Density:
         """A broad density that reaches the whole target."""

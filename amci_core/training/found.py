@@ -19,6 +19,7 @@ __all__ = ["find"]
 
 import math
 import time
+
 import torch
 from torch import Tensor
 
@@ -217,6 +218,7 @@ def find(
     started = time.perf_counter()
     with torch.inference_mode():
         state = _Tempered(target, y, theta, charts, particles, generator)
+
         def late(share: float) -> bool:
             return time.perf_counter() - started > share * seconds
 

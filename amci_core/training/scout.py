@@ -1,4 +1,4 @@
-r"""Before a proposal is trained: where its term lies, which reference reaches it, which form suits.
+r"""Before a proposal is trained: where its term lies, what reaches it, which form suits.
 
 All of it starts from particles that `find` gives for many cases at once. Centres with scales are
 fitted to them, and make the reference broad and near; the directions in which they differ most
@@ -7,8 +7,9 @@ from the prior are the axes of rotated forms; and a short training on them compa
 
 from __future__ import annotations
 
-__all__ = ["Scouted", "imitation", "look", "scout"]
+__all__ = ["Known", "Scouted", "imitation", "look", "scout"]
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,9 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import FAMILIES, Trainable
-from amci_core.flows.broad import Broad, Centres, centres
+from amci_core.flows.broad import Broad, Centres, Defensive, centres
+from amci_core.flows.carried import Carried
+from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.data import TARGETS, Found, Target
 from amci_core.training.found import find
@@ -67,6 +70,23 @@ class Scouted:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Known:
+    """A proposal that an earlier training had reached.
+
+    Arguments:
+        form: The name of its form.
+        family: Its family and its arguments.
+        found: The arguments of its centres.
+        reached: The proposal.
+    """
+
+    form: str
+    family: Mapping[str, Any]
+    found: Mapping[str, Any]
+    reached: Defensive
+
+
 def scout(
     problem: Problem,
     name: str,
@@ -75,6 +95,7 @@ def scout(
     seconds: float = math.inf,
     steps: int = 10**7,
     say: Callable[[str], None] = lambda what: None,
+    known: Known | None = None,
 ) -> Scouted:
     """Looks for where a term lies, and for the form that suits it.
 
@@ -85,6 +106,7 @@ def scout(
         seconds: About how long it may take.
         steps: Steps of the training that follows: with few of them little is looked for.
         say: Is told what is being done.
+        known: What was trained before: its form and its reference are kept.
 
     Raises:
         ValueError: no draw of the prior reaches the term, and the problem has no reference.
@@ -94,6 +116,12 @@ def scout(
     own = target.problem
     say("looks for modes")
     target.found = found = look(target, generator, steps=steps, seconds=LOOKING * seconds)
+    if known is not None:
+        reached = copy.deepcopy(known.reached).float()
+        target.refer_to(reached.broad)
+        start, taken = reached.own.state_dict(), time.perf_counter() - began
+        same = known.form, known.family, known.found
+        return Scouted(target, reached.broad, *same, start, {}, taken)
     kept, back = _split(found)
     say("fits centres")
     arguments = {
@@ -113,19 +141,19 @@ def scout(
             say(f"tries {form}")
         made: Trainable = FAMILIES[family["family"]](own, **family["arguments"])
         made.initialize(torch.Generator().manual_seed(0))
-        if form == "rotated":
+        if isinstance(made, Carried | LayeredProposal) and form == "rotated":
             made.whiten(*_axes(arguments["coordinates"], kept))
         if len(candidates) == 1:
             tried[form] = math.nan
         else:
             share = (1 - LOOKING - FITTING) * seconds / len(candidates)
-            tried[form] = _tried(made, target, kept, back, generator, min(TRIAL_STEPS, steps), share)
+            tried[form] = _tried(
+                made, target, kept, back, generator, min(TRIAL_STEPS, 1 + steps // 4), share
+            )
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
     taken = time.perf_counter() - began
-    return Scouted(
-        target, broad, best, candidates[best], arguments, weights[best], tried, taken
-    )
+    return Scouted(target, broad, best, candidates[best], arguments, weights[best], tried, taken)
 
 
 def imitation(problem: Problem) -> dict[str, int]:
@@ -151,7 +179,9 @@ def look(
     problem = target.problem
     many = problem.x.dim > MANY
     particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
-    cases = min(CASES * (1 + _read(problem)), MOST_CASES, most // (particles * problem.x.dim), 64 + steps)
+    cases = min(
+        CASES * (1 + _read(problem)), MOST_CASES, most // (particles * problem.x.dim), 64 + steps
+    )
     if problem.y is None and problem.theta is None:
         cases = 16
     charts = charts_of(problem, coordinates_of(problem))
@@ -181,7 +211,7 @@ def _joined(parts: list[Found]) -> Found:
         return torch.cat([getattr(part, name) for part in parts])
 
     def mean_of(name: str) -> float:
-        return sum(getattr(part, name) for part in parts) / len(parts)
+        return float(sum(getattr(part, name) for part in parts)) / len(parts)
 
     theta = None if parts[0].theta is None else all_of("theta")
     return Found(
@@ -275,8 +305,8 @@ def _tried(
         log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
         reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])
         # As it will be used: defended.
-        found_there = -torch.logaddexp(log_q, reference + math.log(0.01)).mean().item()
-    return found_there if math.isfinite(found_there) else math.inf
+        loss = -torch.logaddexp(log_q, reference + math.log(0.01)).mean()
+    return float(loss) if bool(loss.isfinite()) else math.inf
 
 
 def _axes(coordinates: list[dict[str, Any]], found: Found) -> tuple[Tensor, Tensor]:
@@ -286,7 +316,9 @@ def _axes(coordinates: list[dict[str, Any]], found: Found) -> tuple[Tensor, Tens
     eigenvalues are farthest from one; over all cases at once, since single ones have few
     particles.
     """
-    centre, scale = (found.line.new_tensor([c[k] for c in coordinates]) for k in ("centre", "scale"))
+    centre, scale = (
+        found.line.new_tensor([c[k] for c in coordinates]) for k in ("centre", "scale")
+    )
     z = ((found.line - centre) / scale).flatten(0, 1)
     values, vectors = torch.linalg.eigh((z.T @ z / len(z)).double())
     order = (values - 1).abs().argsort(descending=True)

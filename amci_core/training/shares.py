@@ -1,4 +1,4 @@
-r"""How much of a defended proposal is its reference: what the held-out cases ask for, in bounds."""
+r"""How much of a defended proposal is its reference: as much as the held-out cases ask for."""
 
 from __future__ import annotations
 

@@ -74,8 +74,12 @@ def forms(problem: Problem, *, reads_theta: bool) -> dict[str, dict[str, Any]]:
     dim = problem.x.dim
     if dim == 1:
         if reads_theta and _on_half_line(problem):
-            return {"half-line": {"family": "half-line-spline", "arguments": {**NETWORK, "bins": 32}}}
-        return {"spline": {"family": "autoregressive-spline", "arguments": {**arguments, "bins": 32}}}
+            return {
+                "half-line": {"family": "half-line-spline", "arguments": {**NETWORK, "bins": 32}}
+            }
+        return {
+            "spline": {"family": "autoregressive-spline", "arguments": {**arguments, "bins": 32}}
+        }
     if dim > MANY:
         arguments |= {"width": max(WIDTH, dim), "bins": 8}
         both = {"family": "layered-spline", "arguments": arguments}

@@ -45,6 +45,7 @@ def checked(
     proposals: Proposals,
     *,
     cases: int = CASES,
+    draws: int | None = None,
     seconds: float = math.inf,
     seed: int = SEED,
 ) -> dict[str, Any]:
@@ -54,6 +55,8 @@ def checked(
         problem: What they are for.
         proposals: What is checked.
         cases: Number of held-out cases, from p(y) p(theta).
+        draws: Draws of each proposal at each; by default 100,000, or 10,000 of more than ten
+            coordinates.
         seconds: About how long it may take: with less time there are fewer draws.
         seed: Whole number; of the cases and the draws.
 
@@ -68,7 +71,9 @@ def checked(
         name: _witnesses(problem, name, y, theta, generator, seconds / 4)
         for name in (PROPOSALS[j] for j in proposals.present)
     }
-    draws = _affordable(problem, proposals, y, theta, seconds - (time.perf_counter() - started))
+    if draws is None:
+        left = seconds - (time.perf_counter() - started)
+        draws = _affordable(problem, proposals, y, theta, left)
     found = []
     for i in range(cases):
         here = y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy()
@@ -104,9 +109,7 @@ def checked(
     return {**check, "text": in_words(problem, check)}
 
 
-def _affordable(
-    problem: Problem, proposals: Proposals, y: Any, theta: Any, seconds: float
-) -> int:
+def _affordable(problem: Problem, proposals: Proposals, y: Any, theta: Any, seconds: float) -> int:
     """Draws of each proposal that the time allows."""
     most = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
     if not math.isfinite(seconds):
@@ -122,11 +125,11 @@ def _affordable(
 def _witnesses(
     problem: Problem, name: str, y: Any, theta: Any, generator: torch.Generator, seconds: float
 ) -> dict[int, torch.Tensor]:
-    """Particles (n, D) of the term of a proposal, by the number of the case that they belong to."""
+    """Particles (n, D) of the term of a proposal, by the number of their case."""
     target = TARGETS[name](problem)
-    beside = target.cases(BESIDE, uniform=0, generator=generator)
-    rows = torch.cat([y.float(), beside[0]])
-    both = None if theta is None else torch.cat([theta.float(), beside[1]])
+    more_y, more_theta = target.cases(BESIDE, uniform=0, generator=generator)
+    rows = torch.cat([y.float(), more_y])
+    both = None if more_theta is None else torch.cat([theta.float(), more_theta])
     charts = charts_of(target.problem, coordinates_of(target.problem))
     try:
         found = find(
