@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from amci_core.checking.findings import Notes
-from amci_core.checking.values import Drawn
+from amci_core.checking.ranges import Drawn
 from amci_core.models import Problem, Reference
 
 # Cases, draws of each in all, and at a time.
