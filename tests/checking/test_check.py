@@ -584,7 +584,7 @@ def test_problems_from_files_are_clean(name, tmp_path):
 
 
 def test_right_samplers_raise_no_alarm_whatever_their_draws():
-    """The seeds are fixed: fifty problems that differ stand for fifty seeds."""
+    """The seeds are fixed: twenty problems that differ stand for twenty seeds."""
 
     def moved(shift):
         return changed(
