@@ -402,6 +402,13 @@ MISTAKES = {
         changed(_log_truth=lambda s, y, t: np.zeros(y.shape[:-1])),
         ("error", "_log_truth", "expected a pair"),
     ),
+    "a bound's constant that is wrong": (
+        changed(
+            Tail,
+            _expected_deviation=lambda s, y, t: 1.1 * LineProblem._expected_deviation(s, y, t),
+        ),
+        ("error", "_expected_deviation", r"says E\|f - mu\| = 0\.\d+ at theta = .*, where"),
+    ),
     "-f that is f": (
         changed(Signed, negated=lambda s: Signed()),
         ("error", "negated", "its f is not -f; return the problem with the other sign, or"),
@@ -478,7 +485,8 @@ def test_a_problem_that_is_right_is_clean_and_takes_little_time(name):
         warnings.simplefilter("error")
         found = amci.check(problem)
     assert found.findings == (), found
-    assert found.not_judged == (), found
+    if name not in OWN_PROBLEMS:
+        assert found.not_judged == (), found
     assert found.seconds < 4  # on a busy machine; 2 s are aimed at
     found.refuse()
 
