@@ -172,6 +172,18 @@ def test_the_tables_of_what_proposals_reach_are_those_of_the_evaluations():
     assert tables["PAGE"].read_text() == tables["render"](), "run: python docs/reach.py"
 
 
+def test_the_table_of_public_names_is_that_of_the_docstrings():
+    tables = runpy.run_path(str(DOCS / "reference.py"))
+    page = tables["PAGE"].read_text()
+    assert page == tables["render"](), "run: python docs/reference.py"
+    for name in {*amci_core.__all__} - {"__version__", "tables"}:
+        assert f"| `amci.{name}` |" in page, name
+    for method in (*Problem.__abstractmethods__, *KNOWLEDGE):
+        assert re.search(rf"^\| `{method}(\(.*\))?` \| \S", page, re.MULTILINE), method
+    # Every line says something, and nothing that only the site can show is left.
+    assert not re.search(r"\|  \||:::", page)
+
+
 def modules():
     """All modules of the packages but those that act when imported."""
     names = [amci_core.__name__, app.__name__]

@@ -87,7 +87,7 @@ class Copula:
         levels = torch.linspace(0, 1, STEPS + 1, dtype=x.dtype)
         knots = torch.quantile(x, levels, dim=0)
         # Ties would make steps of width zero.
-        least = 1e-9 * (knots[-1] - knots[0]).clamp(min=1e-9)
+        least = 1e-9 * (knots[-1] - knots[0]).maximum(1e-3 * knots[-1].abs()).clamp(min=1e-30)
         self.knots = (knots + least * torch.arange(STEPS + 1)[:, None]).T.contiguous()
         z = self.scores(x)[0]
         shrunk = min(1.0, 2 * x.shape[1] / len(x))

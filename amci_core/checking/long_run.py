@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = ["check_by_a_long_run"]
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from amci_core.checking.findings import Notes
-from amci_core.checking.values import Drawn
+from amci_core.checking.ranges import Drawn
 from amci_core.models import Problem, Reference
 
 # Cases, draws of each in all, and at a time.
@@ -20,8 +22,8 @@ UNTIL = 0.8
 EFFECTIVE, LARGEST = 400.0, 0.02
 # Standard errors apart that contradict: about one in 10^8 of normal errors.
 APART = 6.0
-# Digits that no one asks for.
-ROUNDING = 1e-4
+# Digits that no one asks for: of the truth, and of the constant of a bound.
+ROUNDING, DEVIATION = 1e-4, 0.01
 # The reference misses f where it is so many times less than the prior on this share of f p(x, y).
 FEWER, MISSED = 300.0, 0.01
 
@@ -64,8 +66,16 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
     plus = Weights(f.clamp(min=0).log() + log_w)
     _check_reaching(plus, reference, prior, f, theta, notes)
     _check_normalizer(problem, y, theta, E2, f.shape[-1], notes)
-    if problem.knows_truth and not notes.failed():
-        _check_truth(problem, y, theta, f, log_w, notes)
+    if notes.failed():
+        return
+    answers = _Answers(y, theta, f, log_w)
+    if problem.knows_truth:
+        truth = notes.value("_log_truth", problem.truth, y, theta)
+        answers.compare("_log_truth", "mu", truth, f, notes)
+    if problem.knows_bound and not notes.failed() and notes.left():
+        given = notes.value("_expected_deviation", problem.expected_deviation, y, theta)
+        away = (f - answers.mu).abs()
+        answers.compare("_expected_deviation", "E|f - mu|", given, away, notes, accuracy=DEVIATION)
 
 
 def _usable(part: tuple[Tensor, ...], problem: Problem, notes: Notes) -> bool:
@@ -144,37 +154,67 @@ def _check_normalizer(
         notes.skip("log_normalizer: whether it is right, for too few effective draws")
 
 
-def _check_truth(
-    problem: Problem, y: Tensor, theta: Tensor | None, f: Tensor, log_w: Tensor, notes: Notes
-) -> None:
-    found = notes.value("_log_truth", problem.truth, y, theta)
-    if found is None:
-        return
-    if np.shape(found) != (len(y),):
-        notes.error(
-            "_log_truth",
-            f"expected two arrays of shape ({len(y)},), one number for each case, got "
-            f"{np.shape(found)}",
-        )
-        return
-    E2, size = Weights(log_w), Weights(f.abs().log() + log_w)
-    share = E2.w / E2.w.sum(-1, keepdim=True)
-    mu = (share * f).nansum(-1)
-    deviation = (share * (f - mu[:, None])).square().nansum(-1).sqrt().numpy()
-    judged = E2.judged & size.judged
-    apart = np.abs(np.asarray(found) - mu.numpy())
-    wrong = judged & ~(apart <= APART * deviation + ROUNDING * np.abs(mu.numpy()))
-    if wrong.any():
-        i = int(wrong.argmax())
-        case = {"y": y[i], "theta": None if theta is None else theta[i]}
-        at = ", ".join(f"{k} = {_numbers(v)}" for k, v in case.items() if v is not None and len(v))
-        notes.error(
-            "_log_truth",
-            f"says mu = {float(found[i]):.5g}{f' at {at}' if at else ''}, where "
-            f"{f.shape[-1]:,} draws say {float(mu[i]):.5g} ± {deviation[i]:.2g}; mend it, or f",
-        )
-    elif not judged.any():
-        notes.skip("_log_truth: whether it is right, for too few effective draws")
+class _Answers:
+    """What the draws say of means under p(x | y), to hold a problem's answers against."""
+
+    def __init__(self, y: Tensor, theta: Tensor | None, f: Tensor, log_w: Tensor) -> None:
+        self.y, self.theta, self.f = y, theta, f
+        E2, size = Weights(log_w), Weights(f.abs().log() + log_w)
+        self.judged = E2.judged & size.judged
+        self.share = E2.w / E2.w.sum(-1, keepdim=True)
+        self.mu = self.mean(f)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Their mean over the draws (C, n), (C, 1)."""
+        return (self.share * values).nansum(-1, keepdim=True)
+
+    def compare(
+        self,
+        method: str,
+        symbol: str,
+        found: Any,
+        values: Tensor,
+        notes: Notes,
+        *,
+        accuracy: float = ROUNDING,
+    ) -> None:
+        """Notes an answer that the mean of values (C, n) contradicts.
+
+        Arguments:
+            method: Who gave it.
+            symbol: What it is.
+            found: The answer, (C,); None where there is none.
+            values: What it is the mean of.
+            notes: Where it is noted.
+            accuracy: Share of it by which it may be off.
+        """
+        if found is None:
+            return
+        cases = len(self.y)
+        if np.shape(found) != (cases,):
+            notes.error(
+                method,
+                f"expected arrays of shape ({cases},), one number for each case, got "
+                f"{np.shape(found)}",
+            )
+            return
+        mean = self.mean(values)
+        error = (self.share * (values - mean)).square().nansum(-1).sqrt().numpy()
+        said = mean[:, 0].numpy()
+        apart = np.abs(np.asarray(found) - said)
+        wrong = self.judged & ~(apart <= APART * error + accuracy * np.abs(said))
+        if wrong.any():
+            i = int(wrong.argmax())
+            case = {"y": self.y[i], "theta": None if self.theta is None else self.theta[i]}
+            given = [f"{k} = {_numbers(v)}" for k, v in case.items() if v is not None and len(v)]
+            notes.error(
+                method,
+                f"says {symbol} = {float(found[i]):.5g}{' at ' * bool(given)}{', '.join(given)}, "
+                f"where {values.shape[-1]:,} draws say {said[i]:.5g} ± {error[i]:.2g}; mend it, "
+                "or f",
+            )
+        elif not self.judged.any():
+            notes.skip(f"{method}: whether it is right, for too few effective draws")
 
 
 def _numbers(value: Tensor) -> str:

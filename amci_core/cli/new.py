@@ -82,6 +82,9 @@ def check(
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Look for mistakes in a problem; exit code 1 where there are errors."""
+    import torch
+
+    torch.set_num_threads(1)
     found = amci.check(terminal.load_one(problem))
     if form is terminal.Format.json:
         terminal.print_json(

@@ -251,7 +251,9 @@ def centres(
     return made
 
 
-def broad_reference(problem: Problem, *, term: str, found: Mapping[str, Any] | None = None) -> Broad:
+def broad_reference(
+    problem: Problem, *, term: str, found: Mapping[str, Any] | None = None
+) -> Broad:
     """The reference of a term as a proposal, which is there before another one is trained.
 
     Arguments:

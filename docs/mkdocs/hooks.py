@@ -1,4 +1,4 @@
-r"""What the site needs beside Markdown: formulas, and the stars of shapes.
+r"""What the site needs beside Markdown: formulas, the stars of shapes, and whole docstrings.
 
 Formulas are set by the KaTeX that Panel brings along. It writes MathML, which browsers draw with
 their own fonts, so that a page asks no other server.
@@ -6,7 +6,7 @@ their own fonts, so that a page asks no other server.
 
 from __future__ import annotations
 
-__all__ = ["on_config", "on_files"]
+__all__ = ["on_config", "on_files", "on_page_markdown"]
 
 from pathlib import Path
 from typing import Any
@@ -55,3 +55,10 @@ def on_files(files: Any, config: Any) -> Any:
     files.append(File.generated(config, "formulas/katex.min.js", abs_src_path=str(script)))
     files.append(File.generated(config, "formulas/render.js", content=RENDER))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Adds the docstrings to the page that has a table of them."""
+    if page.file.src_uri != "reference.md":
+        return markdown
+    return f"{markdown}\n{Path(__file__).with_name('interface.md').read_text()}"

@@ -300,3 +300,18 @@ def test_an_estimate_without_a_known_truth_leaves_it_out(run, monkeypatch):
     words = f"{ESTIMATE} --y 1 --theta 3"
     assert "truth" not in succeeded(run(words))
     assert strict(succeeded(run(f"{words} --format json")))["truth"] is None
+
+
+def test_a_precision_that_is_not_reached_says_why(run):
+    words = "estimate tail-1d --variant paper --y 1 --theta 3 --relative-error 0.001"
+    out = succeeded(run(f"{words} --max-draws 300 --format json"))
+    found = strict(out)
+    assert found["reached"] is False
+    assert found["relative_half_width"] > 0.001
+    said = found["reached_text"]
+    assert said.startswith("no: ")
+    assert said.split(": ")[1][:20] in succeeded(run(f"{words} --max-draws 300"))
+    easy = strict(
+        succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --relative-error 0.01 --format json"))
+    )
+    assert (easy["reached"], easy["reached_text"]) == (True, "yes")

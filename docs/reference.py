@@ -1,0 +1,168 @@
+r"""Renews `docs/reference.md`, the table of public names, from their docstrings.
+
+Run `python docs/reference.py` after a public name or the first sentence of its docstring changed.
+The site shows the whole docstrings below it, as `docs/mkdocs/interface.md` orders them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PAGE", "render"]
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import amci_core as amci
+from amci_core.cli import app as command_line
+from amci_core.models import LineProblem, Problem
+from amci_core.models.definition import Definition
+
+PAGE = Path(__file__).with_name("reference.md")
+HEAD = """\
+# Interface
+
+`import amci_core as amci` gives the names that begin with `amci`; the others are imported from the
+module named. Every one has a docstring with its arguments, shapes, errors and an example:
+`help(amci.estimate)` shows it, and so does the site that `make docs` builds. `docs/reference.py`
+writes this page.
+"""
+# A heading, and what stands below it: names by where they are imported from.
+GROUPS = {
+    "Problems": {
+        "amci": ("problems", "problem", "load_problem", "check"),
+        "amci_core.checking": ("Checked", "Finding"),
+        "amci_core.models": ("Problem", "LineProblem", "Variable", "Reference"),
+    },
+    "Proposals": {
+        "amci": ("load_proposals", "save_proposals", "load_snapshots"),
+        "amci_core.flows": None,
+    },
+    "Training": {"amci_core.training": None},
+    "Estimates": {
+        "amci": (
+            *("estimate", "estimate_to", "pilot_moments", "split_budget", "estimate_terms"),
+            *("reference", "diagnose"),
+        ),
+        "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
+        "amci_core.diagnostics": None,
+        "amci_core.term_methods": None,
+    },
+    "Errors": {
+        "amci": (
+            *("error_curves", "reuse_errors", "evaluate", "amortization_map"),
+            *("stream_error_curves", "stream_reuse_errors", "stream_amortization_map"),
+        ),
+        "amci_core.errors": None,
+    },
+    "Tables": {"amci_core.estimators.tables": None},
+    "In notebooks": {
+        "app.notebook": ("DensityPicture", "error_picture", "diagnosis_picture"),
+        "app.cell": ("open_dashboard",),
+    },
+}
+# Streams have the docstring of the function that gives their last item.
+STREAMED = {
+    f"stream_{name}": f"Yields what `{plain}` returns, better and better, while it computes."
+    for name, plain in {
+        "learning": "learn",
+        "error_curves": "error_curves",
+        "reuse_errors": "reuse_errors",
+        "amortization_map": "amortization_map",
+    }.items()
+}
+
+
+def render() -> str:
+    """The page."""
+    parts = [HEAD]
+    for title, modules in GROUPS.items():
+        parts.append(f"## {title}\n\n| name | what it is |\n|---|---|\n" + "".join(_rows(modules)))
+    parts += [_commands(), _problem()]
+    return "\n".join(parts)
+
+
+def _rows(modules: dict[str, tuple[str, ...] | None]) -> Iterator[str]:
+    seen: list[Any] = []
+    for module, names in modules.items():
+        home = amci if module == "amci" else import_module(module)
+        for name in home.__all__ if names is None else names:
+            value = getattr(home, name)
+            known = any(value is each for each in seen)
+            if known or not (inspect.isclass(value) or inspect.isroutine(value)):
+                continue
+            if names is None and any(getattr(amci, each) is value for each in amci.__all__):
+                continue
+            seen.append(value)
+            said = STREAMED.get(name, first_sentence(value))
+            yield f"| `{module}.{name}` | {said} |\n"
+
+
+def first_sentence(value: Any) -> str:
+    """Of a docstring, ready for a table."""
+    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    found = re.match(r".*?(?<!\beq)[.](?=\s|$)", text)
+    sentence = found[0] if found else text
+    return re.sub(r"([|*_<])", r"\\\1", sentence) if "`" not in sentence else _outside(sentence)
+
+
+def _outside(sentence: str) -> str:
+    """Escapes what Markdown would read, but not within code."""
+    parts = sentence.split("`")
+    parts[::2] = [re.sub(r"([|*_<])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _commands() -> str:
+    rows = [
+        f"| `amci {each.callback.__name__}` | {first_sentence(each.callback)} |\n"
+        for each in command_line.registered_commands
+        if each.callback is not None
+    ]
+    return (
+        "## On the command line\n\n`amci COMMAND --help` lists the options.\n\n"
+        "| command | what it does |\n|---|---|\n" + "".join(rows)
+    )
+
+
+def _problem() -> str:
+    """What a problem of one's own declares and defines, and what it answers."""
+    needed, optional, known = [], [], []
+    for name, value in vars(Definition).items():
+        method = value.fget if isinstance(value, property) else value
+        if not inspect.isfunction(method) or name.startswith("__"):
+            continue
+        rows = known if name.startswith("_") or name.startswith("knows") else optional
+        rows = needed if name in Problem.__abstractmethods__ else rows
+        rows.append(_method(name, value, method))
+    answers = [
+        _method(name, value, value)
+        for name, value in vars(Problem).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
+    table = "\n\n| method | what it gives |\n|---|---|\n"
+    return (
+        "## What a problem defines\n\nA subclass of `amci_core.models.Problem` declares `name`, "
+        "`x`, `nonnegative` and, where there are any, `y` and\n`theta`, and defines" + table
+        + "".join(needed) + "\nwith y also `log_likelihood` and `sample_likelihood`. The rest has "
+        "a default:" + table + "".join(optional) + "\nWhat may be known of the truth; "
+        f"`{LineProblem.__name__}` finds it by quadrature:" + table + "".join(known)
+        + "\nIt answers, with arguments checked:" + table + "".join(answers)
+    )  # fmt: skip
+
+
+def _method(name: str, value: Any, method: Any) -> str:
+    if isinstance(value, property):
+        return f"| `{name}` | {first_sentence(method)} |\n"
+    arguments = [
+        f"{each.name}=" if each.default is not each.empty else each.name
+        for each in inspect.signature(method).parameters.values()
+        if each.name != "self"
+    ]
+    return f"| `{name}({', '.join(arguments)})` | {first_sentence(method)} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render())
