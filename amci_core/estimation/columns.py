@@ -107,9 +107,8 @@ def _densities(
         densities = {str(names[0]): densities["q"]}
     strange = set(names) - densities.keys()
     if strange:
-        raise ValueError(
-            f"component: there is no log_q of {str(min(strange))!r}, only of {', '.join(densities)}"
-        )
+        first, known = str(min(strange)), ", ".join(densities)
+        raise ValueError(f"component: there is no log_q of {first!r}, only of {known}")
     without = densities.keys() - set(names)
     if without:
         raise ValueError(f"component: no draw came from {min(without)}, whose log_q is there")
