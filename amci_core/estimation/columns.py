@@ -126,9 +126,10 @@ def _check_values(
     ]
     for name, log_density in densities.items():
         own = (names == name) & (log_density == -np.inf)
+        called = f"log_q of {name}" if len(densities) > 1 else "log_q"
         rules += [
-            (f"log_q of {name}", log_density, ~(log_density < np.inf), "numbers below infinity"),
-            (f"log_q of {name}", log_density, own, "finite numbers at its own draws"),
+            (called, log_density, ~(log_density < np.inf), "numbers below infinity"),
+            (called, log_density, own, "finite numbers at its own draws"),
         ]
     for name, values, bad, expected in rules:
         if bad.any():
