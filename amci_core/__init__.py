@@ -38,6 +38,7 @@ __all__ = [
     "stream_error_curves",
     "stream_reuse_errors",
     "tables",
+    "with_target",
 ]
 
 from importlib import import_module
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from amci_core.estimators import split_budget, tables
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
+    from amci_core.target import with_target
     from amci_core.term_methods import estimate_terms, reference
 
 __version__ = "0.1.0"
@@ -75,6 +77,7 @@ _HOMES = {
     "estimators": ("split_budget", "tables"),
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
+    "target": ("with_target",),
     "term_methods": ("estimate_terms", "reference"),
 }
 _MODULES = (*_HOMES, "diagnostics", "flows", "training")

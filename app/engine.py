@@ -176,6 +176,10 @@ class Engine:
         if len(self._kept) > RESULTS_KEPT:
             self._kept.popitem(last=False)
 
+    def drop(self, work: Hashable) -> None:
+        """Keeps nothing of it: it is nobody else's."""
+        self._kept.pop(work, None)
+
     def seconds(self, work: Work) -> float:
         """What work costs, as far as enough of its kind has been done to tell; else 0."""
         size, seconds = self._largest.get(work.kind, (1.0, 0.0))

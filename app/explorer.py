@@ -34,6 +34,7 @@ from app.views.place import DensityPlace
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
 from app.views.strip import StripCard
+from app.views.table import TableCard
 from app.views.tabs import TabsView
 from app.words.script import script
 
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 # made ready: what a message brings meanwhile is built before anything is painted.
 MILLISECONDS_AHEAD = 250
 # The cards behind tabs, from left to right.
-TABS: tuple[type[Card], ...] = (ReuseCard, DiagnosticsCard, MapCard)
+TABS: tuple[type[Card], ...] = (ReuseCard, DiagnosticsCard, MapCard, TableCard)
 
 
 class Explorer:

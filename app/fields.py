@@ -157,7 +157,12 @@ def _variants(problem: Problem) -> dict[str, str]:
 
 
 def _cards(_: Problem) -> dict[str, str]:
-    return {"reuse": "Sample reuse", "diagnostics": "Diagnostics", "map": "Amortization map"}
+    return {
+        "reuse": "Sample reuse",
+        "diagnostics": "Diagnostics",
+        "map": "Amortization map",
+        "table": "Bring your draws",
+    }
 
 
 def _themes(_: Problem) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Receiver", "Result", "Results"]
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -105,6 +106,11 @@ class Results:
         """Calls off what is computed for a card."""
         if self._running.pop(name, None) is not None and self._jobs is not None:
             self._jobs.cancel(name)
+
+    def drop(self, asked: Hashable) -> None:
+        """Has no one keep what was computed of it for later."""
+        if self._jobs is not None:
+            self._jobs.engine.drop(asked)
 
     def forget(self) -> None:
         """Calls everything off and forgets all results."""

@@ -32,7 +32,8 @@ writes this page.
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {
     "Problems": {
-        "amci": ("problems", "problem", "load_problem", "check"),
+        "amci": ("problems", "problem", "load_problem", "with_target", "check"),
+        "amci_core.target": ("stand_ins",),
         "amci_core.checking": ("Checked", "Finding"),
         "amci_core.models": ("Problem", "LineProblem", "Variable", "Reference"),
     },
@@ -47,6 +48,7 @@ GROUPS = {
             *("reference", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
+        "amci_core.estimation": ("TableDiagnosis",),
         "amci_core.diagnostics": None,
         "amci_core.term_methods": None,
     },

@@ -107,10 +107,8 @@ def _densities(
         densities = {str(names[0]): densities["q"]}
     strange = set(names) - densities.keys()
     if strange:
-        raise ValueError(
-            f"component: there is no log_q of {str(min(strange))!r}, only of "
-            f"{', '.join(densities)}"
-        )
+        first, known = str(min(strange)), ", ".join(densities)
+        raise ValueError(f"component: there is no log_q of {first!r}, only of {known}")
     without = densities.keys() - set(names)
     if without:
         raise ValueError(f"component: no draw came from {min(without)}, whose log_q is there")
@@ -128,9 +126,10 @@ def _check_values(
     ]
     for name, log_density in densities.items():
         own = (names == name) & (log_density == -np.inf)
+        called = f"log_q of {name}" if len(densities) > 1 else "log_q"
         rules += [
-            (f"log_q of {name}", log_density, ~(log_density < np.inf), "numbers below infinity"),
-            (f"log_q of {name}", log_density, own, "finite numbers at its own draws"),
+            (called, log_density, ~(log_density < np.inf), "numbers below infinity"),
+            (called, log_density, own, "finite numbers at its own draws"),
         ]
     for name, values, bad, expected in rules:
         if bad.any():

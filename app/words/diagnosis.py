@@ -10,6 +10,7 @@ __all__ = [
     "about_way",
     "about_weights",
     "pretty",
+    "sentence",
 ]
 
 import math
@@ -27,13 +28,13 @@ from app.words.numbers import number, percent, subscript
 def about_verdict(found: Diagnosis) -> str:
     """Why an estimate can be believed, or cannot."""
     if found.reasons:
-        items = "".join(f"<li>{_sentence(reason)}</li>" for reason in found.reasons)
+        items = "".join(f"<li>{sentence(reason)}</li>" for reason in found.reasons)
         text = f'<ul aria-label="Why">{items}</ul>'
     else:
-        text = f"<p>{_sentence(found.text.partition(': ')[2])}</p>"
+        text = f"<p>{sentence(found.text.partition(': ')[2])}</p>"
     if found.asked < found.draws:
         same = found.asked_text.startswith(found.level)
-        alone = "would say the same" if same else f"say: {_sentence(found.asked_text)[:-1]}"
+        alone = "would say the same" if same else f"say: {sentence(found.asked_text)[:-1]}"
         text += (
             f"<p>These are {found.draws:,} draws from each proposal, so that tails can be seen; "
             f"your {found.asked:,} alone {alone}.</p>"
@@ -124,7 +125,8 @@ def _in_symbols(text: str) -> str:
     return re.sub(r"\b([Eq])([12])([+-])?", symbol, re.sub(r"\bmu\b", "μ", text))
 
 
-def _sentence(words: str) -> str:
+def sentence(words: str) -> str:
+    """Words of the core as a sentence of the page."""
     words = _in_symbols(re.sub(r"(\d)%", r"\1 %", words))
     # A Greek letter is a symbol, which stays small.
     return escape((words[0].upper() if words[:1].isascii() else words[:1]) + words[1:]) + "."

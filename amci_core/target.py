@@ -1,0 +1,175 @@
+r"""A problem with another f: the same prior and likelihood, and a target that is a line of text.
+
+The posterior stays, so that q2 stays what it was. The q1 of the problem it comes from is of no
+use: until one is learnt, q2's draws stand in for it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["STAND_INS", "OwnTarget", "own_name", "stand_ins", "with_target"]
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
+
+from amci_core.flows import Proposal, Proposals
+from amci_core.flows.density import ConditionalDensity
+from amci_core.models import Problem
+from amci_core.models.base import OptimalProposals
+from amci_core.models.expression import Expression
+from amci_core.models.reference import Reference
+
+# Draws of the prior that f is tried at.
+TRIED = 2000
+# What does not depend on f, without abstract methods and properties.
+SHARED = (
+    *("x", "y", "theta"),
+    *("log_likelihood", "sample_likelihood", "sample_theta", "log_normalizer", "_log_evidence"),
+)
+STAND_INS = "q2 alone"
+
+
+class OwnTarget(Problem):
+    """A problem that differs from the original in f alone.
+
+    Nothing is known of its truth: `amci_core.reference` finds it. Its reference is the prior, so
+    that no reference draw sees an f that lies far out in the prior's tail.
+
+    Arguments:
+        original: The problem.
+        expression: f.
+        nonnegative: Whether f >= 0.
+    """
+
+    nonnegative = False
+
+    def __init__(self, original: Problem, expression: Expression, *, nonnegative: bool) -> None:
+        self.original, self.expression, self.nonnegative = original, expression, nonnegative
+        for name in SHARED:
+            setattr(self, name, getattr(original, name))
+        self.name = own_name(original.name, expression.text)
+        self.title = f"{original.title or original.name}: f = {expression.text}"
+        self.description = (
+            f"{original.title or original.name}, with f = {expression.text} in the place of its "
+            "own. The posterior is the same, and so is q2; q1 has to be learnt for this f."
+        )
+        self.formula = r"\mu(y,\theta)=\mathrm{E}[f(x;\theta)\mid y]"
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        return self.expression(x, theta)
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        return self.original.log_prior(x)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.original.sample_prior(n, generator)
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        known = self.original.optimal_proposals() or {}
+        return {"q2": known["q2"]} if "q2" in known else None
+
+    @property
+    def support(self) -> Constraint:
+        return self.original.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return self.original.coordinate_transforms
+
+    def __reduce__(self) -> Any:
+        return with_target, (self.original, self.expression.text, self.nonnegative)
+
+
+def own_name(original: str, text: str) -> str:
+    """What a problem with another f is called."""
+    return f"{original} with f = {' '.join(text.split())}"
+
+
+def with_target(problem: Problem, expression: str, nonnegative: bool | None = None) -> OwnTarget:
+    """The problem with f replaced by an expression of x and theta, such as "x1 > theta".
+
+    Arguments:
+        problem: Whose prior, likelihood, y and theta are taken.
+        expression: f, see `amci_core.models.expression`: x1 to xD and theta, + - * / **,
+            comparisons, and, or, exp, log, sqrt, abs, min, max, sin, cos, tanh, where, sum, norm.
+        nonnegative: Whether f >= 0. None takes it to be so only where the form of the expression
+            leaves no doubt, as for x1**2 or x1 > theta; elsewhere f is split into its signs, and
+            needs a q1_minus. True is checked at every draw.
+
+    Raises:
+        ValueError: the expression is not one (`ExpressionError`, with the column), or f is not
+            finite, or negative though it should not be, at draws of the prior.
+
+    Example:
+        >>> import amci_core as amci
+        >>> window = with_target(amci.problem("tail-1d"), "abs(x1 - theta) < 0.5")
+        >>> window.nonnegative, window.theta.name
+        (True, 'theta')
+        >>> proposals = stand_ins(window, amci.load_proposals("tail-1d"))
+        >>> e = amci.estimate(window, proposals, y=1.0, theta=0.5, draws=1000)
+        >>> bool(abs(e.value - 0.52) < 0.1)
+        True
+    """
+    original = problem.original if isinstance(problem, OwnTarget) else problem
+    size = 0 if original.theta is None else original.theta.dim
+    read = Expression(expression, dim=original.x.dim, theta_dim=size)
+    _try(original, read)
+    signed = not read.nonnegative if nonnegative is None else not nonnegative
+    made = OwnTarget(original, read, nonnegative=not signed)
+    made.check(*made.typical_case())
+    return made
+
+
+def stand_ins(problem: OwnTarget, proposals: Proposals) -> Proposals:
+    """Proposals for a problem with another f, of which nothing has been learnt: q2 for each term.
+
+    Estimates with them are those of SNIS with q2. Where the original has no q2, since E2 is known,
+    the problem's reference draws instead.
+
+    Arguments:
+        problem: The problem.
+        proposals: Proposals for the problem that it comes from.
+
+    Raises:
+        ValueError: the proposals are for another problem.
+    """
+    if proposals.problem != problem.original.name:
+        raise ValueError(
+            f"proposals: expected ones for {problem.original.name}, got ones for "
+            f"{proposals.problem}"
+        )
+    q = proposals.q2 or _FromReference(problem)
+    q1_minus = None if problem.nonnegative else q
+    note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
+    return Proposals(problem.name, STAND_INS, q, q1_minus, proposals.q2, {"note": note})
+
+
+class _FromReference(Proposal):
+    """A problem's reference, as a proposal."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        return cast(ConditionalDensity, Reference(self.problem, y, theta))
+
+
+def _try(problem: Problem, f: Expression) -> None:
+    """Tries f at draws of p(theta) p(x)."""
+    generator = torch.Generator().manual_seed(0)
+    x = problem.sample_prior(TRIED, generator).double()
+    theta = problem.sample_theta(TRIED, generator)
+    value = f(x, None if theta is None else theta.double())
+    bad = ~value.isfinite()
+    if bad.any():
+        at = int(bad.nonzero()[0])
+        place = ", ".join(f"{v:.3g}" for v in x[at].tolist())
+        share = float(bad.double().mean())
+        why = (
+            f"it is {float(value[at]):g} at x = ({place}), as at {share:.1%} of the prior's draws"
+        )
+        raise ValueError(f"f: expected finite numbers where the prior is, {why}")

@@ -1,0 +1,139 @@
+r"""What a table of draws says, in words and as a table."""
+
+from __future__ import annotations
+
+__all__ = ["EXPECTED", "about_table", "rows"]
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from app.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
+from app.words.diagnosis import pretty, sentence
+from app.words.numbers import number, percent
+
+EXPECTED = (
+    "Draws from sbi, PyMC or a program of your own: <b>CSV or Parquet</b>, at most "
+    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws, with the columns <code>log_joint</code>, "
+    "<code>f</code> and <code>log_q</code>; or with <code>component</code> and a "
+    "<code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
+    "<code>q2</code>, <code>reference</code>. The file is read once and not stored."
+)
+NAMES = {"amci": "AMCI", "snis-qm": "SNIS, all draws", "snis": "SNIS"}
+
+
+def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str:
+    """The verdict on the first estimate, then all estimates, then the weights of each term.
+
+    Arguments:
+        result: The result.
+        colours: For each level of a verdict, what it is called and its colour.
+    """
+    found = result.found["estimates"]
+    first = next(iter(found))
+    verdict = found[first]["verdict"]
+    label, colour = colours[verdict["level"]]
+    reasons = verdict["reasons"] or [verdict["text"].partition(": ")[2]]
+    why = "".join(f"<li>{_said(reason)}</li>" for reason in reasons)
+    counts = ", ".join(f"{n:,} of {escape(name)}" for name, n in result.found["draws"].items())
+    missing = "".join(
+        f"<p>{NAMES[name]} is not there: {_said(why)}</p>"
+        for name, why in result.found["missing"].items()
+    )
+    return (
+        f'<div class="verdict" role="status" style="--level: {colour}">'
+        f'<div class="level">{NAMES[first]}: {label}</div><ul aria-label="Why">{why}</ul></div>'
+        f"<p>{escape(result.name)}: {counts} draws.</p>{_estimates(found, colours)}"
+        f"{_terms(found)}{missing}"
+    )
+
+
+def _estimates(found: dict[str, Any], colours: dict[str, tuple[str, str]]) -> str:
+    lines = [
+        (
+            NAMES[name],
+            _number(each["value"], 6),
+            _number(each["standard_error"], 2),
+            " to ".join(_number(end, 4) for end in each["interval_95"]),
+            f"{each['draws']:,}",
+            colours[each["verdict"]["level"]][0],
+        )
+        for name, each in found.items()
+    ]
+    head = ("Estimator", "Estimate", "Standard error", "95 % interval", "Draws", "Verdict")
+    return _table("Estimates", head, lines)
+
+
+def _terms(found: dict[str, Any]) -> str:
+    lines = []
+    for name, each in found.items():
+        signed = "E1_minus" in each["terms"]
+        for term, seen in each["terms"].items():
+            missed = seen["missed_share"]
+            lines.append(
+                (
+                    f"{NAMES[name]}, {pretty(term, signed=signed)}",
+                    escape(seen["proposal"]),
+                    f"{_draws(seen['effective_draws'])} of {seen['draws']:,}",
+                    _k_hat(seen),
+                    percent(seen["largest_share"]) if seen["largest_share"] is not None else "–",
+                    "not known" if missed is None else percent(missed),
+                )
+            )
+    head = ("Term", "Draws of", "Effective draws", "k̂ (at most)", "Largest weight", "Missed")
+    return _table("Weights of each term", head, lines)
+
+
+def rows(result: TableResult) -> list[list[Any]]:
+    """One line for every term of every estimate, with the names of the columns first."""
+    per_estimate = ("value", "standard_error")
+    per_term = (
+        *("proposal", "draws", "effective_draws", "largest_share", "missed_share"),
+        *("pareto_k", "pareto_threshold"),
+    )
+    head = ["estimator", *per_estimate, "low_95", "high_95", "verdict", "term", *per_term]
+    return [
+        head,
+        *(
+            [
+                *(name, *(each[n] for n in per_estimate), *each["interval_95"]),
+                *(each["verdict"]["level"], term, *(seen[n] for n in per_term)),
+            ]
+            for name, each in result.found["estimates"].items()
+            for term, seen in each["terms"].items()
+        ),
+    ]
+
+
+def _said(words: str) -> str:
+    return sentence(words.replace("_plus", "+").replace("_minus", "-"))
+
+
+def _k_hat(seen: dict[str, Any]) -> str:
+    if seen["pareto_k"] is None:
+        # Weights that are all equal have no tail; those of too few draws have none to be seen.
+        even = seen["effective_draws"] >= 0.999 * seen["draws"]
+        return "no tail" if even else "not judged"
+    k, most = seen["pareto_k"], seen["pareto_threshold"]
+    return f"{k:.2f} ({most:.2f})".replace("-", "−")
+
+
+def _draws(effective: float) -> str:
+    return f"{effective:,.0f}" if effective >= 100 else f"{effective:.3g}"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None or math.isnan(value) else number(value, digits)
+
+
+def _table(title: str, head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    top = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
+        for first, *rest in lines
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{title}"><table>'
+        f"<caption>{title}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

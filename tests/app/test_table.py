@@ -1,0 +1,241 @@
+"""Bring your draws: what the card shows of a file, and that nobody keeps it."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import amci_core as amci
+from amci_core.tabular import read_table
+from app.engine import Engine
+from app.state import State
+from app.uploaded import Brought, File, TableResult, sample
+from app.views.upload import CHUNK, Upload
+from app.words.table import rows
+
+SAMPLE = sample().getvalue().encode()
+
+
+def brought(content=SAMPLE, name="draws.csv", token="a"):
+    return Brought(token, File(name, content), State().choice)
+
+
+def opened(turned, query=None):
+    """The card of an explorer at work."""
+    turned.does = True
+    turned.explorer.state.set(card="table")
+    turned.explorer.state.settle()
+    return turned.explorer.tabs.card
+
+
+def text_of(card):
+    return re.sub("<[^>]*>", " ", card.result.object)
+
+
+def test_the_card_says_what_the_core_does(in_a_loop):
+    expected = amci.diagnose(**read_table(SAMPLE, name="draws.csv"))
+    assert abs(expected.value - norm.sf(2)) < 4 * expected.standard_error
+
+    def body(turned):
+        card = opened(turned)
+        card.take_file("mine.csv", SAMPLE)
+        said = text_of(card)
+        assert "AMCI: Reliable" in said
+        assert "mine.csv: 1,000 of q1_plus, 1,000 of q2 draws." in said
+        for name, e in expected.estimates.items():
+            line = next(each for each in rows(card.shown.value) if each[0] == name)
+            assert line[1] == pytest.approx(float(e.value), rel=1e-12)
+            assert line[5] == e.verdict.level
+        assert f"{float(expected.value):.5f}" in said
+        assert not card.message.visible
+        lines = list(csv.reader(card._table()))
+        assert lines[0][0] == "# table=mine.csv"
+        assert lines[1][:2] == ["estimator", "value"]
+        assert float(lines[2][1]) == pytest.approx(float(expected.value))
+        everything = json.load(turned.explorer._everything())
+        found = everything["results"]["table"]["found"]["estimates"]
+        assert found.keys() == expected.estimates.keys()
+
+    in_a_loop(body)
+
+
+def test_one_component_and_heavy_tails_are_told(in_a_loop):
+    x = np.random.default_rng(0).normal(0, 0.3, 2000)
+    lines = zip(-np.square(x) / 2, norm.logpdf(x, 0, 0.3), np.square(x), strict=True)
+    content = "log_joint,log_q,f\n" + "\n".join(",".join(map(str, each)) for each in lines)
+
+    def body(turned):
+        card = opened(turned)
+        card.take_file("heavy.csv", content.encode())
+        said = text_of(card)
+        assert "SNIS: Do not trust" in said
+        assert "AMCI is not there: There are no draws of q₁⁺." in said
+
+    in_a_loop(body)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "log_joint: the table has no such column"),
+        (b"log_joint,log_q,f\n1,<b>,1", "log_q: expected a number in line 2, got '<b>'"),
+        (b"log_joint,log_q,f\n-1,-1,1\n-1,nan,1", "log_q: expected numbers below infinity"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_button(in_a_loop, monkeypatch, content, why):
+    def body(turned):
+        card = opened(turned)
+
+        def start(jobs, name, work, *, show, finish):
+            with pytest.raises(ValueError, match=r"^log_") as refused:
+                work.part(0)
+            finish(str(refused.value))
+
+        monkeypatch.setattr(type(turned.explorer.results._jobs), "start", start)
+        card.take_file("wrong.csv", content)
+        assert card.message.visible
+        assert why in card.message.object.replace("&#x27;", "'").replace("&lt;", "<").replace(
+            "&gt;", ">"
+        )
+        assert "<b>" not in card.message.object
+        assert card.result.object == ""
+
+    in_a_loop(body)
+
+
+def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_loop):
+    def body(turned):
+        card = opened(turned)
+        card.take_file("mine.csv", SAMPLE)
+        work = turned.asked[-1]
+        assert isinstance(work, Brought)
+        assert work.file.content == b""
+        said = card.result.object
+        started = len(turned.started)
+        turned.choose("peak")
+        turned.wait()
+        assert turned.explorer.tabs.card is card
+        assert card.result.object == said
+        assert "table" not in turned.started[started:]
+
+    in_a_loop(body)
+
+
+def test_each_file_is_work_of_its_own_and_its_result_is_dropped():
+    assert brought() == brought(b"other")
+    assert brought() != brought(token="b")
+    engine = Engine(lambda: (None, 1))
+    engine.keep(brought(), "found")
+    engine.drop(brought())
+    assert engine.known(brought()) is None
+    count, found = brought().part(0)
+    assert count == 1
+    assert isinstance(found, TableResult)
+    json.dumps(found.found, allow_nan=False)
+
+
+def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+
+    def greedy(*_, **__):
+        return np.ones(2**30)  # 8 GB
+
+    monkeypatch.setattr("app.uploaded.read_table", greedy)
+    with pytest.raises(ValueError, match="more memory than is allowed"):
+        brought().part(0)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.fixture
+def upload(monkeypatch):
+    """A button, with what it has taken, refused and answered."""
+    taken, refused, answers = [], [], []
+    monkeypatch.setattr("app.views.upload.answer", lambda act: act)
+    button = Upload(lambda *file: taken.append(file), refused.append, 3 * CHUNK)
+    monkeypatch.setattr(button, "_send_msg", answers.append)
+    return button, taken, refused, answers
+
+
+def pieces(content, name="draws.csv"):
+    parts = [content[i : i + CHUNK] for i in range(0, len(content), CHUNK)]
+    for i, part in enumerate(parts, 1):
+        yield {
+            "status": "upload_event",
+            "name": name,
+            "chunk": i,
+            "total_chunks": len(parts),
+            "mime_type": "text/csv",
+            "data": part,
+        }
+
+
+def test_a_file_comes_in_pieces_and_is_not_kept(upload):
+    button, taken, refused, answers = upload
+    content = bytes(range(256)) * (CHUNK // 100)
+    for _ in range(2):
+        for each in pieces(content):
+            button._handle_msg(each)
+        button._handle_msg({"status": "finished"})
+    assert taken == [("draws.csv", content)] * 2
+    assert refused == []
+    assert answers == [{"status": "finished"}] * 2
+    assert not button._buffer
+    assert not button._file_buffer
+    assert button.value is None
+
+
+def test_more_than_is_allowed_is_refused_and_let_go(upload):
+    button, taken, refused, answers = upload
+    for number in range(1, 6):
+        (each,) = pieces(b"x" * CHUNK)
+        button._handle_msg(each | {"chunk": min(number, 4), "total_chunks": 4})
+        held = sum(len(p) for f in button._file_buffer.values() for p in f["chunks"].values())
+        assert held <= 3 * CHUNK
+    assert refused[0] == "expected one file of at most 1 MB"
+    assert answers[0]["status"] == "error"
+    assert not taken
+
+
+ODD = [
+    None,
+    7,
+    "finished",
+    {},
+    {"status": None},
+    {"status": "nonsense"},
+    {"status": "upload_event"},
+    *(
+        next(iter(pieces(b"x"))) | change
+        for change in (
+            {"data": 10**12},
+            {"data": None},
+            {"data": [10**9]},
+            {"data": "x"},
+            {"name": ["a"]},
+            {"name": "x" * 1000},
+            {"chunk": -1},
+            {"chunk": 2},
+            {"chunk": "1"},
+            {"total_chunks": 10**9},
+            {"total_chunks": True},
+            {"mime_type": 3},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: ascii(odd)[:60])
+def test_messages_that_no_page_sends_do_nothing(upload, odd):
+    button, taken, _, _ = upload
+    button._handle_msg(odd)
+    assert not taken
+    assert not button._file_buffer
+    # And a file that comes after them is taken.
+    for each in pieces(b"y" * 10):
+        button._handle_msg(each)
+    button._handle_msg({"status": "finished"})
+    assert taken == [("draws.csv", b"y" * 10)]

@@ -1,0 +1,124 @@
+"""A shipped problem with an f of one's own: the same posterior, and another integral of it."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import amci_core as amci
+from amci_core.flows import Proposals
+from amci_core.models.expression import ExpressionError
+from amci_core.target import stand_ins
+
+TAIL = amci.problem("tail-1d")
+ROOT_HALF = math.sqrt(0.5)
+
+
+def of_tail(text, **options):
+    made = amci.with_target(TAIL, text, **options)
+    return made, stand_ins(made, amci.load_proposals("tail-1d"))
+
+
+def window(y, theta):
+    """P(|x - theta| < 1/2) for x ~ N(y / 2, 1 / 2)."""
+    low, high = ((theta + step - y / 2) / ROOT_HALF for step in (-0.5, 0.5))
+    return norm.cdf(high) - norm.cdf(low)
+
+
+TRUTHS = {
+    "x1 > theta": lambda y, theta: norm.sf((theta - y / 2) / ROOT_HALF),
+    "abs(x1 - theta) < 0.5": window,
+    "x1 - theta": lambda y, theta: y / 2 - theta,
+    "exp(theta * x1)": lambda y, theta: math.exp(theta * y / 2 + theta**2 / 4),
+    "0.2 - x1**2": lambda y, theta: 0.2 - (y**2 / 4 + 0.5),
+}
+
+
+@pytest.mark.parametrize("text", TRUTHS)
+def test_estimates_are_right_within_their_errors(text):
+    problem, proposals = of_tail(text)
+    truth = TRUTHS[text](1.0, 1.2)
+    for estimator in ("amci", "snis-q2"):
+        e = amci.estimate(problem, proposals, 1.0, 1.2, draws=4000, estimator=estimator, seed=4)
+        assert 0 < e.standard_error < 0.1 * max(abs(truth), 1)
+        assert abs(e.value - truth) < 5 * e.standard_error
+    found = amci.reference(problem, 1.0, 1.2, relative_error=0.01)
+    assert abs(found.value - truth) < 5 * found.standard_error
+
+
+def test_both_signs_are_expected_unless_the_form_leaves_no_doubt():
+    assert of_tail("x1 > theta")[0].nonnegative
+    assert not of_tail("x1 + 100")[0].nonnegative
+    signed, proposals = of_tail("max(x1 - theta, 0) - 0.2")
+    assert not signed.nonnegative
+    assert proposals.present == (0, 1, 2)
+    assert of_tail("x1 + 100", nonnegative=True)[0].nonnegative
+    with pytest.raises(ValueError, match=r"f: expected values >= 0.*got -"):
+        of_tail("x1", nonnegative=True)
+    # At no draw that is tried, but at one of those that are used.
+    claimed, proposals = of_tail("1 - 2 * (x1 > 3.5)", nonnegative=True)
+    with pytest.raises(ValueError, match=r"f: expected values >= 0.*got -"):
+        amci.estimate(claimed, proposals, 8.0, 1.2, draws=1000)
+
+
+def test_in_several_dimensions_and_without_y():
+    five = amci.with_target(amci.problem("tail-5d"), "all(x > theta)")
+    proposals = stand_ins(five, amci.load_proposals("tail-5d"))
+    y, theta = np.zeros(5), np.full(5, 0.2)
+    e = amci.estimate(five, proposals, y, theta, draws=5000)
+    assert abs(e.value - amci.problem("tail-5d").truth(y, theta)) < 5 * e.standard_error
+    peak = amci.with_target(amci.problem("peak"), "x1 * x2")
+    proposals = stand_ins(peak, amci.load_proposals("peak"))
+    assert (proposals.q2, proposals.present) == (None, (0, 1))
+    e = amci.estimate(peak, proposals, theta=[0.5, 0.5, 0.5], draws=5000)
+    # x is uniform on [-1, 1]^2.
+    low, high = peak.x.low, peak.x.high
+    assert abs(e.value - ((low + high) / 2) ** 2) < 5 * e.standard_error
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_every_shipped_problem_takes_one(name):
+    problem = amci.with_target(amci.problem(name), "x1 > 0.2")
+    assert not problem.knows_truth
+    y, theta = problem.typical_case()
+    e = amci.estimate(problem, stand_ins(problem, amci.load_proposals(name)), y, theta, draws=200)
+    assert 0 <= e.value <= 1 + 1e-9
+
+
+def test_mistakes_and_values_that_are_not_finite_are_told():
+    with pytest.raises(ExpressionError, match="f, column 6: there is no z") as refused:
+        amci.with_target(TAIL, "x1 > z")
+    assert refused.value.column == 6
+    with pytest.raises(ValueError, match=r"f: expected finite numbers .* it is nan at x = \(-"):
+        amci.with_target(TAIL, "log(x1)")
+    with pytest.raises(ValueError, match="got ones for peak"):
+        stand_ins(amci.with_target(TAIL, "x1"), amci.load_proposals("peak"))
+
+
+def test_another_f_replaces_the_one_before_and_goes_to_processes():
+    first, proposals = of_tail("x1 > theta")
+    again = amci.with_target(first, "x1 < theta")
+    assert again.original is TAIL
+    assert again.name == "tail-1d with f = x1 < theta"
+    sent, with_it = pickle.loads(pickle.dumps((first, proposals)))
+    expected = amci.estimate(first, proposals, 1.0, 1.2).value
+    assert amci.estimate(sent, with_it, 1.0, 1.2).value == expected
+
+
+def test_a_learnt_q1_is_worth_its_training():
+    problem, alone = of_tail("exp(-4 * (x1 - theta)**2)")
+    q = alone.q2
+    # The posterior N(y / 2, 1 / 2) times f is a normal of precision 2 + 8.
+    from torch.distributions import Normal
+
+    exact = Proposals.from_distributions(
+        problem,
+        q1_plus=lambda y, theta: Normal((y + 8 * theta) / 10, 10**-0.5),
+        q2=lambda y, theta: Normal(y / 2, ROOT_HALF),
+    )
+    assert q is amci.load_proposals("tail-1d").q2
+    a, b = (amci.estimate(problem, made, 1.0, 2.0, draws=500) for made in (alone, exact))
+    assert b.standard_error < 1e-9 * a.standard_error
+    assert abs(a.value - b.value) < 5 * a.standard_error
