@@ -17,7 +17,7 @@ from collections.abc import Callable
 from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
 from amci_core.flows.broad import broad_reference, defensive
 from amci_core.flows.carried import carried_spline
-from amci_core.flows.defensive import defended_spline
+from amci_core.flows.defended import defended_spline
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.gaussian import gaussian
