@@ -19,9 +19,11 @@ from torch import Tensor
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Defensive
 from amci_core.models import Problem
-from amci_core.training.fit import REPORTS, Fit, Progress, stream_seeds
+from amci_core.training.fit import REPORTS, Fit, stream_seeds
+from amci_core.training.imitation import imitation
+from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.scout import Known, imitation, look, scout
+from amci_core.training.scout import Known, look, scout
 from amci_core.training.shares import defended_share
 from amci_core.training.usual import MANY, bounded
 

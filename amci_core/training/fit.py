@@ -2,13 +2,12 @@ r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume 
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged", "run_in_turn", "stream_seeds"]
+__all__ = ["Fit", "run_in_turn", "stream_seeds"]
 
 import copy
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
 from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.recipes import TermRecipe
 
@@ -31,45 +31,6 @@ CLIP_MEMORY = 0.98
 REPORTS = 100
 # What a checkpoint holds beside tensors and the best quality.
 NUMBERS = ("step", "seconds", "loss_sum", "loss_steps", "usual_norm")
-
-
-class TrainingDiverged(RuntimeError):
-    """The loss, a gradient or a parameter was not finite; says at which step."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a fit stands.
-
-    Arguments:
-        proposal: Name of the proposal that is trained.
-        step: Steps done.
-        steps: Steps planned.
-        loss: Mean loss since the last report (NaN before the first step).
-        quality: Held-out quality now.
-        best: Held-out relative variance of the best so far.
-        seconds: Time spent on this proposal.
-        stage: What is being done, where there is more than one thing.
-    """
-
-    proposal: str
-    step: int
-    steps: int
-    loss: float
-    quality: Quality
-    best: float
-    seconds: float
-    stage: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """An entry of the log."""
-        return {
-            "proposal": self.proposal,
-            "step": self.step,
-            "seconds": round(self.seconds, 2),
-            "loss": self.loss if self.step else None,
-            **self.quality.as_json(),
-        }
 
 
 class Fit:

@@ -21,8 +21,9 @@ from amci_core.models import Problem
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
 from amci_core.training.data import TARGETS
 from amci_core.training.display import Display
-from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn
+from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.kept import Keeper
+from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
 from amci_core.training.usual import terms_of, usual_terms
 from amci_core.training.verdict import checked

@@ -362,7 +362,7 @@ def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
         ),
         (
             lambda c: c["terms"]["q2"].update(objective="guess"),
-            r"expected paper or refine as terms\.q2\.objective, got 'guess'",
+            r"expected imitate or paper or refine as terms\.q2\.objective, got 'guess'",
         ),
         (
             lambda c: c["terms"]["q2"].update(learning_rate=float("inf")),
