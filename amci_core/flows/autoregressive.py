@@ -21,13 +21,11 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import Cut, Kind, half_line, kind_of
+from amci_core.flows.supports import Kind, half_line, kind_of
 from amci_core.models.base import Problem
 
 # Points in a row that go through all layers at once: their intermediate values fit the cache.
 CHUNK = 2048
-# At least so much of a line is left between two cuts.
-LEAST = 1e-9
 
 
 class SplineProposal(Trainable):
@@ -151,10 +149,6 @@ class SplineDensity(TrainableDensity):
                 out = self._others.one(i - 1, self._of_cases, torch.stack(lines, -1))
                 knots, of_support = self._split(out)
                 prepared = kind.prepare(of_support[..., : kind.width])
-            if (cut := kind.cut(prepared)) is not None:
-                low, width = _left(knots, cut)
-                u = low + width * u
-                log_dets.append(width.log().expand_as(u))
             bent, log_bent = knots.forward(u)
             point, line, log_det = kind.draw(bent, prepared, self._bound_of(i))
             x.append(point)
@@ -168,8 +162,6 @@ class SplineDensity(TrainableDensity):
         line, log_chart = kind.chart(x[0], self._bound_of(0))
         u, log_det = kind.cumulative(line, self._prepared)
         log_dets = [log_chart, log_det, self._knots.inverse(u)[1]]
-        if (cut := kind.cut(self._prepared)) is not None:
-            log_dets.append(-_left(self._knots, cut)[1].log().expand_as(u))
         if self._rows:
             charts = [kind.chart(x[its], self._bound_of(its)) for kind, its in self._rows]
             lines = [line[None], *(line for line, _ in charts)]
@@ -180,17 +172,13 @@ class SplineDensity(TrainableDensity):
                 read = first[None, :, None]
             out = self._others.all(self._of_cases, read)
             knots, of_support = self._split(out if place is None else out[:, :, place])
-            us, cuts = [], []
+            us = []
             for (kind, its), (line, log_chart) in zip(self._rows, charts, strict=True):
-                own = kind.prepare(of_support[its.start - 1 : its.stop - 1, ..., : kind.width])
-                u, log_det = kind.cumulative(line, own)
+                own = of_support[its.start - 1 : its.stop - 1, ..., : kind.width]
+                u, log_det = kind.cumulative(line, kind.prepare(own))
                 us.append(u)
-                cuts.append(kind.cut(own) or (torch.zeros_like(u), torch.ones_like(u)))
                 log_dets += [log.sum(0) for log in (log_chart, log_det) if log is not None]
             log_dets.append(knots.inverse(torch.cat(us))[1].sum(0))
-            if any(isinstance(kind, Cut) for kind, _ in self._rows):
-                low, high = (torch.cat(ends) for ends in zip(*cuts, strict=True))
-                log_dets.append(-_left(knots, (low, high))[1].log().sum(0))
         return _total(log_dets)
 
     def _split(self, parameters: Tensor) -> tuple[Knots, Tensor]:
@@ -203,12 +191,6 @@ class SplineDensity(TrainableDensity):
 
     def _bound_of(self, coordinates: int | slice) -> Tensor | None:
         return None if self._bound is None else self._bound[:, coordinates]
-
-
-def _left(knots: Knots | SharedKnots, cut: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Where the spline's unit interval begins that is left between two cuts, and its width."""
-    low, high = (knots.inverse(end)[0] for end in cut)
-    return low, (high - low).clamp(min=LEAST)
 
 
 def _total(log_dets: Sequence[Tensor | None]) -> Tensor:

@@ -55,10 +55,6 @@ class Kind(ABC):
     def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         """x out of u in (0, 1], the line's point, and log|dx / du|; None for zero."""
 
-    def cut(self, prepared: Any) -> tuple[Tensor, Tensor] | None:
-        """Where the line is cut off, as `cumulative` counts; None where it is not."""
-        return None
-
     @abstractmethod
     def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
         """x on the chart's line, and log|d line / dx|, -inf outside the support; None for zero."""
@@ -101,7 +97,7 @@ class Line(Kind):
 
     transform: Transform | None = None
 
-    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
         shift, free = parameters.unbind(-1)
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
@@ -139,29 +135,32 @@ class Line(Kind):
 
 @dataclass(frozen=True)
 class Cut(Line):
-    """The line cut off at both ends of x, where densities are then neither zero nor infinite.
-
-    Arguments:
-        low: The lower end.
-        high: The upper end.
-    """
+    """A logistic cut off at the ends of x: densities there are neither zero nor infinite."""
 
     low: float = 0.0
     high: float = 1.0
 
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
-        line, _, log_det = super().draw(u, prepared, bound)
-        x = line.clamp(self.low, self.high)
-        return x, x, log_det
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
+        shift, log_scale, scale = super().prepare(parameters)
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        shift = middle + half * torch.tanh((shift - middle) / half)
+        below, above = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
+        return shift, log_scale, scale, below, above - below
 
-    def cut(self, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, _, scale = prepared
-        low, high = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
-        return low, high
+    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+        *whole, below, left = prepared
+        line, _, log_det = super().draw(below + left * u, whole, bound)
+        x = line.clamp(self.low, self.high)
+        return x, x, log_det + left.log()
 
     def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
         inside = x.clamp(self.low, self.high)
         return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
+
+    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        *whole, below, left = prepared
+        u, log_det = super().cumulative(line, whole)
+        return ((u - below) / left).clamp(0, 1), log_det - left.log()
 
 
 @dataclass(frozen=True)

@@ -85,13 +85,13 @@ def find(
                 state.move(rows, MOVES)
             return state.exponent >= 1
 
-        if target.refers:
-            state.start_from_reference()
         common = state.reach(TRIES, started + 0.2 * seconds) >= particles // 50 + 1
         alive = (state.log_L > -math.inf).sum(-1)
         # A case with few of them does better with what its neighbours find.
         many = alive >= particles // 4
         reached = temper(many if many.any() else alive >= ENOUGH)
+        if target.refers:
+            reached = state.take_from_reference(reached)
         where = _standard(y, theta)
         for _ in range(ROUNDS):
             rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]

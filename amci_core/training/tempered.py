@@ -19,6 +19,10 @@ from torch import Tensor
 from amci_core.flows.carried import Charts
 from amci_core.training.data import Target
 
+# A reference misses a part of a case where more than this share of its particles have weights so
+# many times above the mean.
+FAR_ABOVE, MISSED = 100.0, 0.02
+
 
 class Tempered:
     """Cases with their particles, and log p and log L at these, on the charts' lines.
@@ -68,18 +72,27 @@ class Tempered:
         self.log_p[rows] = self.log_p[rows].gather(1, index)
         self.log_L[rows] = self.log_L[rows].gather(1, index)
 
-    def start_from_reference(self) -> None:
-        """Takes weighted draws of the problem's own reference, where these are worth enough."""
+    def take_from_reference(self, reached: Tensor) -> Tensor:
+        """Takes weighted draws of the problem's own reference, where these are worth enough.
+
+        Cases that are reached keep what they have where the reference misses a part of it.
+
+        Returns:
+            The cases that are reached then, (cases,).
+        """
         reference = self.target.reference(self.y, self.theta)
         x, log_h = reference.draw(4 * self.n, self.generator)
-        log_w = self.target.log_density(x, self.y, self.theta) - log_h
-        log_w = log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
-        log_w = log_w - log_w.amax(-1, keepdim=True).clamp(min=-1e30)
-        weights = log_w.exp()
+        log_w = self._log_weights(x, log_h)
+        top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
+        weights = (log_w - top).exp()
         effective = weights.sum(-1).square() / weights.square().sum(-1).clamp(min=1e-30)
-        rows = (effective >= self.n / 4).nonzero()[:, 0]
+        have = self.charts.forward(self.line, None)[0]
+        above = self._log_weights(have, reference.log_prob(have)) - top
+        far = above > math.log(FAR_ABOVE) + weights.mean(-1, keepdim=True).log()
+        whole = ~reached | (far.double().mean(-1) < MISSED)
+        rows = ((effective >= self.n / 4) & whole).nonzero()[:, 0]
         if not len(rows):
-            return
+            return reached
         index = torch.multinomial(
             weights[rows], self.n, replacement=True, generator=self.generator
         )
@@ -87,6 +100,11 @@ class Tempered:
         self.line[rows] = self.charts.inverse(x, None)[0]
         self.log_p[rows], self.log_L[rows] = self.at(self.line[rows], rows)
         self.exponent[rows] = 1.0
+        return reached | torch.zeros_like(reached).index_fill(0, rows, True)
+
+    def _log_weights(self, x: Tensor, log_h: Tensor) -> Tensor:
+        log_w = self.target.log_density(x, self.y, self.theta) - log_h
+        return log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
 
     def step_up(self, rows: Tensor) -> None:
         """Raises the exponent of some cases until half of the particles are effective."""
