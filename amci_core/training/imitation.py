@@ -2,7 +2,7 @@ r"""Maximum likelihood on particles: of centres, and of forms that are compared.
 
 from __future__ import annotations
 
-__all__ = ["TRIAL_STEPS", "fit_centres", "imitation", "numbers_read", "trial"]
+__all__ = ["fit_centres", "imitation", "numbers_read", "trial"]
 
 import copy
 import math
@@ -20,6 +20,8 @@ from amci_core.training.objectives import ImitateObjective
 from amci_core.training.usual import MANY
 
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
+# A step takes long in many coordinates, where particles teach less than weighted draws do.
+OF_MANY = 1 / 3
 LEARNING_RATE = 3e-3
 CLIP = 5.0
 
@@ -60,8 +62,8 @@ def fit_centres(
     """
     made = centres(target.problem, **arguments)
     _scatter(made, found, generator)
-    most = min(CENTRE_STEPS, steps)
-    _imitate(made, target, found, generator, most, until)
+    most = _at_most(target.problem, CENTRE_STEPS)
+    _imitate(made, target, found, generator, min(most, steps), until)
     return made.requires_grad_(False)
 
 
@@ -104,6 +106,10 @@ def _imitate(
             optimizer.step()
 
 
+def _at_most(problem: Problem, steps: int) -> int:
+    return steps if problem.x.dim <= MANY else round(OF_MANY * steps)
+
+
 def trial(
     flow: Trainable,
     target: Target,
@@ -114,7 +120,8 @@ def trial(
     seconds: float,
 ) -> float:
     """-log q at particles that were held back, after a short training; inf where it failed."""
-    _imitate(flow, target, found, generator, steps, time.perf_counter() + seconds)
+    most = min(_at_most(target.problem, TRIAL_STEPS), 1 + steps // 4)
+    _imitate(flow, target, found, generator, most, time.perf_counter() + seconds)
     with torch.inference_mode():
         log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
         reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])

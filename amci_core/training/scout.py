@@ -26,12 +26,12 @@ from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.data import TARGETS, Found, Target
 from amci_core.training.found import find
-from amci_core.training.imitation import TRIAL_STEPS, fit_centres, numbers_read, trial
+from amci_core.training.imitation import fit_centres, numbers_read, trial
 from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordinates_of, forms
 
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000
-MOST_OF_MANY = 3_000_000
+MOST_OF_MANY = 1_500_000
 PARTICLES = 256
 # Cases for each number that a proposal reads, and at most.
 CASES, MOST_CASES = 256, 2048
@@ -144,9 +144,7 @@ def scout(
             tried[form] = math.nan
         else:
             share = (1 - LOOKING - FITTING) * seconds / len(candidates)
-            tried[form] = trial(
-                made, target, kept, back, generator, min(TRIAL_STEPS, 1 + steps // 4), share
-            )
+            tried[form] = trial(made, target, kept, back, generator, steps, share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
     taken = time.perf_counter() - began
