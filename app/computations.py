@@ -12,7 +12,7 @@ import torch
 
 from amci_core.errors import ErrorCurves, ReuseErrors
 from amci_core.streams import Stream
-from app import own
+from app import added, own
 from app.choice import Choice
 from app.fields import FIELDS
 from app.store import store_of
@@ -72,7 +72,7 @@ class Asked:
         return f"ask for {runs:,} runs or fewer"
 
     def __reduce__(self) -> Any:
-        sent = own.parcel(self.choice.problem, self.choice.variant)
+        sent = added.parcel(self.choice.problem, self.choice.variant)
         return _received, (self.what, self.choice, self.options, sent)
 
     def part(self, number: int) -> tuple[int, Any]:
@@ -92,8 +92,8 @@ class Asked:
 
 
 def _received(what: str, choice: Choice, options: Any, sent: bytes | None) -> Asked:
-    """A computation as it arrives in another process, with the proposals that are missing there."""
-    own.receive(choice.problem, choice.variant, sent)
+    """A computation as it arrives in another process, with proposals that are missing there."""
+    added.receive(choice.problem, choice.variant, sent)
     return Asked(what, choice, options)
 
 

@@ -25,7 +25,7 @@ def examples(problem: Problem) -> Mapping[str, str]:
     """Expressions that fit x, theta and their ranges, by what they are."""
     x = problem.sample_prior(DRAWS, torch.Generator().manual_seed(0)).double()
     q = torch.quantile(x, torch.tensor(QUANTILES, dtype=x.dtype), dim=0)
-    low, lower, upper, tail, high = q[:, 0].tolist()
+    lower, upper, tail = q[1:-1, 0].tolist()
     scale = _short(max(upper - lower, 1e-9))
     theta = problem.theta
     if theta is not None and theta.dim == x.shape[-1] > 1 and _alike(theta, q):

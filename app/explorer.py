@@ -15,7 +15,7 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS, Div
 
-from app import export, own
+from app import added, export, own
 from app.fields import FIELDS
 from app.from_files import troubles
 from app.jobs import Jobs
@@ -115,7 +115,7 @@ class Explorer:
     def close(self, _: Any) -> None:
         """The visitor has gone."""
         self.results.forget()
-        own.forget(self.state)
+        added.forget(self.state)
 
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""

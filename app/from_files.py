@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
+from typing import NamedTuple
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -31,6 +32,14 @@ FILES = "AMCI_PROBLEMS"
 NAMED = re.compile(r"(?P<file>.+?\.py(?::\w+)?)(?:=(?P<folder>.+))?", re.DOTALL)
 # A colon may stand before a class, and between two files.
 BETWEEN = re.compile(rf"{re.escape(os.pathsep)}(?=[^{re.escape(os.pathsep)}]*\.py)")
+
+
+class Kept(NamedTuple):
+    """Proposals in a folder: its parts by variant, they, and what is wrong with others."""
+
+    folders: dict[str, str]
+    proposals: list[Proposals]
+    wrong: list[str]
 
 
 @dataclass(frozen=True)
@@ -84,8 +93,8 @@ class Source:
             said = str(error).removeprefix("problem: ")
             raise ValueError(said.replace(os.path.dirname(self.file) + os.sep, "")) from None
 
-    def load_proposals(self, problem: Problem) -> tuple[dict[str, str], list[Proposals], list[str]]:
-        """The folders of the proposals by variant, the proposals, and what is wrong with others."""
+    def load_proposals(self, problem: Problem) -> Kept:
+        """The proposals in its folder."""
         python = re.sub(r":\w+$", "", self.file)
         place = Path(python).with_suffix("") if self.folder is None else Path(self.folder)
         if (place / "config.json").is_file():
@@ -103,12 +112,13 @@ class Source:
             variant = each.name if loaded.variant in folders else loaded.variant
             folders[variant] = each.name if each == place else f"{place.name}/{each.name}"
             made.append(replace(loaded, variant=variant))
-        return folders, made, wrong
+        return Kept(folders, made, wrong)
 
 
 # What has been read in this process, and what was wrong with it.
 _READ: dict[Source, list[str]] = {}
 _DONE: set[str] = set()
+_LISTED: list[str] = []
 _LOCK = RLock()
 
 
@@ -121,7 +131,6 @@ def serve_files(texts: Sequence[str] = ()) -> None:
         texts: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
     """
     with _LOCK:
-        listed = []
         for text in (*_named(), *texts):
             try:
                 source = Source.read(text)
@@ -132,12 +141,14 @@ def serve_files(texts: Sequence[str] = ()) -> None:
             else:
                 new = source not in _READ
                 if new:
+                    before = set(own.OWN)
                     _READ[source] = _bring(source, check=True)
-                listed.append(source.text)
+                    if set(own.OWN) - before:
+                        _LISTED.append(source.text)
             for line in _READ[source] if new else ():
                 print(f"AMCI Explorer: {line}", file=sys.stderr, flush=True)
-        if listed:
-            os.environ[FILES] = os.pathsep.join(dict.fromkeys(listed))
+        if _READ:
+            os.environ[FILES] = os.pathsep.join(_LISTED)
 
 
 def read_environment() -> None:
@@ -179,7 +190,10 @@ def _bring(source: Source, *, check: bool) -> list[str]:
         found = amci.check(problem)
         if found.errors:
             lines = [f"{source.name}: {_in_a_line(each.sentence)}" for each in found.errors]
-            return [*lines, f"{source.name}: {problem.name} is not listed; mend what is said above"]
+            return [
+                *lines,
+                f"{source.name}: {problem.name} is not listed until that is mended",
+            ]
         warnings = tuple(_in_a_line(each.sentence) for each in found.warnings)
     if problem.name in own.OWN:
         return [f"{source.name}: another file has a problem called {problem.name}; rename one"]

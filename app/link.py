@@ -1,14 +1,15 @@
-r"""What an address, or a file, holds: read into a state, name by name."""
+r"""What a state takes over: from an address or a file, and from another problem."""
 
 from __future__ import annotations
 
-__all__ = ["read_link"]
+__all__ = ["kept", "read_link"]
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import param
 
+from amci_core.models import Problem
 from app.fields import FIELDS
 from app.kinds import READ, OutOfBounds, brief
 
@@ -47,3 +48,19 @@ def read_link(state: State, link: Mapping[str, Any]) -> dict[str, str]:
         state.move(**{name: taken.pop(name) for name in POINT if taken.get(name)})
         state.set(**{name: value for name, value in taken.items() if name not in POINT})
     return wrong
+
+
+def kept(state: State, before: Problem, problem: Problem) -> dict[str, Any]:
+    """What a state has of one problem that makes sense for another."""
+    found = {}
+    for field in FIELDS.values():
+        value = getattr(state, field.name)
+        if field.name != "f" and (field.name in POINT or value != field.default(before)):
+            try:
+                found[field.name] = field.read(problem, value)
+            except ValueError:
+                continue
+    if not all(name in found for name in POINT):
+        for name in POINT:
+            found.pop(name, None)
+    return found | {"snapshot": None}

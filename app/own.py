@@ -11,15 +11,11 @@ __all__ = [
     "OWN",
     "Own",
     "add_variant",
-    "forget",
     "hand_in",
-    "note",
     "opening",
-    "parcel",
     "problem",
     "problems",
     "proposals",
-    "receive",
     "snapshots",
     "split",
     "variants",
@@ -27,8 +23,6 @@ __all__ = [
 ]
 
 import math
-import pickle
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -39,11 +33,10 @@ from amci_core.flows.proposals import REFERENCE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, own_name, stand_ins
+from app import added
 
 # Problems with another f that are kept, of all visitors together.
 TARGETS_KEPT = 64
-# Proposals sent by the server that a process which computes keeps.
-RECEIVED_KEPT = 32
 BETWEEN = own_name("", "")
 LONGEST_VARIANT = 40
 
@@ -67,23 +60,8 @@ class Own:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Added:
-    """Proposals that came while the server ran; `visitor` is whose they are, None: everyone's."""
-
-    proposals: Proposals
-    parcel: bytes
-    visitor: weakref.ref[object] | None
-
-
 # The problems handed in to this process, by name.
 OWN: dict[str, Own] = {}
-# By the problem's name and the variant.
-_ADDED: dict[tuple[str, str], _Added] = {}
-# A name is given once: results of proposals that are gone are kept under it.
-_GIVEN: set[tuple[str, str]] = set()
-# What the server has sent to this process.
-_RECEIVED: dict[tuple[str, str], Proposals] = {}
 
 
 def hand_in(
@@ -180,18 +158,12 @@ def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
         known: tuple[str, ...] = (_stand_ins(_of(name)).variant,)
     else:
         known = tuple(OWN[original].proposals) if name in OWN else available_variants(name)
-    added = (
-        variant
-        for (of, variant), each in _ADDED.items()
-        if of == name
-        and (each.visitor is None or (visitor is not None and each.visitor() is visitor))
-    )
-    return (*known, *added)
+    return (*known, *added.names(name, visitor))
 
 
 def has_variant(name: str, variant: str) -> bool:
     """Whether there are such proposals, whoever's they are."""
-    return (name, variant) in _ADDED or variant in variants(name)
+    return added.get(name, variant) is not None or variant in variants(name)
 
 
 def proposals(name: str, variant: str | None = None) -> Proposals:
@@ -201,9 +173,9 @@ def proposals(name: str, variant: str | None = None) -> Proposals:
         ValueError: there are none.
     """
     variant = variant or variants(name)[0]
-    key = name, variant
-    if key in _ADDED or key in _RECEIVED:
-        return _ADDED[key].proposals if key in _ADDED else _RECEIVED[key]
+    found = added.get(name, variant)
+    if found is not None:
+        return found
     if variant not in variants(name):
         raise ValueError(f"variant: expected one of {', '.join(variants(name))}, got {variant!r}")
     if split(name)[1]:
@@ -214,22 +186,6 @@ def proposals(name: str, variant: str | None = None) -> Proposals:
 def warnings(name: str) -> tuple[str, ...]:
     """What a check of a problem's definition found, a sentence each."""
     return OWN[name].warnings if name in OWN else ()
-
-
-def note(name: str, variant: str) -> str:
-    """What is to be said of proposals that were not trained for a problem; else empty."""
-    if split(name)[1] and (name, variant) not in _ADDED:
-        return (
-            "No proposals have been trained for this f. q₂, trained or known for this posterior, "
-            "draws for every term; where there is no q₂, the prior does. AMCI then is as good as "
-            "SNIS with q₂, and no better."
-        )
-    if name in OWN and variant == REFERENCE:
-        return (
-            "No proposals have been trained for this problem: its broad reference draws for every "
-            "term. Errors are those of plain importance sampling."
-        )
-    return ""
 
 
 def snapshots(name: str) -> tuple[Snapshot, ...]:
@@ -261,37 +217,7 @@ def add_variant(
         raise ValueError(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
         )
-    name, number = variant, 1
-    while (problem_name, name) in _GIVEN or name in variants(problem_name):
-        number += 1
-        name = f"{variant}-{number}"
-    _GIVEN.add((problem_name, name))
-    whose = None if visitor is None else weakref.ref(visitor)
-    _ADDED[problem_name, name] = _Added(proposals, pickle.dumps(proposals), whose)
-    return name
-
-
-def forget(visitor: object) -> None:
-    """Forgets the proposals of a visitor who has gone."""
-    gone = [key for key, each in _ADDED.items() if each.visitor and each.visitor() is visitor]
-    for key in gone:
-        del _ADDED[key]
-
-
-def parcel(name: str, variant: str) -> bytes | None:
-    """What another process needs for proposals that were added here; None: it has them."""
-    added = _ADDED.get((name, variant))
-    return None if added is None else added.parcel
-
-
-def receive(name: str, variant: str, sent: bytes | None) -> None:
-    """Takes what `parcel` gave in the server's process."""
-    if sent is not None and not {(name, variant)} & (_ADDED.keys() | _RECEIVED.keys()):
-        # A class of a file is found once the file has been run.
-        _read()
-        _RECEIVED[name, variant] = pickle.loads(sent)
-        if len(_RECEIVED) > RECEIVED_KEPT:
-            del _RECEIVED[next(iter(_RECEIVED))]
+    return added.add(problem_name, variant, proposals, visitor, taken=variants(problem_name))
 
 
 @lru_cache(TARGETS_KEPT)

@@ -2,7 +2,14 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 
 from __future__ import annotations
 
-__all__ = ["CONNECTION_LOST", "FIT_PHONES", "HIDE_ON_PHONES", "KEEP_THEME", "OWN_F", "REPLACE_ADDRESS"]
+__all__ = [
+    "CONNECTION_LOST",
+    "FIT_PHONES",
+    "HIDE_ON_PHONES",
+    "KEEP_THEME",
+    "OWN_F",
+    "REPLACE_ADDRESS",
+]
 
 from pathlib import Path
 

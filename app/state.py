@@ -15,7 +15,7 @@ from app import own
 from app.choice import Choice, Point
 from app.fields import FIELDS, Field, other_axis
 from app.kinds import brief, nearest
-from app.link import read_link
+from app.link import kept, read_link
 from app.numbers.known import Level, level_range
 from app.numbers.known import level as known_level
 from app.presets import Preset
@@ -26,7 +26,10 @@ OPENING_PROBLEM = "tail-1d"
 NEAR = 1e-3
 POINT = ("y", "theta")
 # What is kept of a case to compare with. It has the seed of the other: the same random numbers.
-PINNED = ("f", "y", "theta", "variant", "snapshot", "draws", "runs", "alpha", "beta", "share", "common")
+PINNED = (
+    *("f", "y", "theta", "variant", "snapshot", "draws", "runs"),
+    *("alpha", "beta", "share", "common"),
+)
 
 
 class State(param.Parameterized):
@@ -101,30 +104,13 @@ class State(param.Parameterized):
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
             self._left[self.original] = {n: getattr(self, n) for n in POINT}
-            new |= self._kept(before, problem)
+            new |= kept(self, before, problem)
             new |= self._left.get(name, {})
         new["f"] = own.split(problem.name)[1]
         level = known_level(problem, None, new["y"], new["theta"])
         new |= {"level": level.value, "level_error": level.error}
         with param.parameterized.edit_constant(self):
             self.param.update(problem=problem, **new)
-
-    def _kept(self, before: Problem, problem: Problem) -> dict[str, Any]:
-        """What of one problem makes sense for another."""
-        kept = {}
-        for field in FIELDS.values():
-            value = getattr(self, field.name)
-            if field.name == "f":
-                continue
-            if field.name in POINT or value != field.default(before):
-                try:
-                    kept[field.name] = field.read(problem, value)
-                except ValueError:
-                    continue
-        if not all(name in kept for name in POINT):
-            for name in POINT:
-                kept.pop(name, None)
-        return kept | {"snapshot": None}
 
     def move(
         self,

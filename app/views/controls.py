@@ -11,8 +11,6 @@ from html import escape
 from itertools import zip_longest
 from typing import Any
 
-import panel_material_ui as pmui
-
 from app import own
 from app.fields import FIELDS, problem_names
 from app.presets import Preset, presets
@@ -25,7 +23,7 @@ from app.views.inputs import CountField, Message, flat_button, select
 from app.views.layout import HTML, column, heading, hide, row
 from app.views.target import TargetControls
 from app.words.choice import about_kept
-from app.words.own import about_warnings
+from app.words.own import about_warnings, note
 
 COUNTS = {
     "draws": ("Draws N = M", "From each proposal, in one run."),
@@ -156,7 +154,7 @@ class Controls:
 
     def _show_note(self) -> None:
         """Says beside the proposals what they were not trained for."""
-        text = own.note(self._state.problem.name, self._state.variant)
+        text = note(self._state.problem.name, self._state.variant)
         content = f'<p role="status">{escape(text)}</p>' if text else ""
         if self._note.object != content:
             self._note.object = content

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["TargetControls"]
 
-from functools import partial
 from typing import Any
 
 import panel as pn
@@ -17,21 +16,15 @@ from app import own
 from app.examples import examples
 from app.session import answer
 from app.state import State
-from app.views.inputs import flat_button
-from app.views.layout import HTML, column, hide, row
+from app.views.inputs import flat_button, select
+from app.views.layout import HTML, column, hide
 from app.words.target import allowed, at_its_place, wrong
 
-LABEL = "f(x, θ), an expression"
+LABEL = "f(x, θ), then Enter"
 CARET = """
 pre { margin: 0 0 4px 0; font-size: 0.78rem; line-height: 1.25; color: #d32f2f; }
 """
-HELP = """
-details { font-size: 0.8rem; line-height: 1.45; opacity: 0.9; }
-summary { cursor: pointer; width: max-content; border-radius: 4px; }
-summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-p { margin: 0.3rem 0 0 0; }
-"""
-PAIRED = ":host > * { flex: 1 1 45% !important; min-width: 0; }"
+PICK = "Examples"
 
 
 class TargetControls:
@@ -49,6 +42,7 @@ class TargetControls:
             placeholder="the problem's own",
             max_length=LONGEST,
             css_classes=["own-f"],
+            description=allowed(own.problem(state.original)),
             size="small",
             sizing_mode="stretch_width",
             margin=(6, 0, 0, 0),
@@ -58,18 +52,15 @@ class TargetControls:
         answered = answer(self._key)
         self._channel.on_change("tags", lambda attr, old, new: answered(new))
         self._caret = HTML("", CARET)
-        self._help = HTML("", HELP)
-        self._apply = flat_button("Apply", lambda _: self._take(self.field.value_input or ""))
-        self._own = flat_button("The problem's own f", lambda _: self._take(""))
-        self._examples = [flat_button("", partial(self._pick, i), text=True) for i in range(4)]
+        self._own = flat_button("Back to its own f", lambda _: self._take(""))
+        self._examples = select(PICK, {PICK: ""}, margin=(6, 0, 0, 0))
+        self._examples.param.watch(answer(self._pick), "value")
         state.param.watch(lambda *_: self.show(), "f")
-        pairs = zip(self._examples[::2], self._examples[1::2], strict=True)
         self.panel = column(
             self.field,
             self._caret,
-            row(self._apply, self._own, gap=8, stylesheet=PAIRED),
-            column(*(row(*pair, gap=0, stylesheet=PAIRED) for pair in pairs)),
-            self._help,
+            self._examples,
+            self._own,
             pn.pane.Bokeh(self._channel, width=0, height=0, margin=0),
             gap=6,
         )
@@ -78,21 +69,24 @@ class TargetControls:
     def open(self) -> None:
         """Offers what fits the state's problem."""
         problem = own.problem(self._state.original)
-        for button, (name, text) in zip(self._examples, examples(problem).items(), strict=True):
-            button.param.update(label=f"e.g. {name}", description=text)
-        self._help.object = (
-            f"<details><summary>What can be written</summary><p>{allowed(problem)}</p></details>"
-        )
+        found = examples(problem).items()
+        options = {"choose one": "", **{f"{name}: {text}": text for name, text in found}}
+        if self._examples.options != options:
+            self._examples.param.update(options=options, value="")
+        self.field.description = allowed(problem)
         self.show()
 
     def show(self) -> None:
         """Follows the state, and forgets what was typed."""
         f = self._state.f
         self._channel.text = f
+        self._own.disabled = not f
         self.field.param.update(value=f, error_state=False, helper_text="")
         # What was typed and not left is known as that alone.
         with edit_readonly(self.field):
             self.field.value_input = f
+        if self._examples.value not in ("", f):
+            self._examples.value = ""
         self._caret.object = ""
         hide(self._caret, True)
 
@@ -110,9 +104,9 @@ class TargetControls:
         else:
             self.show()
 
-    def _pick(self, i: int, _: Any) -> None:
-        found = examples(own.problem(self._state.original))
-        self._take(list(found.values())[i])
+    def _pick(self, event: Any) -> None:
+        if event.new and event.new != self._state.f:
+            self._take(event.new)
 
     def _take(self, text: str) -> None:
         """Has the state take a text, or says what is wrong with it."""

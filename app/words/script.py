@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["script"]
 
-from app import own
+from app import added, own
 from app.choice import Choice
 from app.from_files import FILES
 
@@ -65,7 +65,7 @@ def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
     elif mine is not None and not mine.file:
         proposals = f"own.proposals({name!r}, {wanted!r})"
     whole = name if not f else own.own_name(name, f)
-    if own.parcel(whole, variant) is not None:
+    if added.parcel(whole, variant) is not None:
         ahead += f"# The folder that these proposals were saved to, once learnt: {variant!r}.\n"
         proposals = f"amci.load_proposals({'problem' if f else of}, folder={variant!r})"
     elif f:
