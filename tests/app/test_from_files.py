@@ -1,4 +1,4 @@
-"""Problems from files: what is listed, what is said of the others, and which proposals they have."""
+"""Problems from files: what is listed, what is said of others, and which proposals they have."""
 
 import os
 import pickle
@@ -61,7 +61,7 @@ def test_a_source_is_a_file_a_class_and_a_folder(text, file, folder):
 
 @pytest.mark.parametrize("text", ["", "mine", "mine.txt", "mine.py=", "mine.py:Mine Two"])
 def test_what_is_no_file_is_refused(text):
-    with pytest.raises(ValueError, match="expected FILE.py, FILE.py:Class or FILE.py=FOLDER"):
+    with pytest.raises(ValueError, match=r"expected FILE\.py, FILE\.py:Class or FILE\.py=FOLDER"):
         Source.read(text)
 
 
