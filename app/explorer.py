@@ -88,7 +88,8 @@ class Explorer:
             self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
         if troubles():
-            self.story.complain(". ".join(troubles()))
+            # As code, so that no name of a file becomes a link.
+            self.story.complain(" ".join(f"`{line.replace('`', "'")}`" for line in troubles()))
 
     @property
     def cards(self) -> list[Card]:

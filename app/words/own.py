@@ -24,11 +24,14 @@ def about_warnings(found: Sequence[str]) -> str:
 def note(name: str, variant: str) -> str:
     """What is to be said of proposals that were not trained for a problem; else empty."""
     if own.split(name)[1] and variant == STAND_INS:
-        return (
-            "No proposals have been trained for this f. q₂, trained or known for this posterior, "
-            "draws for every term; where there is no q₂, the prior does. AMCI then is as good as "
-            "SNIS with q₂, and no better."
+        q2 = own.proposals(name, variant).q2
+        said = (
+            "the prior draws for every term. Errors are those of plain importance sampling."
+            if q2 is None
+            else "q₂ of the posterior, which is the same, draws for every term. AMCI is then as "
+            "good as SNIS with q₂, and no better."
         )
+        return f"No proposals have been trained for this f: {said}"
     if name in own.OWN and variant == REFERENCE:
         return (
             "No proposals have been trained for this problem: its broad reference draws for every "
