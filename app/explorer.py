@@ -89,7 +89,8 @@ class Explorer:
         self.controls.complain(wrong)
         if troubles():
             # As code, so that no name of a file becomes a link.
-            self.story.complain(" ".join(f"`{line.replace('`', "'")}`" for line in troubles()))
+            lines = [line.replace("`", "'") for line in troubles()]
+            self.story.complain(" ".join(f"`{line}`" for line in lines))
 
     @property
     def cards(self) -> list[Card]:
