@@ -8,6 +8,7 @@ import pickle
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from amci_core.flows import Proposals
 
@@ -46,7 +47,7 @@ def add(
     while (problem, name) in _GIVEN or name in taken:
         number += 1
         name = f"{variant}-{number}"
-    whose = None if visitor is None else weakref.ref(visitor)
+    whose = None if visitor is None else weakref.ref(visitor, partial(_drop, (problem, name)))
     _ADDED[problem, name] = _Added(proposals, pickle.dumps(proposals), whose)
     _GIVEN.add((problem, name))
     return name
@@ -54,11 +55,11 @@ def add(
 
 def names(problem: str, visitor: object | None) -> list[str]:
     """The variants that were added for all, and for a visitor."""
-    mine = (None,) if visitor is None else (None, visitor)
     return [
         variant
         for (of, variant), each in _ADDED.items()
-        if of == problem and (each.visitor and each.visitor()) in mine
+        if of == problem
+        and (each.visitor is None or (visitor is not None and each.visitor() is visitor))
     ]
 
 
@@ -73,6 +74,11 @@ def forget(visitor: object) -> None:
     gone = [key for key, each in _ADDED.items() if each.visitor and each.visitor() is visitor]
     for key in gone:
         del _ADDED[key]
+
+
+def _drop(key: Key, _: object) -> None:
+    """Forgets what belonged to a visitor that is no more."""
+    _ADDED.pop(key, None)
 
 
 def parcel(problem: str, variant: str) -> bytes | None:

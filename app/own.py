@@ -176,11 +176,11 @@ def proposals(name: str, variant: str | None = None) -> Proposals:
     found = added.get(name, variant)
     if found is not None:
         return found
+    if not split(name)[1] and name not in OWN:
+        return _shipped(name, variant)
     if variant not in variants(name):
         raise ValueError(f"variant: expected one of {', '.join(variants(name))}, got {variant!r}")
-    if split(name)[1]:
-        return _stand_ins(_of(name))
-    return OWN[name].proposals[variant] if name in OWN else _shipped(name, variant)
+    return OWN[name].proposals[variant] if name in OWN else _stand_ins(_of(name))
 
 
 def warnings(name: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Problems from files: what is listed, what is said of others, and which proposals they have."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -29,6 +30,8 @@ def fresh(monkeypatch):
     monkeypatch.setattr(from_files, "_READ", {})
     monkeypatch.setattr(from_files, "_LISTED", [])
     monkeypatch.setattr(from_files, "_DONE", set())
+    monkeypatch.setattr(added, "_ADDED", {})
+    monkeypatch.setattr(added, "_GIVEN", set())
     monkeypatch.setenv(FILES, "")
 
 
@@ -150,7 +153,13 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     assert "snis-q2" in done.stdout, done.stderr
     added.forget(state)
     assert list(state.options("variant")) == ["reference"]
+    assert list(other.options("variant")) == ["reference", "mine-2"]
+    # What belongs to a page that is no more is nobody else's.
+    del other
+    gc.collect()
+    assert own.variants("good") == ("reference",)
     assert own.add_variant("good", "mine", made) == "mine-3"
+    assert own.variants("good") == ("reference", "mine-3")
     with pytest.raises(ValueError, match="got ones for good"):
         own.add_variant("tail-1d", "mine", made)
 
