@@ -133,9 +133,12 @@ def _pair(problem: Problem, given: Any) -> tuple[int, int]:
 
 
 def _first_plane(problem: Problem) -> tuple[str, str]:
-    """The plane that is looked at first; with one axis alone there is none."""
+    """The plane that is looked at first; with one axis, or with none, there is none."""
     names = list(axis_names(problem))
-    return default_plane(problem) if len(names) > 1 else (names[0], names[0])
+    if len(names) > 1:
+        return default_plane(problem)
+    only = names[0] if names else ""
+    return only, only
 
 
 def _case(_: Problem, given: Any) -> str:

@@ -82,8 +82,8 @@ def hand_in(
         warnings: See `Own`.
 
     Raises:
-        ValueError: its name is taken, it has nothing to move or no end to that, proposals are for
-            another problem, or a method of it returns what does not fit.
+        ValueError: its name is taken, a range of y or theta has no end, proposals are for another
+            problem, or a method of it returns what does not fit.
     """
     if problem.name in amci.problems() or BETWEEN in problem.name:
         raise ValueError(f"name: expected one of its own, got {problem.name!r}")
@@ -93,8 +93,6 @@ def hand_in(
                 f"proposals: expected ones for {problem.name}, got ones for {made.problem}"
             )
     variables = [each for each in (problem.y, problem.theta) if each is not None]
-    if not variables:
-        raise ValueError(f"y: expected y or theta to move, {problem.name} has neither")
     for each in variables:
         if not all(map(math.isfinite, each.usual_range)):
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")

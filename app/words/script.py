@@ -9,7 +9,7 @@ from app.choice import Choice
 from app.from_files import FILES
 
 SCRIPT = """\
-# One run of every estimator at {about}, as AMCI Explorer shows it.
+# One run of every estimator{about}, as AMCI Explorer shows it.
 import amci_core as amci
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimators import ESTIMATORS
@@ -37,7 +37,7 @@ def script(choice: Choice) -> str:
     if choice.snapshot is not None:
         proposals = f"amci.load_snapshots({choice.problem!r})[{choice.snapshot}].proposals"
     return SCRIPT.format(
-        about=about,
+        about=about and f" at {about}",
         imports=imports,
         problem=problem,
         proposals=proposals,

@@ -18,6 +18,7 @@ from amci_core.training import learn
 from app import added, from_files, own, serve
 from app.computations import Asked
 from app.from_files import FILES, Source, serve_files, troubles
+from app.shell import page
 from app.state import State
 from app.words.own import note
 from app.words.script import script
@@ -179,6 +180,59 @@ def test_a_problem_of_any_dimension_opens(fresh, tmp_path, kind):
     state = State("own-any")
     found = Asked("summary", state.choice).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci"}
+
+
+NEITHER = """
+import math
+
+import torch
+from torch.distributions import Normal
+
+from amci_core.models import Problem, Variable
+
+
+class Neither(Problem):
+    name = "neither"
+    nonnegative = False
+    x = Variable("x", 2, -math.inf, math.inf, "two normals")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def f(self, x, theta):
+        return x[..., 0] * x[..., 1] + 0.3
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 2, generator=generator)
+"""
+
+
+def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
+    path = tmp_path / "neither.py"
+    path.write_text(NEITHER)
+    serve_files([str(path)])
+    assert troubles() == []
+
+    def body(turned):
+        explorer = turned.explorer
+        state = explorer.state
+        # A map that was drawn for another problem has nothing to show.
+        assert explorer.tabs.card.name == "map"
+        turned.does = True
+        turned.choose("neither")
+        turned.wait()
+        assert state.choice.pair == (None, None)
+        page(explorer, turned.document)
+        found = explorer.strip.shown.value.rows[0]
+        assert abs(found.value - 0.3) < 5 * found.standard_error
+        assert "fewer than two coordinates" in explorer.tabs.panel[0].object
+        state.open("neither", f="x1 > 1")
+        state.settle()
+        state.go(-1)
+        assert state.f == ""
+        assert "estimator, as AMCI Explorer" in script(state.choice)
+
+    in_a_loop(body, {"problem": "tail-1d", "runs": "4", "draws": "64", "card": "map"})
 
 
 def test_a_server_does_not_start_with_a_file_that_cannot_be_loaded(tmp_path, capsys):
