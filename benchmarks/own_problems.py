@@ -134,7 +134,7 @@ def measure(problem: Published, proposals: Proposals, minutes: float) -> Result:
         vegas=float(np.median(vegas)),
         query=1e3 * query,
         payback=float(60 * minutes / (needed - query)) if needed > query else math.inf,
-        text=proposals.card.get("verdict", {}).get("text", ""),
+        text=proposals.card["configuration"]["verdict"]["text"],
     )
 
 
@@ -209,7 +209,7 @@ def run(name: str, minutes: float, folder: Path) -> Result:
     began = time.perf_counter()
     proposals = learn(problem, minutes=minutes)
     taken = (time.perf_counter() - began) / 60
-    amci.save_proposals(place / "proposals", proposals)
+    amci.save_proposals(place / "proposals", proposals, replace=True)
     found = measure(problem, proposals, taken)
     (place / "result.json").write_text(json.dumps(asdict(found), indent=1))
     return found

@@ -5,11 +5,14 @@ from __future__ import annotations
 __all__ = ["INTERRUPTED", "train"]
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amci_core.cli import terminal
+
+if TYPE_CHECKING:
+    from amci_core.training.display import Display
 
 FAILED = 1
 INTERRUPTED = 130
@@ -38,9 +41,9 @@ def train(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time of one core at the recipe's nominal speed, such as 90s, 10m or 1h; it "
-            "fixes the number of steps, so that the same seed gives the same weights. "
-            "Default: the recipe's own."
+            help="Time of one core, such as 90s, 10m or 1h. With a recipe it is counted at its "
+            "nominal speed and fixes the number of steps, so that the same seed gives the same "
+            "weights; default: the recipe's own. For FILE.py:Class it is the time; default: 5m."
         ),
     ] = None,
     seed: terminal.SeedOption = 0,
@@ -50,27 +53,44 @@ def train(
     ] = False,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of PyTorch.")] = 1,
 ) -> None:
-    """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on."""
+    """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on.
+
+    For FILE.py:Class everything is found out, see `amci_core.training.learn`: the problem is
+    checked, where f lies is looked for, and the proposals are checked in the end.
+    """
     import torch
 
     from amci_core import training
+    from amci_core.models.loading import is_file_name
     from amci_core.training.display import Display
 
     torch.set_num_threads(threads)
+    minutes = None if budget is None else training.parse_budget(budget)
+    own = is_file_name(problem)
+    if own:
+        unfit = {"variant": variant, "recipe": recipe, "source": source}
+        for option, value in unfit.items():
+            if value is not None:
+                raise ValueError(f"{option}: is for shipped problems, got {value} for {problem}")
+        if device not in {"auto", "cpu"}:
+            raise ValueError(f"device: expected cpu for a problem from a file, got {device!r}")
     display = Display(shown=True)
     try:
-        training.train(
-            problem,
-            variant=variant,
-            recipe_file=recipe,
-            source=source,
-            minutes=None if budget is None else training.parse_budget(budget),
-            seed=seed,
-            out=out,
-            device=device,
-            resume=resume,
-            on_progress=display,
-        )
+        if own:
+            _learn(problem, out, minutes, seed, resume, display)
+        else:
+            training.train(
+                problem,
+                variant=variant,
+                recipe_file=recipe,
+                source=source,
+                minutes=minutes,
+                seed=seed,
+                out=out,
+                device=device,
+                resume=resume,
+                on_progress=display,
+            )
     except (KeyboardInterrupt, training.TrainingDiverged) as error:
         display.close()
         stopped = isinstance(error, KeyboardInterrupt)
@@ -80,3 +100,18 @@ def train(
     finally:
         display.close()
     typer.echo(f"trained: {out}")
+
+
+def _learn(
+    problem: str, out: Path, minutes: float | None, seed: int, resume: bool, display: Display
+) -> None:
+    """Trains the proposals of a problem from a file, with nothing chosen."""
+    import amci_core as amci
+    from amci_core.training import stream_learning
+
+    chosen = amci.load_problem(problem)
+    stream = stream_learning(
+        chosen, minutes=minutes, seed=seed, folder=out, resume=resume, say=display.say
+    )
+    for progress, _ in stream:
+        display(progress)

@@ -29,9 +29,8 @@ from amci_core.models import Problem
 
 Rows = NDArray[np.int64]
 
-# The rounding of an estimate itself.
-LEAST_ERROR = 1e-15
-LEVEL = 0.95
+# The rounding of an estimate itself, and the level of its intervals.
+LEAST_ERROR, LEVEL = 1e-15, 0.95
 # From fewer draws of a proposal than this, a standard error is not to be believed.
 FIRST_DRAWS = 128
 # Of a batch, pairs whose weights hardly vary need no more than these.
@@ -80,8 +79,7 @@ def estimate_to(
         max_draws: Draws of a pair after which it gives up.
         estimator: `amci` or `reuse-optimal`.
         seed: Whole number >= 0.
-        progress: Called after each step with the draws so far and the relative half-width, see
-            `Precise.steps`.
+        progress: Called after each step with what `Precise.steps` keeps of it.
 
     Raises:
         ValueError: an argument is out of range or unknown.
@@ -154,16 +152,14 @@ class _Search:
         scheme: str,
     ) -> None:
         self.problem, self.proposals = problem, proposals
-        self.batch = tuple(y.shape[:-1])
-        n = math.prod(self.batch)
+        self.batch, n = tuple(y.shape[:-1]), math.prod(y.shape[:-1])
         self.y = y.reshape(n, -1)
         self.theta = None if theta is None else theta.reshape(n, -1)
         self.relative_error, self.max_draws, self.scheme = relative_error, max_draws, scheme
         # The value, its standard error, the ends of its interval and the half-width.
         self.values = np.full((5, n), np.nan)
-        self.reached = np.zeros(n, dtype=bool)
-        # How often each was narrow enough, but not to be trusted.
-        self.doubts = np.zeros(n, dtype=np.int64)
+        # Whether each is done, and how often it was narrow enough, but not to be trusted.
+        self.reached, self.doubts = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
         self.draws = np.zeros((n, 3), dtype=np.int64)
         self.verdicts: list[tuple[Rows, Verdict]] = []
         self.steps: list[tuple[int, float]] = []
@@ -290,7 +286,7 @@ class _Search:
             for each in fields(Verdict)
         ]
         value, error, lower, upper, width = self.values.reshape(5, *self.batch)
-        single = self.last is not None and not self.batch
+        last = None if self.batch else self.last
         return Precise(
             value=value,
             standard_error=error,
@@ -300,7 +296,5 @@ class _Search:
             draws=self.draws.reshape(*self.batch, 3),
             verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
             steps=tuple(self.steps),
-            single=self._estimate(self.last.of(0), 0)
-            if single and self.last is not None
-            else None,
+            single=None if last is None else self._estimate(last.of(0), 0),
         )

@@ -16,6 +16,8 @@ from torch.nn.utils import skip_init
 
 from amci_core.models.base import Problem
 
+# Up to here scaled inputs are read as they are; beyond by their logarithm.
+WITHIN = 1.5
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
 
@@ -33,7 +35,8 @@ def activation_of(name: str) -> nn.Module:
 class Conditioner(nn.Module):
     """Creates a multilayer perceptron from y, theta, or both to `out` parameters.
 
-    Inputs are scaled to about [-1, 1] by the ranges that the problem declares. The last layer
+    Inputs are scaled to about [-1, 1] by the ranges that the problem declares; what lies far
+    outside of them, as draws with heavy tails do, is read by its logarithm. The last layer
     starts small and without biases, so that training starts from parameters near zero. Weights are
     the same at every construction, and no global generator is touched; see `initialize`.
 
@@ -104,7 +107,9 @@ class Conditioner(nn.Module):
         values = torch.cat(read, dim=-1)
         if not values.shape[-1]:
             return values.new_zeros(len(y), 1)
-        return (values - self.centre) / self.half_width
+        scaled = (values - self.centre) / self.half_width
+        beyond = scaled.abs().clamp(min=WITHIN) - WITHIN
+        return scaled.clamp(-WITHIN, WITHIN) + scaled.sign() * beyond.log1p()
 
     def forward(self, y: Tensor, theta: Tensor | None, preceding: Tensor | None = None) -> Tensor:
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).

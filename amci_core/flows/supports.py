@@ -8,7 +8,7 @@ call, coordinates first.
 
 from __future__ import annotations
 
-__all__ = ["HalfLine", "Inside", "Kind", "Line", "SoftHalfLine", "half_line", "kind_of"]
+__all__ = ["Cut", "HalfLine", "Inside", "Kind", "Line", "SoftHalfLine", "half_line", "kind_of"]
 
 import math
 from abc import ABC, abstractmethod
@@ -88,8 +88,6 @@ class Line(Kind):
     shift and logarithm of the scale, softly limited, in units of `scale` about `centre`.
 
     Arguments:
-        centre: About where x lies, on the line.
-        scale: About how far it spreads there.
         transform: Carries the line onto the support; None where that is the line.
     """
 
@@ -99,7 +97,7 @@ class Line(Kind):
 
     transform: Transform | None = None
 
-    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
         shift, free = parameters.unbind(-1)
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
@@ -109,8 +107,7 @@ class Line(Kind):
         # The end that rounding reaches would be an infinite x.
         u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps / 2)
         log_u, log_rest = u.log(), torch.log1p(-u)
-        line = torch.addcmul(shift, scale, log_u - log_rest)
-        log_det = log_scale - log_u - log_rest
+        line, log_det = torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
         if self.transform is None:
             return line, line, log_det
         x = self.transform(line)
@@ -137,15 +134,43 @@ class Line(Kind):
 
 
 @dataclass(frozen=True)
+class Cut(Line):
+    """A logistic cut off at the ends of x: densities there are neither zero nor infinite."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
+        shift, log_scale, scale = super().prepare(parameters)
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        shift = middle + half * torch.tanh((shift - middle) / half)
+        below, above = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
+        return shift, log_scale, scale, below, above - below
+
+    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+        *whole, below, left = prepared
+        line, _, log_det = super().draw(below + left * u, whole, bound)
+        x = line.clamp(self.low, self.high)
+        return x, x, log_det + left.log()
+
+    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
+        inside = x.clamp(self.low, self.high)
+        return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
+
+    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        *whole, below, left = prepared
+        u, log_det = super().cumulative(line, whole)
+        return ((u - below) / left).clamp(0, 1), log_det - left.log()
+
+
+@dataclass(frozen=True)
 class HalfLine(Kind):
     """x > bound, or x < bound: u is the survival function of an exponential excess.
 
-    The far tail lies at u = 0, where floating point numbers are densest, so that it keeps its
-    digits. Parameter: the logarithm of the scale, softly limited.
+    The chart's line is the excess, and 0 outside. The far tail lies at u = 0, where floats are
+    densest, so that it keeps its digits. Parameter: the logarithm of the scale, softly limited.
 
     Arguments:
-        centre: As for `Kind`; the chart's line is the excess, and 0 outside.
-        scale: As for `Kind`.
         sign: 1 for x > bound, -1 for x < bound.
     """
 
@@ -226,12 +251,8 @@ class SoftHalfLine(HalfLine):
         return torch.sigmoid(-standardized), log_det.where(inside, -math.inf)
 
 
-KINDS: dict[str, type[Kind]] = {
-    "half-line": HalfLine,
-    "soft-half-line": SoftHalfLine,
-    "unit": Inside,
-    "line": Line,
-}
+HALF_LINES: dict[str, type[HalfLine]] = {"half-line": HalfLine, "soft-half-line": SoftHalfLine}
+KINDS: dict[str, type[Kind]] = {**HALF_LINES, "unit": Inside, "line": Line}
 # The line, carried onto the support of a coordinate.
 TRANSFORMS: dict[str, Transform] = {"positive": ExpTransform(), "probability": SigmoidTransform()}
 ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
@@ -244,18 +265,24 @@ def kind_of(problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
         ValueError: the kind is not known, or it does not fit the problem.
     """
     transforms = {**TRANSFORMS, **problem.coordinate_transforms}
+    if kind == "cut":
+        low, high = problem.x.low, problem.x.high
+        if not math.isfinite(high - low):
+            raise ValueError(f"kind: cut expects x with two ends, got [{low:g}, {high:g}]")
+        return Cut(centre, scale, None, low, high)
     if kind == "range":
         return Line(centre, scale, biject_to(problem.support))
     if kind in transforms:
         return Line(centre, scale, transforms[kind])
     if kind not in KINDS:
-        names = ", ".join([*KINDS, "range", *transforms])
+        names = ", ".join([*KINDS, "cut", "range", *transforms])
         raise ValueError(f"kind: expected one of {names}, got {kind!r}")
-    made = KINDS[kind]
-    if not issubclass(made, HalfLine):
-        return made(centre, scale)
+    if kind not in HALF_LINES:
+        return KINDS[kind](centre, scale)
     assert problem.theta is not None
-    return made(centre, scale, half_line(problem, torch.zeros(1, problem.theta.dim))[1])
+    return HALF_LINES[kind](
+        centre, scale, half_line(problem, torch.zeros(1, problem.theta.dim))[1]
+    )
 
 
 def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:

@@ -18,8 +18,8 @@ __all__ = [
 ]
 
 from amci_core.training.course import Plan
-from amci_core.training.fit import Progress, TrainingDiverged
 from amci_core.training.learn import learn, stream_learning
+from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import card_estimators, write_card
 from amci_core.training.recipes import parse_budget, recipe, variants
 from amci_core.training.train import train

@@ -19,15 +19,19 @@ from torch import Tensor
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Defensive
 from amci_core.models import Problem
-from amci_core.training.fit import REPORTS, Fit, Progress, stream_seeds
+from amci_core.training.fit import REPORTS, Fit, stream_seeds
+from amci_core.training.imitation import imitation
+from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.scout import Known, imitation, look, scout
+from amci_core.training.scout import Known, look, scout
 from amci_core.training.shares import defended_share
 from amci_core.training.usual import MANY, bounded
 
 MAX_STEPS = 10**7
-# Shares of a proposal's time: scouting; of the rest, imitating, and then refining.
-SCOUTING, IMITATING = 0.25, 0.6
+# Shares of a proposal's time: scouting; of the rest, imitating, and then refining. In many
+# coordinates a case's few particles are soon learnt by heart.
+SCOUTING, IMITATING, IMITATING_MANY = 0.25, 0.6, 0.15
+RATES = {"imitate": 1e-2, "refine": 3e-3}
 # Reports take at most this share of the time.
 REPORTING = 0.1
 # Refining goes back to the best weights where these were so much better.
@@ -156,7 +160,8 @@ class Course:
             **self.scouted.family,
             objective=objective,
             settings=settings,
-            learning_rate=3e-3 if objective == "imitate" else 1e-3,
+            optimizer="soap",
+            learning_rate=RATES[objective],
             annealed=True,
             steps_per_minute=1,
             share=1.0,
@@ -189,8 +194,9 @@ class Course:
                 fit.advance()
             taken[stage] = (time.perf_counter() - began) / TIMED
             parameters = sum(p.numel() for p in fit.proposal.parameters())
+        imitating = IMITATING if self.problem.x.dim <= MANY else IMITATING_MANY
         if steps is not None:
-            first = max(1, round(IMITATING * steps))
+            first = max(1, round(imitating * steps))
             counts = (first, steps - first)
             self.reports = max(2, min(REPORTS, steps // 5))
             rest = first * taken[0] + counts[1] * taken[1] + self.reports * report
@@ -198,7 +204,7 @@ class Course:
             rest = max(self.seconds - (time.perf_counter() - self.began), 1.0)
             self.reports = int(min(max(REPORTING * rest / report, 4), REPORTS))
             free = max(rest - self.reports * report, rest / 2)
-            self.limits = [IMITATING * free, (1 - IMITATING) * free]
+            self.limits = [imitating * free, (1 - imitating) * free]
             counts = (
                 max(1, int(self.limits[0] / taken[0])),
                 max(1, int(self.limits[1] / taken[1])),

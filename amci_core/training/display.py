@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from amci_core.training.course import Plan
-from amci_core.training.fit import Progress as Report
+from amci_core.training.progress import Progress as Report
 
 
 class Display:

@@ -1,14 +1,13 @@
-r"""Fitting one proposal: steps of Adam, the best so far, and a state to resume from."""
+r"""Fitting one proposal: steps of an optimizer, the best so far, and a state to resume from."""
 
 from __future__ import annotations
 
-__all__ = ["Fit", "Progress", "TrainingDiverged", "run_in_turn", "stream_seeds"]
+__all__ = ["Fit", "run_in_turn", "stream_seeds"]
 
 import copy
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,8 @@ from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
 from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.optimizers import OPTIMIZERS, load_state, state_of
+from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.recipes import TermRecipe
 
@@ -31,45 +32,6 @@ CLIP_MEMORY = 0.98
 REPORTS = 100
 # What a checkpoint holds beside tensors and the best quality.
 NUMBERS = ("step", "seconds", "loss_sum", "loss_steps", "usual_norm")
-
-
-class TrainingDiverged(RuntimeError):
-    """The loss, a gradient or a parameter was not finite; says at which step."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a fit stands.
-
-    Arguments:
-        proposal: Name of the proposal that is trained.
-        step: Steps done.
-        steps: Steps planned.
-        loss: Mean loss since the last report (NaN before the first step).
-        quality: Held-out quality now.
-        best: Held-out relative variance of the best so far.
-        seconds: Time spent on this proposal.
-        stage: What is being done, where there is more than one thing.
-    """
-
-    proposal: str
-    step: int
-    steps: int
-    loss: float
-    quality: Quality
-    best: float
-    seconds: float
-    stage: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """An entry of the log."""
-        return {
-            "proposal": self.proposal,
-            "step": self.step,
-            "seconds": round(self.seconds, 2),
-            "loss": self.loss if self.step else None,
-            **self.quality.as_json(),
-        }
 
 
 class Fit:
@@ -122,7 +84,9 @@ class Fit:
         self.objective = _made(
             "objective", term.objective, OBJECTIVES, target, self.generator, **term.settings
         )
-        self.optimizer = torch.optim.Adam(self.proposal.parameters(), lr=term.learning_rate)
+        self.optimizer = _made(
+            "optimizer", term.optimizer, OPTIMIZERS, self.proposal.parameters(), term.learning_rate
+        )
         self.held_out = HeldOut(target, **(held_out or {}))
         self._rate, self._limit = 1.0, seconds
         self.step, self.seconds = 0, 0.0
@@ -235,17 +199,18 @@ class Fit:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the remaining steps depend on, as tensors and as plain numbers."""
-        moments = self.optimizer.state_dict()["state"]
+        moments, plain = state_of(self.optimizer)
         parts = {
             "model": self.proposal.state_dict(),
             "best": self.best,
             "objective": self.objective.state(),
-            "optimizer": {f"{i}.{k}": v for i, each in moments.items() for k, v in each.items()},
+            "optimizer": moments,
         }
         tensors = {f"{part}.{k}": v for part, each in parts.items() for k, v in each.items()}
         tensors["generator"] = self.generator.get_state()
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        return tensors, numbers | {"best_quality": self.best_quality.as_json()}
+        best = self.best_quality.as_json()
+        return tensors, numbers | {"best_quality": best, "optimizer": plain}
 
     def load_state(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Continues where `state` was taken.
@@ -268,12 +233,7 @@ class Fit:
         device = self.generator.device
         self.objective.load_state({k: v.to(device) for k, v in part("objective").items()})
         self.generator.set_state(tensors["generator"])
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key, value in part("optimizer").items():
-            index, field = key.split(".")
-            moments.setdefault(int(index), {})[field] = value
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        load_state(self.optimizer, part("optimizer"), numbers["optimizer"])
         for name in NUMBERS:
             setattr(self, name, numbers[name])
         self.best_quality = Quality.from_json(numbers["best_quality"])

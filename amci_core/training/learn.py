@@ -21,8 +21,9 @@ from amci_core.models import Problem
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
 from amci_core.training.data import TARGETS
 from amci_core.training.display import Display
-from amci_core.training.fit import REPORTS, Fit, Progress, run_in_turn
+from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.kept import Keeper
+from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
 from amci_core.training.usual import terms_of, usual_terms
 from amci_core.training.verdict import checked
@@ -52,7 +53,7 @@ def stream_learning(
     The problem is checked first, see `amci_core.check`. Then each proposal is scouted: particles
     are tempered from the prior to its term for many (y, theta) at once, and the form that suits
     them is chosen. It imitates the particles, and is refined on weighted draws of its own. In the
-    end it is a mixture of the flow and, for half a per cent to a tenth of its draws, of a broad
+    end it is a mixture of the flow and, for 0.2 to 10 % of its draws, of a broad
     reference: the problem's own, or the prior, and centres that were found. That share of the
     draws is what it costs; in return weights are bounded wherever the reference reaches. Last, all
     proposals are checked at 30 held-out cases; what that finds stands in their card, and caps the

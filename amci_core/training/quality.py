@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import log_softmax
+from torch import Tensor
 
 from amci_core.errors import Evaluation
 from amci_core.errors.runs import usual_estimators
-from amci_core.estimators.draws import REFERENCE, Draws
+from amci_core.estimators.draws import REFERENCE, Array, Draws
 from amci_core.estimators.mis import pooled
 from amci_core.files import plain, write_json
 from amci_core.flows import Proposals, Trainable
@@ -58,6 +59,10 @@ class Quality:
         return cls(**{k: math.inf if v is None else v for k, v in content.items()})
 
 
+# Coordinates of points that are looked at together: memory.
+AT_ONCE = 700_000
+
+
 class HeldOut:
     """Fixed cases from p(y) p(theta) and a fixed seed for the draws from the proposal.
 
@@ -91,13 +96,32 @@ class HeldOut:
         target's broad reference. With shares r of q and v of g at the points of both, each
         normalised, w = g / q is v / r in units of its mean: exact where q is.
         """
-        q: Any = copy.deepcopy(proposal).to("cpu", torch.float64)(self.y, self.theta)
-        reference = self.target.reference(self.y, self.theta)
+        double = copy.deepcopy(proposal).to("cpu", torch.float64)
+        generator = torch.Generator().manual_seed(self.seed)
+        size = max(1, AT_ONCE // (2 * self.draws * self.target.problem.x.dim))
+        thetas = [None] * len(self.y) if self.theta is None else self.theta.split(size)
+        parts = [
+            self._of_cases(double, y, theta, generator)
+            for y, theta in zip(self.y.split(size), thetas, strict=False)
+        ]
+        divergence, variance = (
+            torch.from_numpy(np.concatenate(part)).nan_to_num(math.inf, posinf=math.inf)
+            for part in zip(*parts, strict=True)
+        )
+        levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
+        quantiles = variance.quantile(levels, interpolation="nearest").tolist()
+        return Quality(divergence.median().item(), *quantiles)
+
+    def _of_cases(
+        self, proposal: Trainable, y: Tensor, theta: Tensor | None, generator: torch.Generator
+    ) -> tuple[Array, Array]:
+        """The divergence and the relative variance at some of the cases."""
+        q: Any = proposal(y, theta)
+        reference = self.target.reference(y, theta)
         if self.defence:
             q = Mixed(q, reference, self.defence)
-        generator = torch.Generator().manual_seed(self.seed)
         x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
-        log_g = self.target.log_density(x, self.y, self.theta).numpy()
+        log_g = self.target.log_density(x, y, theta).numpy()
         log_q = {0: q.log_prob(x).numpy(), REFERENCE: reference.log_prob(x).numpy()}
         counts = dict.fromkeys(log_q, self.draws)
         seen = pooled(Draws(np.ones_like(log_g), log_g, log_q, counts, signed=False))
@@ -111,12 +135,7 @@ class HeldOut:
             square = np.where(r > 0, r * np.square(np.exp(log_w) / mean - 1), 0.0).sum(-1)
             square[((log_r == -np.inf) & (v > 0)).any(-1)] = np.inf
             kl = np.where(v > 0, v * log_w, 0.0).sum(-1) - np.log(mean[..., 0])
-        divergence, variance = (
-            torch.from_numpy(part).nan_to_num(math.inf, posinf=math.inf) for part in (kl, square)
-        )
-        levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
-        quantiles = variance.quantile(levels, interpolation="nearest").tolist()
-        return Quality(divergence.median().item(), *quantiles)
+        return kl, square
 
 
 def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:

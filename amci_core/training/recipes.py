@@ -27,6 +27,7 @@ from amci_core.files import Kinds, StoredFileError, check_object, pretrained_roo
 from amci_core.flows import FAMILIES
 from amci_core.training.data import SOURCES
 from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.optimizers import OPTIMIZERS
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
@@ -37,10 +38,16 @@ TERM: dict[str, Kinds] = {
     "arguments": (dict,),
     "objective": (str,),
     "settings": (dict,),
+    "optimizer": (str,),
     "learning_rate": NUMBER,
     "annealed": (bool,),
     "steps_per_minute": (int,),
     "share": NUMBER,
+}
+KNOWN: Mapping[str, Mapping[str, Any]] = {
+    "family": FAMILIES,
+    "objective": OBJECTIVES,
+    "optimizer": OPTIMIZERS,
 }
 
 
@@ -53,7 +60,8 @@ class TermRecipe:
         arguments: Arguments of the family's constructor.
         objective: `refine` or `paper`, see `amci_core.training.objectives`.
         settings: Arguments of the objective.
-        learning_rate: Largest learning rate of Adam.
+        optimizer: `adam` or `soap`, see `amci_core.training.optimizers`.
+        learning_rate: Its largest learning rate.
         annealed: Whether the rate falls to zero along a cosine after a short warm-up, or stays.
         steps_per_minute: Nominal speed on one core.
         share: Share of the time budget.
@@ -63,6 +71,7 @@ class TermRecipe:
     arguments: Mapping[str, Any]
     objective: str
     settings: Mapping[str, Any]
+    optimizer: str
     learning_rate: float
     annealed: bool
     steps_per_minute: int
@@ -147,7 +156,7 @@ def read_recipe(path: Path) -> Recipe:
         within = f"terms.{name}"
         expect(name in PROPOSALS, " or ".join(PROPOSALS), "the name of a term", name)
         check_object(path, term, TERM, within=within, only=True)
-        for key, known in (("family", FAMILIES), ("objective", OBJECTIVES)):
+        for key, known in KNOWN.items():
             expect(term[key] in known, " or ".join(known), f"{within}.{key}", term[key])
         for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
             expect_number(f"{within}.{key}", term[key], most)

@@ -7,7 +7,7 @@ from the prior are the axes of rotated forms; and a short training on them compa
 
 from __future__ import annotations
 
-__all__ = ["Known", "Scouted", "imitation", "look", "scout"]
+__all__ = ["Known", "Scouted", "look", "scout"]
 
 import copy
 import math
@@ -20,18 +20,18 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import FAMILIES, Trainable
-from amci_core.flows.broad import Broad, Centres, Defensive, centres
+from amci_core.flows.broad import Broad, Defensive
 from amci_core.flows.carried import Carried
 from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.data import TARGETS, Found, Target
 from amci_core.training.found import find
-from amci_core.training.objectives import ImitateObjective
+from amci_core.training.imitation import fit_centres, numbers_read, trial
 from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordinates_of, forms
 
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000
-MOST_OF_MANY = 3_000_000
+MOST_OF_MANY = 1_500_000
 PARTICLES = 256
 # Cases for each number that a proposal reads, and at most.
 CASES, MOST_CASES = 256, 2048
@@ -39,9 +39,6 @@ BLOCK = 256
 # Shares of the time: looking for modes, fitting centres; the rest is for trying forms.
 LOOKING, FITTING = 0.4, 0.15
 COMPONENTS = 8
-CENTRE_STEPS, TRIAL_STEPS = 600, 250
-LEARNING_RATE = 3e-3
-CLIP = 5.0
 # Of the cases, this share judges what the others have taught.
 HELD_BACK = 1 / 8
 
@@ -131,7 +128,7 @@ def scout(
         "reads_theta": name != "q2",
     }
     until = time.perf_counter() + FITTING * seconds
-    around = _fit_centres(own, arguments, kept, generator, min(CENTRE_STEPS, 4 * steps), until)
+    around = fit_centres(target, arguments, kept, generator, 4 * steps, until)
     broad = Broad(own, target.term, around)
     target.refer_to(broad)
     candidates = forms(own, reads_theta=name != "q2")
@@ -147,29 +144,11 @@ def scout(
             tried[form] = math.nan
         else:
             share = (1 - LOOKING - FITTING) * seconds / len(candidates)
-            tried[form] = _tried(
-                made, target, kept, back, generator, min(TRIAL_STEPS, 1 + steps // 4), share
-            )
+            tried[form] = trial(made, target, kept, back, generator, steps, share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
     taken = time.perf_counter() - began
     return Scouted(target, broad, best, candidates[best], arguments, weights[best], tried, taken)
-
-
-def imitation(problem: Problem) -> dict[str, int]:
-    """Cases and points in a step of maximum likelihood.
-
-    In few dimensions many points cost no more than a few; where much is read, cases count most.
-    """
-    if _read(problem) > 4:
-        return {"cases": 256, "points": 4}
-    dim = problem.x.dim
-    return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": 16}
-
-
-def _read(problem: Problem) -> int:
-    """How many numbers y and theta are."""
-    return sum(v.dim for v in (problem.y, problem.theta) if v is not None)
 
 
 def look(
@@ -180,7 +159,10 @@ def look(
     many = problem.x.dim > MANY
     particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
     cases = min(
-        CASES * (1 + _read(problem)), MOST_CASES, most // (particles * problem.x.dim), 64 + steps
+        CASES * (1 + numbers_read(problem)),
+        MOST_CASES,
+        most // (particles * problem.x.dim),
+        64 + steps,
     )
     if problem.y is None and problem.theta is None:
         cases = 16
@@ -234,79 +216,6 @@ def _rows(found: Found, rows: slice) -> Found:
     theta = None if found.theta is None else found.theta[rows]
     parts = found.y[rows], theta, found.line[rows], found.x[rows], found.rows[rows]
     return Found(*parts, found.missed, found.common)
-
-
-def _fit_centres(
-    problem: Problem,
-    arguments: Mapping[str, Any],
-    found: Found,
-    generator: torch.Generator,
-    steps: int,
-    until: float,
-) -> Centres:
-    made = centres(problem, **arguments)
-    _scatter(made, found, generator)
-    _imitate(made, found, imitation(problem), generator, steps, until)
-    return made.requires_grad_(False)
-
-
-def _scatter(made: Centres, found: Found, generator: torch.Generator) -> None:
-    """Starts the centres from some of the particles."""
-    rows = torch.randint(len(found.y), (made.components,), generator=generator)
-    some = torch.randint(found.x.shape[1], (made.components,), generator=generator)
-    centre, scale = made.about
-    with torch.no_grad():
-        made.start.copy_((found.line[rows, some] - centre) / scale)
-
-
-def _imitate(
-    flow: Trainable,
-    found: Found,
-    sizes: Mapping[str, int],
-    generator: torch.Generator,
-    steps: int,
-    until: float = math.inf,
-) -> None:
-    """Steps of maximum likelihood, with a rate that falls to zero."""
-    target = Target.__new__(Target)
-    target.found = found
-    objective = ImitateObjective(target, generator, **sizes)
-    optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
-    began, done = time.perf_counter(), 0.0
-    for step in range(steps):
-        if time.perf_counter() > until:
-            break
-        if math.isfinite(until):
-            done = max(done, (time.perf_counter() - began) / max(until - began, 1e-9))
-        done = max(done, step / steps)
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * (1 + math.cos(math.pi * done)) / 2
-        loss = objective.loss(flow)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(flow.parameters(), CLIP)
-        if bool(loss.isfinite()):
-            optimizer.step()
-
-
-def _tried(
-    flow: Trainable,
-    target: Target,
-    found: Found,
-    back: Found,
-    generator: torch.Generator,
-    steps: int,
-    seconds: float,
-) -> float:
-    """-log q at particles that were held back, after a short training; inf where it failed."""
-    sizes = imitation(target.problem)
-    _imitate(flow, found, sizes, generator, steps, time.perf_counter() + seconds)
-    with torch.inference_mode():
-        log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
-        reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])
-        # As it will be used: defended.
-        loss = -torch.logaddexp(log_q, reference + math.log(0.01)).mean()
-    return float(loss) if bool(loss.isfinite()) else math.inf
 
 
 def _axes(coordinates: list[dict[str, Any]], found: Found) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from amci_core.flows.broad import Broad
 from amci_core.training.data import Target
 
 # Draws that the reference makes cost about their share of all draws where the flow is good.
-SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
+SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 CASES, DRAWS, SEED = 64, 512, 2_019_06_11
 
 

@@ -36,7 +36,8 @@ from amci_core.files import (
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
-from amci_core.training.fit import Fit, Progress, run_in_turn
+from amci_core.training.fit import Fit, run_in_turn
+from amci_core.training.progress import Progress
 from amci_core.training.quality import card_estimators, report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
 

@@ -84,10 +84,11 @@ def forms(problem: Problem, *, reads_theta: bool) -> dict[str, dict[str, Any]]:
         arguments |= {"width": max(WIDTH, dim), "bins": 8}
         both = {"family": "layered-spline", "arguments": arguments}
         return {"by coordinate": both, "rotated": both}
+    cut = {**arguments, "coordinates": _cut(problem) or coordinates}
     carried = {"family": "carried-spline", "arguments": arguments}
     radial = {"family": "carried-spline", "arguments": {**arguments, "radial": True}}
     return {
-        "by coordinate": {"family": "autoregressive-spline", "arguments": arguments},
+        "by coordinate": {"family": "autoregressive-spline", "arguments": cut},
         "rotated": carried,
         "along the radius": radial,
     }
@@ -105,6 +106,15 @@ def coordinates_of(problem: Problem) -> list[dict[str, Any]]:
         {"kind": kind, "centre": round(centre, 3), "scale": _rounded(scale)}
         for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
     ]
+
+
+def _cut(problem: Problem) -> list[dict[str, Any]]:
+    """Coordinates whose line is cut off at the ends of x; none where x has not two ends."""
+    low, high = problem.x.low, problem.x.high
+    if not math.isfinite(high - low):
+        return []
+    scale = _rounded((high - low) / math.sqrt(12))
+    return [{"kind": "cut", "centre": (low + high) / 2, "scale": scale}] * problem.x.dim
 
 
 def charts_of(problem: Problem, coordinates: list[dict[str, Any]]) -> Charts:
@@ -163,7 +173,8 @@ def _term(family: str, problem: Problem, **arguments: Any) -> TermRecipe:
             "from_proposal": 12,
             "from_reference": 4,
         },
-        learning_rate=3e-3,
+        optimizer="soap",
+        learning_rate=1e-2,
         annealed=True,
         steps_per_minute=1,
         share=1.0,

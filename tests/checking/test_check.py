@@ -16,7 +16,7 @@ from torch.distributions.constraints import greater_than, less_than
 import amci_core as amci
 from amci_core.checking import Checked, Finding
 from amci_core.models import LineProblem, Problem, Variable
-from benchmarks.own_problems import OWN_PROBLEMS
+from benchmarks.invented import OWN_PROBLEMS
 
 LINE = (-math.inf, math.inf)
 

@@ -20,6 +20,7 @@ UNIT = [{"kind": "unit", "centre": 0.5, "scale": 0.3}] * 2
 LINES = [{"kind": "line", "centre": 0.5, "scale": 2.0}, {"kind": "line"}]
 MIXED = [{"kind": "positive", "centre": 6.2, "scale": 0.2}, {"kind": "probability"}]
 TUMOUR = [{"kind": "response", "centre": -4.0, "scale": 3.0}, {"kind": "positive"}]
+CUT = [{"kind": "cut", "centre": 0.5, "scale": 0.3}] * 2
 HALF_LINES = [{"kind": "half-line", "scale": 0.5}] * 5
 
 
@@ -64,6 +65,14 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     ),
     "positive, probability": family("autoregressive-spline", PEAK, coordinates=MIXED, **SPLINES),
     "response, positive": family("autoregressive-spline", CANCER, coordinates=TUMOUR, **SPLINES),
+    "cut at both ends": family("autoregressive-spline", PEAK, coordinates=CUT, **SPLINES),
+    "carried": family("carried-spline", PEAK, coordinates=MIXED, **SPLINES),
+    "carried, along the radius": family(
+        "carried-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, radial=True, **SPLINES
+    ),
+    "layered": family(
+        "layered-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, width=12, **SPLINES
+    ),
     "defended": family(
         "defended-spline",
         PEAK,
@@ -171,7 +180,7 @@ def test_log_density_is_the_determinant_of_autograd(name):
     density = proposal(y[0], row(theta, 0))
     z = density.noise(4, generator())
     _, log_q = density.transport(z)
-    gaussian = bool(set(name.split(", ")) & {"gaussian", "masked", "radial"})
+    gaussian = bool(set(name.split(", ")) & {"gaussian", "masked", "radial", "layered"})
     for k in range(4):
         jacobian = torch.autograd.functional.jacobian(
             lambda point: density.transport(point[None])[0][0], z[k]

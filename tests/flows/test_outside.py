@@ -207,7 +207,7 @@ WRONG = {
     "NaN": (lambda y, theta: Nameless(math.nan), "sample"),
     "wrong arguments": (lambda y: Normal(y, 1.0), "takes 1 positional argument but 2 were given"),
     "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "give dtype=torch.float32"),
-    "no scale": (lambda y, theta: Normal(y, -1.0), "Expected parameter scale"),
+    "no scale": (lambda y, theta: Normal(y, -1.0), "(Expected parameter scale|std >= 0)"),
 }
 
 

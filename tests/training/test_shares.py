@@ -1,0 +1,35 @@
+"""The share of the reference is what held-out weights ask for."""
+
+import math
+
+import pytest
+from imperfect import Normal
+
+import amci_core as amci
+from amci_core.flows import Trainable
+from amci_core.flows.broad import Broad
+from amci_core.training.data import TARGETS
+from amci_core.training.shares import SHARES, defended_share
+
+
+class Fixed(Trainable):
+    """A proposal without weights."""
+
+    def __init__(self, proposal):
+        super().__init__()
+        self.proposal = proposal
+
+    def initialize(self, generator):
+        pass
+
+    def at(self, y, theta, component=None):
+        return self.proposal(y, theta)
+
+
+@pytest.mark.parametrize(("factor", "place"), [(1.0, 0), (0.2, -1)])
+def test_a_good_flow_needs_little_and_a_narrow_one_much(factor, place):
+    target = TARGETS["q2"](amci.problem("tail-1d"))
+    broad = Broad(target.problem, target.term, None)
+    # The posterior of tail-1d is N(y / 2, 1 / 2).
+    flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
+    assert defended_share(flow, broad, target) == SHARES[place]

@@ -1,0 +1,80 @@
+"""The check of proposals: good ones are called so, others are not, and it caps what follows."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from imperfect import Normal, imperfect
+
+import amci_core as amci
+from amci_core.flows import Proposals
+from amci_core.training.verdict import checked, in_words
+
+TAIL = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+FEW = {"cases": 8, "draws": 2000}
+
+
+def with_q1(mean, scale):
+    return Proposals(
+        problem="tail-1d",
+        variant="mine",
+        q1_plus=Normal(mean, scale),
+        q1_minus=None,
+        q2=ORACLE.q2,
+    )
+
+
+def test_exact_proposals_are_good_everywhere():
+    found = checked(TAIL, ORACLE, **FEW)
+    assert {case["level"] for case in found["cases"]} == {0}
+    assert all(case["witnessed"] for case in found["cases"])
+    assert found["text"].startswith("good at all 8 held-out cases: at worst 1,000 of 1,000 draws")
+    json.dumps(found, allow_nan=False)
+
+
+def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
+    # Its centre stays behind where theta passes 2.
+    behind = with_q1(lambda y, theta: torch.maximum(y / 2, theta).clamp(max=2.0) + 0.3, 0.5)
+    found = checked(TAIL, behind, cases=30, draws=2000)
+    levels = np.array([case["level"] for case in found["cases"]])
+    theta = np.array([case["theta"][0] for case in found["cases"]])
+    assert (levels[theta < 2.0] == 0).all()
+    assert (levels[theta > 4.0] == 2).all()
+    assert found["text"].startswith("good for theta below ")
+    assert "beyond it do not trust" in found["text"]
+
+
+def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
+    # A narrow normal about a point of the tail: its own weights look even.
+    narrow = with_q1(lambda y, theta: torch.maximum(y / 2, theta) + 0.3, 0.02)
+    found = checked(TAIL, narrow, **FEW)
+    assert {case["level"] for case in found["cases"]} == {2}
+    assert max(case["missed"] for case in found["cases"]) > 0.3
+
+
+def test_the_check_caps_verdicts_of_cases_near_those_that_were_not_good():
+    card = {"configuration": {"verdict": {"draws": 1000, "cases": []}}}
+    for theta, level in ((1.0, 0), (3.0, 2), (2.0, 1)):
+        case = {"y": [1.0], "theta": [theta], "share": 0.5, "k": 0.1, "missed": 0.2}
+        card["configuration"]["verdict"]["cases"].append({**case, "level": level})
+    proposals = replace(ORACLE, card=card)
+    e = amci.estimate(TAIL, proposals, [[1.0]] * 3, [[1.1], [2.1], [2.9]], draws=500)
+    assert e.verdict.codes.tolist() == [0, 1, 2]
+    assert "after training" in e.verdict[2].text
+    precise = amci.estimate_to(TAIL, proposals, 1.0, 3.0, max_draws=4000)
+    assert not precise.reached
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "gain-loss", "peak"])
+def test_shipped_problems_of_all_kinds_are_checked(name):
+    problem = amci.problem(name)
+    found = checked(problem, amci.load_proposals(name), cases=2, draws=2000)
+    assert len(found["cases"]) == 2
+    assert in_words(problem, found) == found["text"]
+
+
+def test_a_proposal_of_one_s_own_is_checked_as_any_other():
+    assert "held-out cases" in checked(TAIL, imperfect(), **FEW)["text"]
