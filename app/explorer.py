@@ -90,7 +90,7 @@ class Explorer:
         if troubles():
             # As code, so that no name of a file becomes a link.
             lines = [line.replace("`", "'") for line in troubles()]
-            self.story.complain(" ".join(f"`{line}`" for line in lines))
+            self.story.complain("\n\n".join(f"`{line}`" for line in lines))
 
     @property
     def cards(self) -> list[Card]:
