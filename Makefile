@@ -6,6 +6,7 @@ WORKERS ?=
 DASK ?=
 BUDGET ?=
 ORIGIN ?=
+PROBLEM ?=
 PYTHON ?=
 TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
@@ -32,6 +33,7 @@ help:
 	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
 	@echo "             BUDGET=60: seconds of computing that a visitor may ask for at once"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
+	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
@@ -51,7 +53,8 @@ install: $(VENV)/.installed
 serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
-	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(BUDGET),--seconds "$(BUDGET)")
+	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(BUDGET),--seconds "$(BUDGET)") \
+	    $(foreach file,$(PROBLEM),--problem "$(file)")
 
 test: lint browser
 	@echo "Running the tests"

@@ -26,6 +26,7 @@ import torch
 from amci_core import files
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposal, Proposals, Snapshot, Trainable
+from amci_core.flows.proposals import REFERENCE
 from amci_core.models import Problem, problem, problems
 
 FORMAT = 1
@@ -56,8 +57,9 @@ def load_proposals(
     Arguments:
         name: The problem's name; or, with a folder, the problem itself, which may be one of the
             user's own.
-        variant: `spline`, `paper`, or `oracle` for exact optimal proposals where they are known.
-            None stands for `spline`, or for whatever the folder holds.
+        variant: `spline`, `paper`, `oracle` for exact optimal proposals where they are known, or
+            `reference` for the problem's broad reference, as before any training. None stands for
+            `spline`, or for whatever the folder holds.
         folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
             with the package.
 
@@ -75,7 +77,9 @@ def load_proposals(
         if variant not in (None, loaded.variant):
             raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
         return loaded
-    if chosen.name not in problems():
+    if variant == REFERENCE:
+        return Proposals.from_reference(chosen)
+    if variant != ORACLE and chosen.name not in problems():
         raise ValueError(
             f"folder: expected one with proposals for {chosen.name}, since none come with the "
             "package, got None"

@@ -11,6 +11,9 @@ __all__ = ["ESTIMATORS", "SHAPES", "Style", "label"]
 
 from dataclasses import dataclass
 
+from amci_core.flows.proposals import REFERENCE
+from amci_core.target import STAND_INS
+
 
 @dataclass(frozen=True)
 class Style:
@@ -63,9 +66,12 @@ def label(name: str, *, signed: bool = False, variant: str = "") -> str:
     Arguments:
         name: Which of `SHAPES`.
         signed: Whether f takes both signs, so that q1 and g carry theirs.
-        variant: Which proposals; those of the oracle were not learnt.
+        variant: Which proposals; those of the oracle, and stand-ins, were not learnt.
     """
     text = SHAPES[name].label
     if signed and name in ("q1", "target"):
         text = text.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
-    return text.replace("learnt", "oracle") if variant == "oracle" else text
+    if variant == STAND_INS and name != "q2":
+        return text.replace(" learnt", ", not learnt")
+    said = {"oracle": " oracle", REFERENCE: ", not learnt"}
+    return text.replace(" learnt", said.get(variant, " learnt"))

@@ -12,6 +12,7 @@ import torch
 
 from amci_core.errors import ErrorCurves, ReuseErrors
 from amci_core.streams import Stream
+from app import added, own
 from app.choice import Choice
 from app.fields import FIELDS
 from app.store import store_of
@@ -41,7 +42,8 @@ class Asked:
     @property
     def link(self) -> dict[str, str]:
         """What it answers, as an address holds it."""
-        found = {"problem": self.choice.problem}
+        original, f = own.split(self.choice.problem)
+        found = {"problem": original} | ({"f": f} if f else {})
         for name, value in (*vars(self.choice).items(), *self.options):
             # No draws: that many are the computation's own affair.
             if name in FIELDS and value not in ((), None) and (name != "draws" or value):
@@ -52,7 +54,9 @@ class Asked:
     def kind(self) -> tuple[Any, ...]:
         """What decides what one of its runs, or draws, costs."""
         choice = self.choice
-        return self.what, choice.problem, choice.variant, choice.snapshot is None
+        original, f = own.split(choice.problem)
+        # What is written for f costs little beside the rest.
+        return self.what, original, bool(f), choice.variant, choice.snapshot is None
 
     @property
     def size(self) -> float:
@@ -66,6 +70,10 @@ class Asked:
             return "choose other proposals"
         runs = max(int(0.9 * share * self.choice.runs), 4)
         return f"ask for {runs:,} runs or fewer"
+
+    def __reduce__(self) -> Any:
+        sent = added.parcel(self.choice.problem, self.choice.variant)
+        return _received, (self.what, self.choice, self.options, sent)
 
     def part(self, number: int) -> tuple[int, Any]:
         """How many parts there are, and the part of that number."""
@@ -81,6 +89,12 @@ class Asked:
         if isinstance(found, ReuseErrors):
             _compute(found, REUSE_FIGURES)
         return found
+
+
+def _received(what: str, choice: Choice, options: Any, sent: bytes | None) -> Asked:
+    """A computation as it arrives in another process, with proposals that are missing there."""
+    added.receive(choice.problem, choice.variant, sent)
+    return Asked(what, choice, options)
 
 
 @lru_cache(KEPT)

@@ -1,10 +1,15 @@
-r"""The dashboard: `panel serve app/dashboard.py`, or `make serve`."""
+r"""The dashboard: `panel serve app/dashboard.py`, or `make serve`.
+
+With problems of one's own: `panel serve app/dashboard.py --args my_problem.py`.
+"""
 
 import asyncio
+import sys
 
 import panel as pn
 
 from app.explorer import Explorer
+from app.from_files import serve_files
 from app.guard import decoded
 from app.ready import get_ready
 from app.session import answer, weakly
@@ -15,6 +20,7 @@ SECONDS_AT_REST = 10
 
 pn.extension("mathjax")
 
+serve_files(sys.argv[1:])
 explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))
 pn.config.exception_handler = weakly(explorer.report)
 pn.state.onload(answer(explorer.start))

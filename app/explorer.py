@@ -15,14 +15,15 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS, Div
 
-from app import export
+from app import added, export, own
 from app.fields import FIELDS
+from app.from_files import troubles
 from app.jobs import Jobs
 from app.presets import Preset
 from app.results import Results
 from app.scripts import REPLACE_ADDRESS
 from app.session import answer, on_failure
-from app.state import State
+from app.state import OPENING_PROBLEM, State
 from app.views.amortization import MapCard
 from app.views.card import Card
 from app.views.controls import Controls
@@ -56,7 +57,7 @@ class Explorer:
     """
 
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
-        self.state = State()
+        self.state = State(own.opening() or OPENING_PROBLEM)
         self.results = Results(Jobs(document))
         self._document = document
         # While views are still to be turned to the problem; and whether to compute for it then.
@@ -86,6 +87,10 @@ class Explorer:
         if self.small and wrong:
             self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
+        if troubles():
+            # As code, so that no name of a file becomes a link.
+            lines = [line.replace("`", "'") for line in troubles()]
+            self.story.complain("\n\n".join(f"`{line}`" for line in lines))
 
     @property
     def cards(self) -> list[Card]:
@@ -112,6 +117,7 @@ class Explorer:
     def close(self, _: Any) -> None:
         """The visitor has gone."""
         self.results.forget()
+        added.forget(self.state)
 
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""

@@ -81,7 +81,11 @@ def plane_axes(problem: Problem) -> dict[str, str]:
 
 def problem_names() -> dict[str, str]:
     """The problems that there are proposals for: names and titles."""
-    return {name: own.problem(name).title or name for name in own.problems()}
+    found: dict[str, str] = {}
+    for name in own.problems():
+        title = own.problem(name).title or name
+        found[name] = f"{title} ({name})" if title in found.values() else title
+    return found
 
 
 def other_axis(
@@ -129,9 +133,12 @@ def _pair(problem: Problem, given: Any) -> tuple[int, int]:
 
 
 def _first_plane(problem: Problem) -> tuple[str, str]:
-    """The plane that is looked at first; with one axis alone there is none."""
+    """The plane that is looked at first; with one axis, or with none, there is none."""
     names = list(axis_names(problem))
-    return default_plane(problem) if len(names) > 1 else (names[0], names[0])
+    if len(names) > 1:
+        return default_plane(problem)
+    only = names[0] if names else ""
+    return only, only
 
 
 def _case(_: Problem, given: Any) -> str:
@@ -156,6 +163,21 @@ def _variants(problem: Problem) -> dict[str, str]:
     return {name: name for name in own.variants(problem.name)}
 
 
+def _variant(problem: Problem, given: Any) -> str:
+    """Proposals that there are; a visitor's own as well, which are not listed for others."""
+    found: str = str(given)
+    if not own.has_variant(problem.name, found):
+        allowed = ", ".join(own.variants(problem.name))
+        raise ValueError(f"expected one of {allowed}, got {brief(given)}")
+    return found
+
+
+def _target(problem: Problem, given: Any) -> str:
+    """An expression for f, tried at the prior's draws; empty for the problem's own f."""
+    text = " ".join(str(given or "").split())
+    return own.split(own.problem(own.split(problem.name)[0], text).name)[1]
+
+
 def _cards(_: Problem) -> dict[str, str]:
     return {
         "reuse": "Sample reuse",
@@ -172,9 +194,10 @@ def _themes(_: Problem) -> dict[str, str]:
 FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
+        Field("f", "Another f, an expression of x and theta.", _target, lambda _: ""),
         Field("y", "The observation's coordinates.", **point("y")),
         Field("theta", "The coordinates of theta.", **point("theta")),
-        Field("variant", "Which proposals.", default=_first(_variants), **one_of(_variants)),
+        Field("variant", "Which proposals.", _variant, _first(_variants), options=_variants),
         Field(
             "snapshot",
             "Frame of the training film; None for the trained proposals.",

@@ -1,59 +1,122 @@
-r"""The problems on the page and what draws for them: the package's, and one's own, handed in.
+r"""The problems on the page and what draws for them: the package's, one's own, and those with
+another f.
 
-The server and the processes that compute for it each run the Python files that the environment
-variable `AMCI_PROBLEMS` names. Such a file defines a problem and ends with
-
-    hand_in(New(), amci_core.load_proposals(New(), folder="where/they/are"))
+The server and the processes that compute for it read the same files, see `app.from_files`. A
+problem with another f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
 """
 
 from __future__ import annotations
 
-__all__ = ["FILES", "OWN", "hand_in", "problem", "problems", "proposals", "snapshots", "variants"]
+__all__ = [
+    "OWN",
+    "Own",
+    "add_variant",
+    "hand_in",
+    "opening",
+    "problem",
+    "problems",
+    "proposals",
+    "snapshots",
+    "split",
+    "variants",
+    "warnings",
+]
 
 import math
-import os
-from functools import cache
-from runpy import run_path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
 import amci_core as amci
 from amci_core.flows import Proposals, Snapshot
+from amci_core.flows.proposals import REFERENCE
 from amci_core.models import Problem
-from amci_core.proposals import available_variants
+from amci_core.proposals import ORACLE, available_variants
+from amci_core.target import OwnTarget, own_name, stand_ins
+from app import added
 
-# What names the files, one after another as in PATH.
-FILES = "AMCI_PROBLEMS"
-# The problems handed in to this process, by name, with the proposals for each by variant.
-OWN: dict[str, tuple[Problem, dict[str, Proposals]]] = {}
+# Problems with another f that are kept, of all visitors together.
+TARGETS_KEPT = 64
+BETWEEN = own_name("", "")
+LONGEST_VARIANT = 40
 
 
-def hand_in(problem: Problem, *proposals: Proposals) -> None:
+@dataclass
+class Own:
+    """A problem of one's own.
+
+    Arguments:
+        problem: It.
+        proposals: What draws for it, by variant, the default first.
+        file: The file that it is from, as `amci.load_problem` takes it; empty where it is not.
+        folders: The folders that the proposals are from, by variant.
+        warnings: What a check of its definition found, a sentence each.
+    """
+
+    problem: Problem
+    proposals: dict[str, Proposals]
+    file: str = ""
+    folders: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+# The problems handed in to this process, by name.
+OWN: dict[str, Own] = {}
+
+
+def hand_in(
+    problem: Problem,
+    *proposals: Proposals,
+    file: str = "",
+    folders: Mapping[str, str] | None = None,
+    warnings: tuple[str, ...] = (),
+) -> None:
     """Adds a problem of one's own to the page, in this process.
 
     Arguments:
         problem: It; one handed in before under its name makes way.
-        proposals: What draws for it, the default first; of any kind that can be called.
+        proposals: What draws for it, the default first; of any kind that can be called. Without
+            any its optimal proposals do, where they are known, or its reference.
+        file: See `Own`.
+        folders: See `Own`.
+        warnings: See `Own`.
 
     Raises:
-        ValueError: its name is taken, it has nothing to move or no end to that, there are no
-            proposals or they are for another problem, or a method of it returns what does not fit.
+        ValueError: its name is taken, a range of y or theta has no end, proposals are for another
+            problem, or a method of it returns what does not fit.
     """
-    if problem.name in amci.problems():
-        raise ValueError(f"problem: expected a name of its own, got {problem.name!r}")
-    if not proposals:
-        raise ValueError(f"proposals: expected some for {problem.name}, got none")
+    if problem.name in amci.problems() or BETWEEN in problem.name:
+        raise ValueError(f"name: expected one of its own, got {problem.name!r}")
     for made in proposals:
         if made.problem != problem.name:
             raise ValueError(
                 f"proposals: expected ones for {problem.name}, got ones for {made.problem}"
             )
     variables = [each for each in (problem.y, problem.theta) if each is not None]
-    if not variables:
-        raise ValueError(f"problem: expected y or theta to move, {problem.name} has neither")
     for each in variables:
         if not all(map(math.isfinite, each.usual_range)):
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
-    OWN[problem.name] = problem, {made.variant: made for made in proposals}
+    known = {made.variant: made for made in (*proposals, *untrained(problem, bool(proposals)))}
+    OWN[problem.name] = Own(problem, known, file, folders or {}, warnings)
+
+
+def untrained(problem: Problem, trained: bool = False) -> tuple[Proposals, ...]:
+    """What draws for a problem before anything is trained for it.
+
+    Arguments:
+        problem: The problem.
+        trained: Whether there are trained ones, which the reference need not stand in for.
+    """
+    names = (ORACLE,) if "q1_plus" in (problem.optimal_proposals() or {}) else ()
+    names = names if trained else (*names, REFERENCE)
+    return tuple(amci.load_proposals(problem, variant=name) for name in names)
+
+
+def opening() -> str | None:
+    """The problem that the page opens with where the server was given one of one's own."""
+    _read()
+    return next((name for name, each in OWN.items() if each.file), None)
 
 
 def problems() -> tuple[str, ...]:
@@ -62,31 +125,113 @@ def problems() -> tuple[str, ...]:
     return *(name for name in amci.problems() if available_variants(name)), *OWN
 
 
-def problem(name: str) -> Problem:
-    """The problem of that name.
+def split(name: str) -> tuple[str, str]:
+    """A problem's name, without another f, and that f; which is empty where it is the own one."""
+    original, _, text = name.partition(BETWEEN)
+    return original, text
+
+
+def problem(name: str, f: str = "") -> Problem:
+    """The problem of that name; with the expression f in the place of its own, if there is one.
 
     Raises:
-        ValueError: no problem has that name.
+        ValueError: no problem has that name, or f is no expression for it.
     """
     _read()
-    return OWN[name][0] if name in OWN else amci.problem(name)
+    original, text = split(name)
+    found = OWN[original].problem if original in OWN else amci.problem(original)
+    text = " ".join((f or text).split())
+    return _target(found, text) if text else found
 
 
-def variants(name: str) -> tuple[str, ...]:
-    """What kinds of proposals there are for a problem, the default first."""
-    return tuple(OWN[name][1]) if name in OWN else available_variants(name)
+def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
+    """What kinds of proposals there are for a problem, the default first.
+
+    Arguments:
+        name: The problem's name.
+        visitor: Whose own are listed as well.
+    """
+    original, text = split(name)
+    if text:
+        known: tuple[str, ...] = (_stand_ins(_of(name)).variant,)
+    else:
+        known = tuple(OWN[original].proposals) if name in OWN else available_variants(name)
+    return (*known, *added.names(name, visitor))
+
+
+def has_variant(name: str, variant: str) -> bool:
+    """Whether there are such proposals, whoever's they are."""
+    return added.get(name, variant) is not None or variant in variants(name)
 
 
 def proposals(name: str, variant: str | None = None) -> Proposals:
-    """The proposals of that variant; by default the first."""
-    if name not in OWN:
+    """The proposals of that variant; by default the first.
+
+    Raises:
+        ValueError: there are none.
+    """
+    variant = variant or variants(name)[0]
+    found = added.get(name, variant)
+    if found is not None:
+        return found
+    if not split(name)[1] and name not in OWN:
         return _shipped(name, variant)
-    return OWN[name][1][variant or variants(name)[0]]
+    if variant not in variants(name):
+        raise ValueError(f"variant: expected one of {', '.join(variants(name))}, got {variant!r}")
+    return OWN[name].proposals[variant] if name in OWN else _stand_ins(_of(name))
+
+
+def warnings(name: str) -> tuple[str, ...]:
+    """What a check of a problem's definition found, a sentence each."""
+    return OWN[name].warnings if name in OWN else ()
 
 
 def snapshots(name: str) -> tuple[Snapshot, ...]:
     """The film of a training; empty where there is none."""
-    return () if name in OWN else amci.load_snapshots(name)
+    return () if name in OWN or split(name)[1] else amci.load_snapshots(name)
+
+
+def add_variant(
+    problem_name: str, variant: str, proposals: Proposals, *, visitor: object | None = None
+) -> str:
+    """Adds proposals to a problem while the page runs, and returns the name they are listed by.
+
+    Every process that computes is sent them with the work that needs them.
+
+    Arguments:
+        problem_name: The problem's name; with another f the one that `State.problem` has then.
+        variant: What they are called; a number follows where that was given before.
+        proposals: They; what pickle takes.
+        visitor: The state of the page that lists them; None: every page does.
+
+    Raises:
+        ValueError: they are for another problem, or the name is empty or too long.
+    """
+    if proposals.problem != problem_name:
+        raise ValueError(
+            f"proposals: expected ones for {problem_name}, got ones for {proposals.problem}"
+        )
+    if not 0 < len(variant) <= LONGEST_VARIANT:
+        raise ValueError(
+            f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
+        )
+    return added.add(problem_name, variant, proposals, visitor, taken=variants(problem_name))
+
+
+@lru_cache(TARGETS_KEPT)
+def _target(problem: Problem, text: str) -> OwnTarget:
+    return amci.with_target(problem, text)
+
+
+def _of(name: str) -> OwnTarget:
+    """The problem with another f, by its name."""
+    original, text = split(name)
+    return _target(problem(original), text)
+
+
+@lru_cache(TARGETS_KEPT)
+def _stand_ins(target: OwnTarget) -> Proposals:
+    return stand_ins(target, proposals(target.original.name))
 
 
 @cache
@@ -95,8 +240,8 @@ def _shipped(name: str, variant: str | None) -> Proposals:
     return amci.load_proposals(name, variant=variant)
 
 
-@cache
 def _read() -> None:
-    """Runs the files that the environment names, once."""
-    for path in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
-        run_path(path)
+    """Reads the files that the environment names, once."""
+    from app.from_files import read_environment
+
+    read_environment()

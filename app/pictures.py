@@ -10,7 +10,7 @@ __all__ = ["Picture", "densities", "picture"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import torch
@@ -78,7 +78,7 @@ def densities(
         return chosen.numbers(problem, proposals, *problem.check(y, theta), settings)
 
 
-@cache
+@lru_cache(128)
 def picture(problem: Problem) -> Picture:
     """How this problem's densities are shown."""
     numbers, name, *extent = _registered(problem)

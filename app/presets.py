@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from amci_core.models import Problem, Variable
+from app import own
 from app.words.numbers import odds, subscript
 
 
@@ -86,7 +87,7 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
     Each is empty where the problem has none.
     """
-    for first in presets(problem)[:1]:
+    for first in PRESETS.get(_model(problem), ())[:1]:
         return first.y, first.theta or ()
     y, theta = (() if v is None else tuple(map(float, v)) for v in problem.typical_case())
     return y, theta
@@ -94,7 +95,7 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
     """What controls for a variable are called: one name where its coordinates are alike."""
-    return LABELS.get(problem.name, {}).get(variable.name, (variable.name,))
+    return LABELS.get(_model(problem), {}).get(variable.name, (variable.name,))
 
 
 def digits_of(variable: Variable) -> int:
@@ -105,9 +106,14 @@ def digits_of(variable: Variable) -> int:
 
 def coordinate_names(problem: Problem) -> tuple[str, ...]:
     """What the coordinates of x are called."""
-    known = LABELS.get(problem.name, {}).get("x")
+    known = LABELS.get(_model(problem), {}).get("x")
     several = tuple(f"x{subscript(i + 1)}" for i in range(problem.x.dim))
     return known or (several if problem.x.dim > 1 else ("x",))
+
+
+def _model(problem: Problem) -> str:
+    """Whose prior and likelihood a problem has: with another f the one it comes from."""
+    return own.split(problem.name)[0]
 
 
 def coordinates(names: Sequence[str]) -> dict[int, str]:

@@ -1,7 +1,7 @@
 r"""What a first visit, or turn to any problem, would wait for: there before anybody asks.
 
 As a plugin of `panel serve` it is imported before the server answers, and with it all that a page
-is made of.
+is made of; problems from files are then loaded and checked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import app.explorer  # noqa: F401
 from app import own
+from app.from_files import serve_files
 from app.pictures import densities
 from app.state import State
 from app.store import store_of
@@ -31,6 +32,9 @@ def get_ready() -> threading.Thread:
     thread = threading.Thread(target=_look_at_all, name="ready", daemon=True)
     thread.start()
     return thread
+
+
+serve_files()
 
 
 def _look_at_all() -> None:

@@ -2,14 +2,21 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 
 from __future__ import annotations
 
-__all__ = ["CONNECTION_LOST", "FIT_PHONES", "HIDE_ON_PHONES", "KEEP_THEME", "REPLACE_ADDRESS"]
+__all__ = [
+    "CONNECTION_LOST",
+    "FIT_PHONES",
+    "HIDE_ON_PHONES",
+    "KEEP_THEME",
+    "OWN_F",
+    "REPLACE_ADDRESS",
+]
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIT_PHONES, KEEP_THEME, REPLACE_ADDRESS = (
+CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("connection_lost", "fit_phones", "keep_theme", "replace_address")
+    for name in ("connection_lost", "fit_phones", "keep_theme", "own_f", "replace_address")
 )
 # Until a page has folded its sidebar away it does not show it.
 HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"

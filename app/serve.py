@@ -4,7 +4,7 @@ Checks the port and address first, so that a mistake gives one plain line, then 
 `panel serve dashboard.py`.
 """
 
-__all__ = ["allowed_origins", "command_and_environment", "main", "page_url"]
+__all__ = ["allowed_origins", "command_and_environment", "main", "page_url", "problem_files"]
 
 import argparse
 import errno
@@ -156,6 +156,29 @@ def command_and_environment(
     return command, os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
 
 
+def problem_files(named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Loads problems from files, as `--problem` names them.
+
+    Returns:
+        The files with their whole paths; and what is wrong with those that cannot be loaded, a
+        line each.
+    """
+    if not named:
+        return [], []
+    from app.from_files import Source  # it waits for PyTorch
+
+    good, wrong = [], []
+    for text in named:
+        try:
+            source = Source.read(text)
+            source.load()
+        except ValueError as error:
+            wrong.append(" ".join(str(error).split()))
+        else:
+            good.append(source.text)
+    return good, wrong
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server until it is stopped, and returns its exit status."""
     parser = argparse.ArgumentParser("python -m app.serve", description="Start the dashboard.")
@@ -180,6 +203,14 @@ def main(arguments: list[str] | None = None) -> int:
         default=[],
         help="other names of the page, such as a proxy's: lecture.example,127.0.0.1:8443",
     )
+    parser.add_argument(
+        "--problem",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="a problem of your own, as FILE.py, FILE.py:Class or FILE.py=FOLDER with the folder "
+        "of its proposals; may be repeated",
+    )
     options = parser.parse_args(arguments)
     port, address = options.port, options.address.strip()
 
@@ -187,6 +218,12 @@ def main(arguments: list[str] | None = None) -> int:
     if problem:
         print(f"AMCI Explorer cannot start: {problem}", file=sys.stderr)
         return 1
+
+    problems, wrong = problem_files(options.problem)
+    for line in wrong:
+        print(f"AMCI Explorer cannot start: {line}", file=sys.stderr)
+    if wrong:
+        return 2
 
     origins = allowed_origins(port, address, options.origin)
     show = has_screen_and_browser()
@@ -201,6 +238,9 @@ def main(arguments: list[str] | None = None) -> int:
     command, environment = command_and_environment(port, address, origins)
     if show:
         command.append("--show")
+    if problems:
+        named = [*problems, os.environ.get("AMCI_PROBLEMS", "")]
+        environment["AMCI_PROBLEMS"] = os.pathsep.join(filter(None, named))
     if options.workers is not None:
         environment["AMCI_WORKERS"] = str(options.workers)
     if options.seconds is not None:

@@ -14,7 +14,8 @@ from amci_core.models import Problem
 from app import own
 from app.choice import Choice, Point
 from app.fields import FIELDS, Field, other_axis
-from app.kinds import READ, OutOfBounds, brief, nearest
+from app.kinds import brief, nearest
+from app.link import kept, read_link
 from app.numbers.known import Level, level_range
 from app.numbers.known import level as known_level
 from app.presets import Preset
@@ -25,7 +26,10 @@ OPENING_PROBLEM = "tail-1d"
 NEAR = 1e-3
 POINT = ("y", "theta")
 # What is kept of a case to compare with. It has the seed of the other: the same random numbers.
-PINNED = ("y", "theta", "variant", "snapshot", "draws", "runs", "alpha", "beta", "share", "common")
+PINNED = (
+    *("f", "y", "theta", "variant", "snapshot", "draws", "runs"),
+    *("alpha", "beta", "share", "common"),
+)
 
 
 class State(param.Parameterized):
@@ -57,6 +61,11 @@ class State(param.Parameterized):
         self._record()
 
     @property
+    def original(self) -> str:
+        """The problem's name, whatever its f is."""
+        return own.split(self.problem.name)[0]
+
+    @property
     def choice(self) -> Choice:
         """What Monte Carlo would be run for now."""
         same = {name: getattr(self, name) for name in (*POINT, "variant", "draws", "runs", "seed")}
@@ -64,7 +73,7 @@ class State(param.Parameterized):
         return Choice(problem=self.problem.name, snapshot=snapshot, **same)
 
     def set(self, **values: Any) -> None:
-        """Changes some of the fields, all at once; for y and theta see `move`.
+        """Changes some of the fields, all at once; for y and theta see `move`, for f `open`.
 
         Raises:
             ValueError: a value is not allowed; nothing has changed then.
@@ -74,42 +83,34 @@ class State(param.Parameterized):
         read |= other_axis(self.problem, along, read)
         self.param.update(**read)
 
-    def open(self, name: str, *, keep: bool = True) -> None:
-        """Turns to another problem; keeps of the rest what it can, if anything is to be kept.
+    def open(self, name: str, *, f: str = "", keep: bool = True) -> None:
+        """Turns to another problem, or f; keeps of the rest what it can, if that is to be kept.
 
         The point is the one that was left there, or where y and theta are of the same kind the
         one that was looked at, or the first preset's. What stood where it starts does so again.
 
+        Arguments:
+            name: The problem's name.
+            f: An expression of x and theta in the place of its own f; empty for that.
+            keep: Whether anything is to be kept.
+
         Raises:
-            ValueError: there is no such problem, or there are no proposals for it.
+            ValueError: there is no such problem, there are no proposals for it, or f is no
+                expression for it (`ExpressionError`, with the column); nothing has changed then.
         """
         if name not in own.problems():
             raise ValueError(f"expected one of {', '.join(own.problems())}, got {brief(name)}")
-        before, problem = self.problem, own.problem(name)
+        before, problem = self.problem, own.problem(name, f)
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
-            self._left[before.name] = {n: getattr(self, n) for n in POINT}
-            new |= self._kept(before, problem)
+            self._left[self.original] = {n: getattr(self, n) for n in POINT}
+            new |= kept(self, before, problem)
             new |= self._left.get(name, {})
+        new["f"] = own.split(problem.name)[1]
         level = known_level(problem, None, new["y"], new["theta"])
         new |= {"level": level.value, "level_error": level.error}
         with param.parameterized.edit_constant(self):
             self.param.update(problem=problem, **new)
-
-    def _kept(self, before: Problem, problem: Problem) -> dict[str, Any]:
-        """What of one problem makes sense for another."""
-        kept = {}
-        for field in FIELDS.values():
-            value = getattr(self, field.name)
-            if field.name in POINT or value != field.default(before):
-                try:
-                    kept[field.name] = field.read(problem, value)
-                except ValueError:
-                    continue
-        if not all(name in kept for name in POINT):
-            for name in POINT:
-                kept.pop(name, None)
-        return kept | {"snapshot": None}
 
     def move(
         self,
@@ -177,7 +178,10 @@ class State(param.Parameterized):
 
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
-        self._set_all({})
+        with param.parameterized.batch_call_watchers(self):
+            if self.f:
+                self.open(self.original)
+            self._set_all({})
         self.settle()
 
     @property
@@ -190,8 +194,9 @@ class State(param.Parameterized):
         asked = self._steps.go(step)
         if asked is not None:
             with param.parameterized.batch_call_watchers(self):
-                if asked["problem"] != self.problem.name:
-                    self.open(asked["problem"])
+                there = asked["problem"], asked.get("f", "")
+                if there != (self.original, self.f):
+                    self.open(there[0], f=there[1])
                 self._set_all(asked)
             self.param.trigger("released")
 
@@ -201,7 +206,7 @@ class State(param.Parameterized):
         Arguments:
             pinned: Whether only what leads to the same figures is wanted.
         """
-        found = {"problem": self.problem.name}
+        found = {"problem": self.original}
         for field in FIELDS.values():
             value = getattr(self, field.name)
             if pinned and field.name not in PINNED:
@@ -216,32 +221,14 @@ class State(param.Parameterized):
         Returns:
             For each name that could not be used as it was, what is wrong with it.
         """
-        wrong: dict[str, str] = {}
-        if "problem" in link:
-            try:
-                self.open(link["problem"], keep=False)
-            except ValueError as error:
-                wrong["problem"] = str(error)
-        taken = {}
-        for name in FIELDS.keys() & link.keys():
-            try:
-                if len(str(link[name])) > READ:
-                    raise ValueError(f"expected something short, got {brief(link[name])}")
-                taken[name] = FIELDS[name].read(self.problem, link[name])
-            except OutOfBounds as error:
-                wrong[name], taken[name] = str(error), error.nearest
-            except ValueError as error:
-                wrong[name] = str(error)
-        with param.parameterized.batch_call_watchers(self):
-            self.move(**{name: taken.pop(name) for name in POINT if taken.get(name)})
-            self.set(**{name: value for name, value in taken.items() if name not in POINT})
+        wrong = read_link(self, link)
         self._steps = Steps()
         self._record()
         return wrong
 
     def as_json(self) -> dict[str, Any]:
         """Everything that was chosen, as plain values; `read` takes it."""
-        return {"problem": self.problem.name} | {name: getattr(self, name) for name in FIELDS}
+        return {"problem": self.original} | {name: getattr(self, name) for name in FIELDS}
 
     @property
     def pinned(self) -> State | None:
@@ -257,7 +244,16 @@ class State(param.Parameterized):
     def beside(self) -> State | None:
         """The one that is kept, where pictures can show it beside this: of the same problem."""
         pinned = self.pinned
-        return None if pinned is None or pinned.problem is not self.problem else pinned
+        same = pinned is not None and pinned.problem.name == self.problem.name
+        return pinned if same else None
+
+    def options(self, name: str) -> Mapping[Any, str]:
+        """What a field can be, and the labels; with the visitor's own proposals."""
+        options = FIELDS[name].options
+        found = {} if options is None else dict(options(self.problem))
+        if name == "variant":
+            found |= {each: each for each in own.variants(self.problem.name, self)}
+        return found
 
     def pin(self, kept: bool = True) -> None:
         """Keeps this state to compare with, or lets go of the one that is."""
@@ -271,7 +267,7 @@ class State(param.Parameterized):
             if field.name in asked
             else field.default(self.problem)
             for field in FIELDS.values()
-            if field.back
+            if field.back and field.name != "f"
         }
         with param.parameterized.batch_call_watchers(self):
             self.move(**{name: new.pop(name) or None for name in POINT})
@@ -291,5 +287,5 @@ class State(param.Parameterized):
 for _field in FIELDS.values():
     State.param.add_parameter(
         _field.name,
-        param.Parameter(default=None, constant=_field.name in POINT, doc=_field.doc),
+        param.Parameter(default=None, constant=_field.name in ("f", *POINT), doc=_field.doc),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
 
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).to
 # dimensions.
 MAP_SIZES = {1: (33, 256), 2: (25, 256)}
 SMALL_MAP = (25, 128)
+# Stores that are kept: a visitor's own f makes a problem of its own.
+STORES_KEPT = 128
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 
@@ -180,7 +182,7 @@ def store_of(name: str) -> Store:
     return _store(own.problem(name))
 
 
-@cache
+@lru_cache(STORES_KEPT)
 def _store(problem: Problem) -> Store:
     # Work is spread over processes, not over PyTorch's own threads.
     torch.set_num_threads(1)

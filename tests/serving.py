@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def served_dashboard(
     plain: bool = False,
     port: int | None = None,
     first: str = "/dashboard",
+    files: Sequence[str | Path] = (),
 ) -> Iterator[str]:
     """The address of the dashboard, served as by `make serve`.
 
@@ -46,6 +47,7 @@ def served_dashboard(
         plain: Whether `panel serve app/dashboard.py` starts it, without our options.
         port: The port to listen on; a free one by default.
         first: Path of the first request, which is repeated until it is answered.
+        files: Problems of one's own, as `--args` names them.
     """
     if port is None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -53,7 +55,7 @@ def served_dashboard(
     origins = allowed_origins(port, "127.0.0.1")
     command, environment = command_and_environment(port, "127.0.0.1", origins)
     options = ["--port", str(port)] if plain else command[5:]
-    command = [*command[:4], app, *options]
+    command = [*command[:4], app, *options, *(["--args", *map(str, files)] if files else [])]
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT

@@ -2,7 +2,7 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["Proposals", "Snapshot", "draw_all"]
+__all__ = ["REFERENCE", "Proposals", "Snapshot", "draw_all"]
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +23,8 @@ from amci_core.flows.outside import Maker, Outside
 from amci_core.models import Problem
 
 Key = TypeVar("Key", bound=Hashable)
+# The variant that is a problem's own reference, before anything is trained for it.
+REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,29 @@ class Proposals:
             proposal("q1_minus", q1_minus),
             proposal("q2", q2),
         )
+
+    @classmethod
+    def from_reference(cls, problem: Problem) -> Proposals:
+        """What draws before anything is trained: the problem's broad reference of each term.
+
+        For E1 it is what `sample_reference` gives, for E2 the prior; no q2 where E2 is known.
+
+        Arguments:
+            problem: What they are for.
+
+        Example:
+            >>> import amci_core as amci
+            >>> Proposals.from_reference(amci.problem("gain-loss")).present
+            (0, 1, 2)
+        """
+        from amci_core.flows.broad import Broad
+
+        y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
+        known = problem.log_normalizer(y.double(), None if theta is None else theta.double())
+        negated = None if problem.nonnegative else Broad(problem.negated(), "E1_plus", None)
+        q2 = Broad(problem, "E2", None) if known is None else None
+        note = {"note": "Nothing has been trained: the problem's reference draws for each term."}
+        return cls(problem.name, REFERENCE, Broad(problem, "E1_plus", None), negated, q2, note)
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:

@@ -126,7 +126,8 @@ def line_densities(
     edges = [bound + side * EDGE for bound in bounds for side in (-1, 0, 1)]
     shown = np.unique([*x[(x >= low) & (x <= high)], *np.linspace(low, high, EVEN), *edges])
     top = np.maximum(log_wanted.max(-1, keepdims=True), LEAST)
-    log_mass = np.log(integral(np.exp(log_wanted - top), x)) + log_wanted.max(-1)
+    with np.errstate(divide="ignore"):  # f can be zero everywhere
+        log_mass = np.log(integral(np.exp(log_wanted - top), x)) + log_wanted.max(-1)
     points = torch.from_numpy(shown)[:, None]
     optimal = problem.optimal_proposals() or {}
     log_p = log_densities(problem, points, y, theta)

@@ -79,7 +79,9 @@ class MapCard(Card):
     @staticmethod
     def why_not(problem: Problem) -> str:
         axes = plane_axes(problem)
-        return "" if len(axes) > 1 else "There is no map: (y, theta) has one coordinate alone."
+        return (
+            "" if len(axes) > 1 else "There is no map: (y, theta) has fewer than two coordinates."
+        )
 
     def progress(self, found: AmortizationMap) -> tuple[int, int]:
         return found.cases, found.done.size
@@ -113,6 +115,8 @@ class MapCard(Card):
         self._say_place(found)
 
     def redraw(self) -> None:
+        if self.why_not(self.state.problem):
+            return
         across, upwards = self._at
         self.current.data = {"x": [across], "y": [upwards]}
         if self.shown is None:

@@ -80,5 +80,4 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
 
 def _options(state: State, name: str) -> dict[str, Any]:
     """The labels of a field's options, and what they stand for."""
-    options = FIELDS[name].options
-    return {} if options is None else {t: v for v, t in options(state.problem).items()}
+    return {label: value for value, label in state.options(name).items()}

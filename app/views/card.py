@@ -17,7 +17,7 @@ from app.session import answer
 from app.state import State
 from app.store import Store, store_of
 from app.views.faint import Faint, Kept
-from app.views.figures import Painter
+from app.views.figures import Painter, entitle
 from app.views.layout import card, column, row
 from app.views.status import Status
 from app.words.choice import difference, file_name
@@ -139,6 +139,7 @@ class Card:
         self._csv.param.update(disabled=True, description=NOTHING_YET)
         self._say("")
         self._set_styles(PLAIN)
+        entitle(self.body, self.state.f)
         self.kept = None
         self._faint.clear()
         self.clear()

@@ -11,8 +11,6 @@ from html import escape
 from itertools import zip_longest
 from typing import Any
 
-import panel_material_ui as pmui
-
 from app import own
 from app.fields import FIELDS, problem_names
 from app.presets import Preset, presets
@@ -21,9 +19,11 @@ from app.state import State
 from app.views.bound import bound
 from app.views.case import CaseControls
 from app.views.film import FilmView
-from app.views.inputs import CountField, Message, select
+from app.views.inputs import CountField, Message, flat_button, select
 from app.views.layout import HTML, column, heading, hide, row
+from app.views.target import TargetControls
 from app.words.choice import about_kept
+from app.words.own import about_warnings, note
 
 COUNTS = {
     "draws": ("Draws N = M", "From each proposal, in one run."),
@@ -56,46 +56,55 @@ class Controls:
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         names = problem_names()
         titles = {title: name for name, title in names.items()}
-        self.problem = select("Problem", titles, value=state.problem.name, margin=(6, 0))
+        self.problem = select("Problem", titles, value=state.original, margin=(6, 0))
         self.problem.param.watch(answer(self._chose_problem), "value")
+        self.target = TargetControls(state)
+        # What a check of a problem of one's own found, and what its proposals are not.
+        self._warned, self._note = HTML("", KEPT), HTML("", KEPT)
         self.case = CaseControls(state)
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
         most = max(len(presets(own.problem(name))) for name in names)
         self._presets = [
-            self._button("", partial(self._chose_preset, i), variant="text") for i in range(most)
+            flat_button("", partial(self._chose_preset, i), text=True) for i in range(most)
         ]
+        self._above_presets = heading("Presets")
         self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
         self._steps = [
-            self._button(label, partial(self._go, step))
+            flat_button(label, partial(self._go, step))
             for label, step in (("Back", -1), ("Forward", 1))
         ]
-        self._compare = self._button("", lambda _: state.pin(not state.compared))
+        self._compare = flat_button("", lambda _: state.pin(not state.compared))
         self._kept = HTML("", KEPT)
         state.param.watch(self._show_steps, "released")
         self._show_steps()
+        state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
         self.open()
         state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
         self.panel = column(
             heading("The problem"),
             self.problem,
             self._messages["problem"],
+            self._warned,
             heading("The case"),
             self.case.panel,
-            row(*self._steps, self._button("Reset", lambda _: state.reset()), gap=8),
+            row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
             self._compare,
             self._kept,
             self._messages["else"],
-            heading("Presets"),
+            self._above_presets,
             column(*self._presets, margin=(0, 0, 0, -6)),
+            heading("The target f"),
+            self.target.panel,
             heading("Proposals"),
             bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
             self._messages["variant"],
+            self._note,
             heading("Training film"),
             *film.parts,
             heading("Monte Carlo"),
             *(field.widget for field in self.counts.values()),
-            self._button("Resample", self._resample),
+            flat_button("Resample", self._resample),
             heading("Take it with you"),
             *downloads,
             gap=8,
@@ -109,7 +118,11 @@ class Controls:
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)
-        self.problem.value = state.problem.name
+        hide(self._above_presets, not presets(state.problem))
+        self.problem.value = state.original
+        self.target.open()
+        self._warned.object = about_warnings(own.warnings(state.original))
+        self._show_note()
         for message in self._messages.values():
             message.say()
 
@@ -120,18 +133,12 @@ class Controls:
                 self.counts[name].complain(text)
             elif name in self._messages:
                 self._messages[name].say(text)
+            elif name == "f":
+                self.target.complain(text)
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
             else:
                 self._messages["else"].say(f"{name}: {text}")
-
-    def _button(self, label: str, act: Callable[[Any], Any], **options: Any) -> pmui.Button:
-        settings = {"variant": "outlined", "size": "small", "margin": 0} | options
-        if settings["variant"] == "text":
-            settings["sx"] = {"justifyContent": "flex-start", "textTransform": "none"}
-        created = pmui.Button(label=label, sizing_mode="stretch_width", **settings)
-        created.on_click(answer(act))
-        return created
 
     def _go(self, step: int, _: Any) -> None:
         self._state.go(step)
@@ -145,8 +152,15 @@ class Controls:
         text = about_kept(kept, state.choice)
         self._kept.object = f"<p>{escape(text)}</p>" if text else ""
 
+    def _show_note(self) -> None:
+        """Says beside the proposals what they were not trained for."""
+        text = note(self._state.problem.name, self._state.variant)
+        content = f'<p role="status">{escape(text)}</p>' if text else ""
+        if self._note.object != content:
+            self._note.object = content
+
     def _chose_problem(self, event: Any) -> None:
-        if event.new != self._state.problem.name:
+        if event.new != self._state.original:
             self._state.open(event.new)
             self._state.settle()
 

@@ -9,6 +9,7 @@ __all__ = [
     "add_legend",
     "decimal_step_above",
     "describe",
+    "entitle",
     "pane",
     "picture",
     "set_range",
@@ -36,6 +37,7 @@ from bokeh.models import (
     SelectionPolicy,
     Ticker,
     TickFormatter,
+    Title,
 )
 from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
@@ -208,6 +210,14 @@ def pane(shown: figure) -> pn.pane.Bokeh:
 def describe(shown: figure, text: str) -> None:
     """Renews the text alternative of a picture."""
     shown.html_attributes = {"role": "img", "aria-label": text}
+
+
+def entitle(part: Any, f: str) -> None:
+    """Names another f in the pictures of a part of the page, so that saved ones name it too."""
+    for each in part.select(Picture):
+        text = "" if each.object.title is None else each.object.title.text
+        if text != (f and f"f = {f}"):
+            each.object.title = Title(text=f"f = {f}") if f else None
 
 
 def set_range(axis: Range1d, low: float, high: float) -> None:

@@ -9,6 +9,7 @@ __all__ = [
     "Slider",
     "choice",
     "decimals",
+    "flat_button",
     "select",
     "slider",
 ]
@@ -16,6 +17,7 @@ __all__ = [
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from html import escape
 from typing import Any
@@ -188,6 +190,19 @@ def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui
         stylesheets=[UNSEEN_LABEL],
         **settings,
     )
+
+
+def flat_button(
+    label: str, act: Callable[[Any], Any], *, text: bool = False, **options: Any
+) -> pmui.Button:
+    """A small button as wide as its place, outlined or, with `text`, of words alone."""
+    settings: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0} | options
+    if text:
+        settings["variant"] = "text"
+        settings["sx"] = {"justifyContent": "flex-start", "textTransform": "none"}
+    created = pmui.Button(label=label, sizing_mode="stretch_width", **settings)
+    created.on_click(answer(act))
+    return created
 
 
 def copying(label: str, source: Any, text: str) -> pmui.Button:

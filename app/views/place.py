@@ -14,6 +14,7 @@ from app.state import State
 from app.store import store_of
 from app.views.bound import tie
 from app.views.faint import Faint
+from app.views.figures import entitle
 from app.views.layout import column
 
 # What changes how the kept case's densities look; and what these do.
@@ -44,6 +45,7 @@ class DensityPlace:
         """Turns to the state's problem."""
         view, _ = self._here
         view.open(picture(self._state.problem))
+        entitle(view.panel, self._state.f)
         if self.panel.objects != [view.panel]:
             self.panel[:] = [view.panel]
         self._show()

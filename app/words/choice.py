@@ -7,6 +7,7 @@ __all__ = ["about_kept", "difference", "file_name", "too_much"]
 import re
 from collections.abc import Callable, Mapping
 
+from app import own
 from app.choice import Choice
 
 SYMBOLS = {"y": "y", "theta": "θ"}
@@ -37,7 +38,8 @@ def about_kept(kept: Choice | None, here: Choice) -> str:
     if kept is None:
         return ""
     if kept.problem != here.problem:
-        return "A is a case of another problem, and is back with that."
+        other = "another f" if own.split(kept.problem)[0] == own.split(here.problem)[0] else ""
+        return f"A is a case of {other or 'another problem'}, and is back with that."
     if kept == here:
         return "A is this case. Change something: A stays, faint, beside what comes."
     return f"A, faint, is the case {difference(kept, here)}."

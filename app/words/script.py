@@ -4,15 +4,16 @@ from __future__ import annotations
 
 __all__ = ["script"]
 
-from app import own
+from app import added, own
 from app.choice import Choice
+from app.from_files import FILES
 
 SCRIPT = """\
-# One run of every estimator at {about}, as AMCI Explorer shows it.
-{imports}import amci_core as amci
+# One run of every estimator{about}, as AMCI Explorer shows it.
+import amci_core as amci
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimators import ESTIMATORS
-
+{imports}
 problem = {problem}
 proposals = {proposals}
 y, theta = {y}, {theta}
@@ -32,17 +33,11 @@ def script(choice: Choice) -> str:
     """A Python script that prints what the strip shows for a choice."""
     y, theta = choice.pair
     about = ", ".join(f"{n} = {v}" for n, v in (("y", y), ("theta", theta)) if v is not None)
-    imports, problem = "", f"amci.problem({choice.problem!r})"
-    proposals = f"amci.load_proposals({choice.problem!r}, variant={choice.variant!r})"
-    if choice.problem in own.OWN:
-        imports = f"# {own.FILES} in the environment names the problem's file.\n"
-        imports += "from app import own\n"
-        problem = f"own.problem({choice.problem!r})"
-        proposals = f"own.proposals({choice.problem!r}, {choice.variant!r})"
+    imports, problem, proposals = _made(*own.split(choice.problem), choice.variant)
     if choice.snapshot is not None:
         proposals = f"amci.load_snapshots({choice.problem!r})[{choice.snapshot}].proposals"
     return SCRIPT.format(
-        about=about,
+        about=about and f" at {about}",
         imports=imports,
         problem=problem,
         proposals=proposals,
@@ -51,3 +46,31 @@ def script(choice: Choice) -> str:
         draws=choice.draws,
         seed=choice.seed,
     )
+
+
+def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
+    """Lines ahead of the others, and how the problem and its proposals come about."""
+    ahead, problem = "", f"amci.problem({name!r})"
+    mine = own.OWN.get(name)
+    if mine is not None and mine.file:
+        problem = f"amci.load_problem({mine.file!r})"
+    elif mine is not None:
+        ahead = f"# {FILES} in the environment names the problem's file.\nfrom app import own\n"
+        problem = f"own.problem({name!r})"
+    of = repr(name) if mine is None else "problem.original" if f else "problem"
+    wanted = own.variants(name)[0] if f else variant
+    proposals = f"amci.load_proposals({of}, variant={wanted!r})"
+    if mine is not None and wanted in mine.folders:
+        proposals = f"amci.load_proposals({of}, folder={mine.folders[wanted]!r})"
+    elif mine is not None and not mine.file:
+        proposals = f"own.proposals({name!r}, {wanted!r})"
+    whole = name if not f else own.own_name(name, f)
+    if added.parcel(whole, variant) is not None:
+        ahead += f"# The folder that these proposals were saved to, once learnt: {variant!r}.\n"
+        proposals = f"amci.load_proposals({'problem' if f else of}, folder={variant!r})"
+    elif f:
+        ahead += "from amci_core.target import stand_ins\n"
+        proposals = f"stand_ins(problem, {proposals})"
+    if f:
+        problem = f"amci.with_target({problem}, {f!r})"
+    return ahead, problem, proposals

@@ -8,14 +8,13 @@ from bokeh.document import Document
 from panel.io.state import set_curdoc
 from servers import run_apart
 
-from amci_core.proposals import available_variants
 from app.explorer import Explorer
 from app.fields import FIELDS
 from app.guard import decoded
 from app.shell import page
 from app.state import State
 
-NAMES = ["problem", "y", "theta", *FIELDS, "nonsense", "ui", ""]
+NAMES = ["problem", "y", "theta", *FIELDS, "nonsense", "ui", "f", ""]
 VALUES = [
     *[
         "",
@@ -89,7 +88,7 @@ def test_any_address_gives_a_point_to_compute_for_and_short_messages():
         for name, field in FIELDS.items():
             low, high = field.bounds or (0, 0)
             assert field.bounds is None or low <= getattr(state, name) <= high
-        assert state.variant in available_variants(problem.name)
+        assert state.variant in state.options("variant")
         for name, message in wrong.items():
             assert name in given(query)
             assert 0 < len(message) <= LONGEST_MESSAGE, message

@@ -133,7 +133,7 @@ def test_a_page_is_small_and_does_not_grow_with_the_problems_it_has_shown(in_a_l
                 turned.choose(name)
             turned.wait()
             counts.append(len(document.models))
-        assert counts[0] <= 400
+        assert counts[0] <= 410
         # Each view is made when it is first needed, and then kept.
         assert counts[-5:] == counts[-10:-5]
 
@@ -201,7 +201,7 @@ def acts(widget):
         yield "value_throttled", other
     elif isinstance(widget, pmui.Switch):
         yield "value", not widget.value
-    elif isinstance(widget, pmui.TextInput):
+    elif isinstance(widget, pmui.TextInput) and "own-f" not in widget.css_classes:
         yield "value", "17"
     elif isinstance(widget, pmui.Tabs):
         yield "active", 1

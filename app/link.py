@@ -1,0 +1,66 @@
+r"""What a state takes over: from an address or a file, and from another problem."""
+
+from __future__ import annotations
+
+__all__ = ["kept", "read_link"]
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import param
+
+from amci_core.models import Problem
+from app.fields import FIELDS
+from app.kinds import READ, OutOfBounds, brief
+
+if TYPE_CHECKING:
+    from app.state import State
+
+POINT = ("y", "theta")
+
+
+def read_link(state: State, link: Mapping[str, Any]) -> dict[str, str]:
+    """Has a state take what a link holds; numbers beyond their bounds stop there.
+
+    Returns:
+        For each name that could not be used as it was, what is wrong with it.
+    """
+    wrong: dict[str, str] = {}
+    if "problem" in link:
+        try:
+            state.open(link["problem"], keep=False)
+        except ValueError as error:
+            wrong["problem"] = str(error)
+    taken = {}
+    # What another f allows is known once it is there.
+    for name in sorted(FIELDS.keys() & link.keys(), key=lambda name: name != "f"):
+        try:
+            if len(str(link[name])) > READ:
+                raise ValueError(f"expected something short, got {brief(link[name])}")
+            taken[name] = FIELDS[name].read(state.problem, link[name])
+            if name == "f":
+                state.open(state.original, f=taken.pop(name), keep=False)
+        except OutOfBounds as error:
+            wrong[name], taken[name] = str(error), error.nearest
+        except ValueError as error:
+            wrong[name] = str(error)
+    with param.parameterized.batch_call_watchers(state):
+        state.move(**{name: taken.pop(name) for name in POINT if taken.get(name)})
+        state.set(**{name: value for name, value in taken.items() if name not in POINT})
+    return wrong
+
+
+def kept(state: State, before: Problem, problem: Problem) -> dict[str, Any]:
+    """What a state has of one problem that makes sense for another."""
+    found = {}
+    for field in FIELDS.values():
+        value = getattr(state, field.name)
+        if field.name != "f" and (field.name in POINT or value != field.default(before)):
+            try:
+                found[field.name] = field.read(problem, value)
+            except ValueError:
+                continue
+    if not all(name in found for name in POINT):
+        for name in POINT:
+            found.pop(name, None)
+    return found | {"snapshot": None}

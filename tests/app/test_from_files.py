@@ -1,0 +1,247 @@
+"""Problems from files: what is listed, what is said of others, and which proposals they have."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from own_problems import SQUARE, write
+from typer.testing import CliRunner
+
+import amci_core as amci
+from amci_core.cli import app as cli
+from amci_core.flows import Proposals
+from amci_core.training import learn
+from app import added, from_files, own, serve
+from app.computations import Asked
+from app.from_files import FILES, Source, serve_files, troubles
+from app.shell import page
+from app.state import State
+from app.words.own import note
+from app.words.script import script
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """No file has been read."""
+    monkeypatch.setattr(own, "OWN", {})
+    monkeypatch.setattr(from_files, "_READ", {})
+    monkeypatch.setattr(from_files, "_LISTED", [])
+    monkeypatch.setattr(from_files, "_DONE", set())
+    monkeypatch.setattr(added, "_ADDED", {})
+    monkeypatch.setattr(added, "_GIVEN", set())
+    monkeypatch.setenv(FILES, "")
+
+
+def template(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """What `amci new` writes, changed."""
+    path = folder / f"{name}.py"
+    assert CliRunner().invoke(cli, ["new", str(path)]).exit_code == 0
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "folder"),
+    [
+        ("/a/mine.py", "/a/mine.py", None),
+        ("/a/mine.py:Mine", "/a/mine.py:Mine", None),
+        ("/a/mine.py:Mine=/b/made", "/a/mine.py:Mine", "/b/made"),
+        ("/a/b=c/mine.py=/b/made", "/a/b=c/mine.py", "/b/made"),
+    ],
+)
+def test_a_source_is_a_file_a_class_and_a_folder(text, file, folder):
+    found = Source.read(text)
+    assert (found.file, found.folder) == (file, folder)
+    assert Source.read(found.text) == found
+
+
+@pytest.mark.parametrize("text", ["", "mine", "mine.txt", "mine.py=", "mine.py:Mine Two"])
+def test_what_is_no_file_is_refused(text):
+    with pytest.raises(ValueError, match=r"expected FILE\.py, FILE\.py:Class or FILE\.py=FOLDER"):
+        Source.read(text)
+
+
+def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsys):
+    good = template(tmp_path, "good")
+    wrong = template(tmp_path, "wrong", (".to(x.dtype).squeeze(-1)", ""))
+    broken = tmp_path / "broken.py"
+    broken.write_text("def f(:\n")
+    warned = template(tmp_path, "warned", (", shown=(-4.0, 4.0)", ""))
+    double = tmp_path / "double.py"
+    double.write_text(good.read_text())
+    serve_files([*map(str, (good, wrong, broken, warned, double)), f"{good}=nowhere", "x"])
+    assert own.problems()[-2:] == ("good", "warned")
+    assert own.opening() == "good"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"AMCI Explorer: {line}" for line in troubles()]
+    assert [line.partition(" ")[0] for line in troubles()] == [
+        *("wrong.py:", "wrong.py:", "broken.py", "double.py:", "there", "problem:")
+    ]
+    assert "wrong.py: f: expected a float64 tensor" in troubles()[0]
+    assert "broken.py cannot be read: line 1" in troubles()[2]
+    assert str(tmp_path) not in "".join(troubles()[:4])
+    # Workers that are started later find those that are listed; nothing is read or said twice.
+    assert os.environ[FILES] == os.pathsep.join(map(str, (good, warned)))
+    serve_files([str(good), "x"])
+    assert capsys.readouterr().err == ""
+
+
+def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path):
+    serve_files([str(template(tmp_path, "good"))])
+    state = State("good")
+    assert state.options("variant") == {"reference": "reference"}
+    assert "No proposals have been trained" in note("good", state.variant)
+    assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.choice)
+    assert "variant='reference'" in script(state.choice)
+    found = Asked("summary", state.choice).part(0)[1]
+    assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
+
+
+def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypatch):
+    path = template(tmp_path, "good")
+    problem = amci.load_problem(path)
+    amci.save_proposals(tmp_path / "good" / "first", learn(problem, steps=2))
+    amci.save_proposals(tmp_path / "good" / "second", learn(problem, steps=2))
+    (tmp_path / "good" / "third").mkdir()
+    (tmp_path / "good" / "third" / "config.json").write_text("{}")
+    serve_files([str(path)])
+    variants = own.variants("good")
+    assert len(variants) == 2
+    assert variants[1] == "second"
+    assert note("good", variants[0]) == ""
+    assert troubles()[0].startswith("good.py: proposals that cannot be used: third: ")
+    text = script(State("good").choice)
+    assert "amci.load_proposals(problem, folder='good/first')" in text
+    monkeypatch.chdir(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=300
+    )
+    assert "amci" in done.stdout, done.stderr
+
+
+def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
+    path = template(tmp_path, "good")
+    serve_files([str(path)])
+    state, other = State("good"), State("good")
+    made = Proposals.from_reference(state.problem)
+    name = own.add_variant("good", "mine", made, visitor=state)
+    assert name == "mine"
+    # A name is given once, so that results of one are never shown for another.
+    assert own.add_variant("good", "mine", made, visitor=other) == "mine-2"
+    assert list(state.options("variant")) == ["reference", "mine"]
+    assert list(other.options("variant")) == ["reference", "mine-2"]
+    state.set(variant="mine")
+    asked = Asked("summary", state.choice)
+    sent = tmp_path / "asked"
+    sent.write_bytes(pickle.dumps(asked))
+    code = (
+        "import pickle, pathlib\n"
+        f"asked = pickle.loads(pathlib.Path({str(sent)!r}).read_bytes())\n"
+        "print([row.name for row in asked.part(0)[1].rows])\n"
+    )
+    environment = os.environ | {FILES: str(path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert "snis-q2" in done.stdout, done.stderr
+    added.forget(state)
+    assert list(state.options("variant")) == ["reference"]
+    assert list(other.options("variant")) == ["reference", "mine-2"]
+    # What belongs to a page that is no more is nobody else's.
+    del other
+    gc.collect()
+    assert own.variants("good") == ("reference",)
+    assert own.add_variant("good", "mine", made) == "mine-3"
+    assert own.variants("good") == ("reference", "mine-3")
+    with pytest.raises(ValueError, match="got ones for good"):
+        own.add_variant("tail-1d", "mine", made)
+
+
+SHAPES = {
+    "three, signed": {"dim": 3, "nonnegative": False, "f": "x[..., 0] * x[..., 1]"},
+    "twenty": {"dim": 20, "nonnegative": True, "f": "(x.sum(-1) > 1).to(x.dtype)"},
+    "line": SQUARE,
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_problem_of_any_dimension_opens(fresh, tmp_path, kind):
+    path = write(tmp_path, name="own-any", **SHAPES[kind])
+    serve_files([f"{path}:New"])
+    assert troubles() == []
+    state = State("own-any")
+    found = Asked("summary", state.choice).part(0)[1]
+    assert {row.name for row in found.rows} >= {"amci"}
+
+
+NEITHER = """
+import math
+
+import torch
+from torch.distributions import Normal
+
+from amci_core.models import Problem, Variable
+
+
+class Neither(Problem):
+    name = "neither"
+    nonnegative = False
+    x = Variable("x", 2, -math.inf, math.inf, "two normals")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def f(self, x, theta):
+        return x[..., 0] * x[..., 1] + 0.3
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 2, generator=generator)
+"""
+
+
+def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
+    path = tmp_path / "neither.py"
+    path.write_text(NEITHER)
+    serve_files([str(path)])
+    assert troubles() == []
+
+    def body(turned):
+        explorer = turned.explorer
+        state = explorer.state
+        # A map that was drawn for another problem has nothing to show.
+        assert explorer.tabs.card.name == "map"
+        turned.does = True
+        turned.choose("neither")
+        turned.wait()
+        assert state.choice.pair == (None, None)
+        page(explorer, turned.document)
+        found = explorer.strip.shown.value.rows[0]
+        assert abs(found.value - 0.3) < 5 * found.standard_error
+        assert "fewer than two coordinates" in explorer.tabs.panel[0].object
+        state.open("neither", f="x1 > 1")
+        state.settle()
+        state.go(-1)
+        assert state.f == ""
+        assert "estimator, as AMCI Explorer" in script(state.choice)
+
+    in_a_loop(body, {"problem": "tail-1d", "runs": "4", "draws": "64", "card": "map"})
+
+
+def test_a_server_does_not_start_with_a_file_that_cannot_be_loaded(tmp_path, capsys):
+    broken = tmp_path / "broken.py"
+    broken.write_text("def f(:\n")
+    for text, said in ((str(broken), "line 1"), ("nowhere.py", "there is no file"), ("x", "got")):
+        assert serve.main(["--port", "0" * 4 + "5996", "--problem", text]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1
+        assert said in lines[0]
+    good = template(tmp_path, "good")
+    assert serve.problem_files([str(good)]) == ([str(good)], [])

@@ -1,0 +1,213 @@
+"""Another f is a part of what was chosen: in links, steps and results, and read strictly."""
+
+import math
+import subprocess
+import sys
+import time
+
+import pytest
+from bokeh.document import Document
+from bokeh.models import Div
+
+import amci_core as amci
+from amci_core.models.expression import ExpressionError
+from app.computations import Asked
+from app.examples import examples
+from app.pictures import densities
+from app.shell import page
+from app.state import State
+from app.store import store_of
+from app.views.figures import Picture
+from app.words.choice import about_kept, file_name
+from app.words.own import note
+from app.words.script import script
+from app.words.target import at_its_place
+
+WINDOW = "abs(x1 - theta1) < 0.5"
+# What takes long, or breaks, where a reader is careless.
+HOSTILE = [
+    *(
+        "(" * 190,
+        "(" * 95 + "1" + ")" * 95,
+        "-" * 190 + "x1",
+        "not " * 45 + "x1",
+        "x1<" * 60 + "x1",
+    ),
+    *(
+        "9**9**9**9**9",
+        "1e999",
+        "(x1**8)**8",
+        "((((x1**8)**8)**8)**8)**8",
+        "exp(exp(exp(exp(x1))))",
+    ),
+    *("+".join(["x1"] * 66), "*".join(["x1"] * 66), "norm(" * 30 + "x" + ")" * 30, "x" * 1999),
+    *("x1 if x1>0 else " * 12 + "0", "min(" + ",".join(["x1"] * 60) + ")", "x[10**9]", "x[-1]"),
+    *("__import__('os')", "x.__class__", "lambda: 0", "[x for x in x]", "f'{x}'", "x1 := 2"),
+    *("\x00", "x1\n", "\ud800", "x1 # y", "1/0", "log(-1)", "1e-200*x1", "0*log(0*x1)"),
+]
+
+
+@pytest.fixture
+def state():
+    return State("tail-1d")
+
+
+def test_it_leads_back_from_a_link_and_a_file(state):
+    state.move(y=2.0, theta=0.5)
+    state.open("tail-1d", f="  abs(x1  - theta1) < 0.5 ")
+    assert state.f == WINDOW
+    assert (state.y, state.theta) == ((2.0,), (0.5,))
+    for kept in (state.link(), state.as_json()):
+        other = State()
+        assert other.read(kept) == {}
+        assert other.as_json() == state.as_json()
+    assert state.link()["problem"] == "tail-1d"
+    assert state.problem.name == f"tail-1d with f = {WINDOW}"
+
+
+def test_a_problem_of_that_name_is_none_that_can_be_chosen(state):
+    wrong = state.read({"problem": f"tail-1d with f = {WINDOW}"})
+    assert "problem" in wrong
+    assert state.f == ""
+
+
+def test_steps_and_reset_take_it_back(state):
+    state.open("tail-1d", f=WINDOW)
+    state.settle()
+    state.open("peak")
+    state.settle()
+    state.go(-1)
+    assert (state.original, state.f) == ("tail-1d", WINDOW)
+    state.go(-1)
+    assert (state.original, state.f) == ("tail-1d", "")
+    assert state.variant == "spline"
+    state.go(1)
+    assert state.f == WINDOW
+    state.reset()
+    assert (state.original, state.f, state.theta) == ("tail-1d", "", (3.0,))
+
+
+def test_what_is_wrong_changes_nothing(state):
+    before = state.as_json()
+    with pytest.raises(ExpressionError, match="column 6") as caught:
+        state.open("tail-1d", f="x1 + y")
+    assert caught.value.column == 6
+    with pytest.raises(ValueError, match="finite"):
+        state.open("tail-1d", f="log(x1)")
+    assert state.as_json() == before
+    assert "column 6" in state.read({"f": "x1 + y"})["f"]
+    assert state.f == ""
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_a_hostile_address_does_not_take_long(name):
+    # A model's own work, such as its likelihood's equations, is done once.
+    State(name).read({"problem": name, "f": "x1"})
+    for text in HOSTILE:
+        state = State(name)
+        began = time.process_time()
+        wrong = state.read({"problem": name, "f": text})
+        assert time.process_time() - began < 0.5, text
+        assert wrong.keys() <= {"f"}
+        assert len(wrong.get("f", "")) < 300
+        assert bool(wrong) != bool(state.f)
+
+
+def test_results_of_different_f_are_different_work(state):
+    state.move(theta=1.0)
+    own = Asked("summary", state.choice)
+    asked = []
+    for f in (WINDOW, "abs(x1 - theta1) < 0.6"):
+        state.open("tail-1d", f=f)
+        asked.append(Asked("summary", state.choice))
+    assert len({own, *asked}) == 3
+    assert asked[0].link == {**own.link, "f": WINDOW, "variant": "q2 alone"}
+    values = [one.part(0)[1].rows[0].value for one in asked]
+    assert values[0] != values[1]
+    assert "theta1" in file_name("strip", asked[0].link, "csv")
+    assert about_kept(own.choice, asked[0].choice).startswith("A is a case of another f")
+
+
+@pytest.mark.parametrize("name", amci.problems())
+def test_examples_fit_and_every_computation_is_at_work(name):
+    original = amci.problem(name)
+    state = State(name)
+    state.set(runs=4, draws=16)
+    assert list(examples(original)) == [
+        *("a tail", "a window", "a smooth utility", "a signed payoff")
+    ]
+    for f in examples(original).values():
+        state.open(name, f=f)
+        problem, store = state.problem, store_of(state.problem.name)
+        assert state.link()["f"] == f
+        assert densities(problem, store.proposals(state.choice), *state.choice.pair).columns
+        found = Asked("summary", state.choice).part(0)[1]
+        assert found.rows[0].name == "amci"
+        assert math.isfinite(found.rows[0].value)
+        assert "No proposals have been trained for this f" in note(problem.name, state.variant)
+    count, part = Asked("diagnosis", state.choice).part(0)
+    assert count >= 1
+    assert part is not None
+
+
+def test_what_it_does_not_know_it_does_not_say(state):
+    state.open("tail-1d", f=WINDOW)
+    assert not state.problem.knows_truth
+    assert state.level_range() is None
+    assert math.isnan(state.level)
+    found = Asked("summary", state.choice).part(0)[1]
+    assert "above" not in str(found)
+
+
+def test_the_script_gives_the_figures_of_the_strip(state):
+    state.move(theta=1.0)
+    state.open("tail-1d", f="max(x1 - theta1, 0) - 0.2")
+    text = script(state.choice)
+    assert "amci.with_target(amci.problem('tail-1d'), 'max(x1 - theta1, 0) - 0.2')" in text
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=300
+    )
+    shown = Asked("summary", state.choice).part(0)[1].rows
+    printed = {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
+    for row in shown:
+        if row.name in printed:
+            assert printed[row.name] == pytest.approx(row.value, rel=1e-3), done.stderr
+    assert "amci" in printed, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "column"), [("x1 + y", 6), ("x1 +", 5), ("x1" + " + 1" * 24 + " + y", 101)]
+)
+def test_the_caret_stands_below_the_mistake(text, column):
+    line, caret = at_its_place(text, ExpressionError("wrong", column)).split("\n")
+    at = caret.index("^")
+    wanted = text[column - 1 : column]
+    assert line[at : at + 1] == wanted
+    assert len(line) <= 32
+    assert at_its_place(text, ValueError("elsewhere")) == ""
+
+
+def test_the_page_takes_a_key_and_whatever_else_is_sent(in_a_loop):
+    def body(turned):
+        explorer = turned.explorer
+        target = explorer.controls.target
+        root = page(explorer, Document()).get_root(Document())
+        (channel,) = root.select({"type": Div, "name": "own-f"})
+        for sent in ([], [1], [None], [{}], ["x1 +", 1], ["x" * 10_000, 1]):
+            channel.tags = sent
+            assert explorer.state.f == ""
+        assert target.field.error_state
+        channel.tags = [WINDOW, 2]
+        assert explorer.state.f == WINDOW == channel.text == target.field.value
+        assert not target.field.error_state
+        titles = {figure.title.text for figure in pictures(explorer.densities.panel)}
+        assert titles == {f"f = {WINDOW}"}
+        target._own.clicks += 1
+        assert explorer.state.f == ""
+        assert all(figure.title is None for figure in pictures(explorer.densities.panel))
+
+    in_a_loop(body)
+
+
+def pictures(part):
+    return [each.object for each in part.select(Picture)]

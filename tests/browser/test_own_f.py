@@ -1,0 +1,64 @@
+"""Another f, typed on the page: it is shown when it is right, and stays in the address."""
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
+LABEL = "f(x, θ), then Enter"
+
+
+def field(opened):
+    return opened.page.get_by_label(LABEL, exact=True)
+
+
+def test_what_is_typed_is_shown_and_what_is_wrong_changes_nothing(visit):
+    opened = visit("?runs=20&draws=64&theta=1")
+    opened.wait_for_end(20)
+    before = opened.data("densities", "target")
+    opened.type(LABEL, "abs(x1 - theta1) < 0.5")
+    window = opened.wait_for_other("densities", "target", before)
+    opened.wait_for_text("No proposals have been trained for this f")
+    opened.wait_for_text("reference value")
+    opened.wait_for_end(20)
+    x = opened.data("densities", "x")
+    # A window's density is zero outside of it, and no more than that is.
+    inside = window > 1e-6 * window.max()
+    assert 0.5 <= x[inside].min() <= x[inside].max() <= 1.5
+    # Nothing changes for what is wrong, and its place is told.
+    address = opened.page.url
+    opened.type(LABEL, "abs(x1 - y) < 0.5")
+    expect(field(opened)).to_have_attribute("aria-invalid", "true")
+    said = field(opened).evaluate(
+        "e => e.getRootNode().getElementById(e.getAttribute('aria-describedby')).textContent"
+    )
+    assert said == "Column 10: f depends on x and theta, not on y"
+    marked = opened.page.locator("pre", has_text="^").inner_text().splitlines()
+    assert marked[1].index("^") == marked[0].index("y")
+    np.testing.assert_array_equal(opened.data("densities", "target"), window)
+    assert opened.page.url == address
+    field(opened).press("Escape")
+    expect(field(opened)).to_have_value("abs(x1 - theta1) < 0.5")
+    expect(field(opened)).to_have_attribute("aria-invalid", "false")
+    # The address leads back to it.
+    again = visit("?" + address.partition("?")[2])
+    np.testing.assert_allclose(again.wait_for_data("densities", "target"), window)
+    expect(field(again)).to_have_value("abs(x1 - theta1) < 0.5")
+    again.press("Back to its own f")
+    own = again.wait_for_other("densities", "target", window)
+    assert own.max() > 0
+    again.page.get_by_text("No proposals have been trained").wait_for(state="hidden")
+
+
+def test_an_example_is_picked_and_undone(visit):
+    opened = visit("?problem=gain-loss&runs=20&draws=64")
+    opened.wait_for_end(20)
+    before = opened.data("densities", "target")
+    opened.page.get_by_label("Examples", exact=True).click()
+    opened.page.get_by_role("menuitem", name="a signed payoff").click()
+    opened.wait_for_other("densities", "target", before)
+    expect(field(opened)).to_have_value("max(x1 - theta1, 0) - 0.2")
+    opened.press("Back")
+    expect(field(opened)).to_have_value("")
+    opened.wait_for_end(20)
+    np.testing.assert_array_equal(opened.data("densities", "target"), before)
