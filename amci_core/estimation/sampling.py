@@ -115,8 +115,9 @@ class Sampler:
         log_joint = self.problem.log_joint(points, self.y)
         f = self._checked(points, f, log_joint)
         log_E2 = self.problem.log_normalizer(self.y, self.theta)
-        if log_E2 is not None and runs is not None:
-            log_E2 = np.asarray(log_E2)[..., None]
+        if log_E2 is not None:
+            log_E2 = np.asarray(log_E2)
+            log_E2 = log_E2 if runs is None else log_E2[..., None]
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),

@@ -74,8 +74,11 @@ def forms(problem: Problem, *, reads_theta: bool) -> dict[str, dict[str, Any]]:
     dim = problem.x.dim
     if dim == 1:
         if reads_theta and _on_half_line(problem):
+            line = {**NETWORK, "bins": 32}
+            zero = {**line, "vanishing": True}
             return {
-                "half-line": {"family": "half-line-spline", "arguments": {**NETWORK, "bins": 32}}
+                "half-line": {"family": "half-line-spline", "arguments": line},
+                "half-line, from zero": {"family": "half-line-spline", "arguments": zero},
             }
         return {
             "spline": {"family": "autoregressive-spline", "arguments": {**arguments, "bins": 32}}

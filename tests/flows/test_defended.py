@@ -98,6 +98,7 @@ def test_training_it_trains_its_own_part_alone():
         },
         objective="refine",
         settings={"cases": 8, "uniform_cases": 0, "from_proposal": 3, "from_reference": 1},
+        optimizer="adam",
         learning_rate=1e-2,
         annealed=True,
         steps_per_minute=1,

@@ -32,7 +32,7 @@ def test_learning_lowers_the_held_out_variance_of_every_proposal():
         reached.setdefault(progress.proposal, []).append(progress.quality.relative_variance)
     assert list(reached) == ["q1_plus", "q2"]
     for course in reached.values():
-        assert course[-1] < 0.2 * course[0]
+        assert course[-1] < 0.6 * course[0]
 
 
 def test_the_last_of_the_stream_is_what_learn_gives():
