@@ -14,8 +14,12 @@ __all__ = ["Result", "main", "measure"]
 import argparse
 import json
 import math
+import multiprocessing
+import resource
+import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +41,8 @@ Array = NDArray[np.float64]
 CASES, RUNS, DRAWS, SEED = 10, 50, 1000, 123
 # Runs of what AMCI is compared with, and evaluations from which crude Monte Carlo's error is read.
 OTHER_RUNS, CRUDE = 10, 1_000_000
+# What getrusage counts in: bytes on macOS, KiB elsewhere.
+MEGABYTE = 1e6 if sys.platform == "darwin" else 1e6 / 1024
 # vegas adapts in so many rounds of equal size.
 ROUNDS = 5
 
@@ -49,6 +55,8 @@ class Result:
         name: The problem.
         dim: Number of coordinates of x.
         minutes: Time of its training.
+        started: Seconds from the call to the first step.
+        megabytes: Most memory that the process has had until training ended.
         form: The forms that were chosen.
         share: The shares of the references.
         median: ReMSE at 1,000 draws, median over theta.
@@ -68,6 +76,8 @@ class Result:
     name: str
     dim: int
     minutes: float
+    started: float
+    megabytes: float
     form: str
     share: str
     median: float
@@ -95,7 +105,7 @@ def cases_of(problem: Published) -> tuple[Array | None, Array]:
     return y, np.stack(columns, -1)
 
 
-def measure(problem: Published, proposals: Proposals, minutes: float) -> Result:
+def measure(problem: Published, proposals: Proposals, minutes: float, **spent: float) -> Result:
     """The errors of AMCI and of what it is compared with."""
     y, theta = cases_of(problem)
     mu = problem.truth(y, theta)
@@ -121,6 +131,7 @@ def measure(problem: Published, proposals: Proposals, minutes: float) -> Result:
         name=problem.name,
         dim=problem.x.dim,
         minutes=round(minutes, 2),
+        **spent,
         form=", ".join(dict.fromkeys(entry["own"]["family"] for entry in chosen)),
         share=", ".join(f"{entry['share']:g}" for entry in chosen),
         median=float(np.median(remse)),
@@ -204,13 +215,17 @@ def _vegas(vegas: Any, terms: Any, dim: int, seed: int) -> float:
 
 def run(name: str, minutes: float, folder: Path) -> Result:
     """Trains, keeps the proposals, measures, and keeps what was measured."""
-    problem = PUBLISHED[name]()
-    place = folder / name
+    torch.set_num_threads(1)
+    problem, place = PUBLISHED[name](), folder / name
+    reports: list[float] = []
     began = time.perf_counter()
-    proposals = learn(problem, minutes=minutes)
+    proposals = learn(
+        problem, minutes=minutes, progress=lambda _: reports.append(time.perf_counter() - began)
+    )
     taken = (time.perf_counter() - began) / 60
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
     amci.save_proposals(place / "proposals", proposals, replace=True)
-    found = measure(problem, proposals, taken)
+    found = measure(problem, proposals, taken, started=reports[0], megabytes=megabytes)
     (place / "result.json").write_text(json.dumps(asdict(found), indent=1))
     return found
 
@@ -249,18 +264,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("problems", nargs="*", help="names; all by default")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--folder", type=Path, default=Path("own-problems"))
+    parser.add_argument("--at-once", type=int, default=1, help="problems, a core for each")
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     asked = parser.parse_args(arguments)
     if not asked.table:
-        torch.set_num_threads(1)
-        for name in asked.problems or PUBLISHED:
-            found = run(name, asked.minutes, asked.folder)
-            print(
-                f"{found.name}: ReMSE {found.median:.2g}, largest {found.largest:.2g} at theta = "
-                f"{found.worst}, coverage {found.coverage:.1%}, vegas {found.vegas:.2g}, "
-                f"{found.minutes:.1f} minutes; {found.text}",
-                flush=True,
-            )
+        # A process for each, so that its memory is its own.
+        with ProcessPoolExecutor(
+            asked.at_once, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+        ) as pool:
+            trained = partial(run, minutes=asked.minutes, folder=asked.folder)
+            for found in pool.map(trained, asked.problems or PUBLISHED):
+                print(
+                    f"{found.name}: ReMSE {found.median:.2g}, largest {found.largest:.2g} at "
+                    f"theta = {found.worst}, coverage {found.coverage:.1%}, vegas "
+                    f"{found.vegas:.2g}, {found.minutes:.1f} minutes, the first step after "
+                    f"{found.started:.0f} s, {found.megabytes:,.0f} MB; {found.text}",
+                    flush=True,
+                )
     print(table(asked.folder))
 
 

@@ -31,7 +31,7 @@ MAX_STEPS = 10**7
 # Shares of a proposal's time: scouting; of the rest, imitating, and then refining. In many
 # coordinates a case's few particles are soon learnt by heart.
 SCOUTING, IMITATING, IMITATING_MANY = 0.25, 0.6, 0.15
-RATES = {"imitate": 1e-2, "refine": 3e-3}
+RATES = {"imitate": 1e-2, "refine": 2e-3}
 # Reports take at most this share of the time.
 REPORTING = 0.1
 # Refining goes back to the best weights where these were so much better.
