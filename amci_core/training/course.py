@@ -31,6 +31,8 @@ MAX_STEPS = 10**7
 # Shares of a proposal's time: scouting; of the rest, imitating, and then refining. In many
 # coordinates a case's few particles are soon learnt by heart.
 SCOUTING, IMITATING, IMITATING_MANY = 0.25, 0.6, 0.15
+# Seconds of scouting in many coordinates, at most: training is to begin soon.
+SCOUTING_MANY = 11.0
 RATES = {"imitate": 1e-2, "refine": 2e-3}
 # Reports take at most this share of the time.
 REPORTING = 0.1
@@ -40,6 +42,9 @@ BACK = 2.0
 # there is nothing left to gain.
 PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
 HELD_OUT = {"cases": 96, "draws": 128, "defence": 0.01}
+HELD_OUT_MANY = {**HELD_OUT, "cases": 64}
+# Where only steps are timed.
+ONE = {**HELD_OUT, "cases": 1}
 # Steps that are timed before the number of steps is fixed.
 TIMED = 6
 # Where y is read, other cases are looked for so often while the first are imitated.
@@ -112,11 +117,12 @@ class Course:
         self.problem, self.name, self.seed = problem, name, seed
         self.seconds, self.began = seconds, time.perf_counter()
         self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
+        most = SCOUTING_MANY if problem.x.dim > MANY else math.inf
         self.scouted = scout(
             problem,
             name,
             generator=self.generator,
-            seconds=SCOUTING * seconds,
+            seconds=min(SCOUTING * seconds, most),
             steps=steps or MAX_STEPS,
             say=lambda what: say(f"{name}: {what}"),
             known=known,
@@ -167,7 +173,16 @@ class Course:
             share=1.0,
         )
 
-    def _fit(self, stage: int, steps: int, reports: int, start: Mapping[str, Tensor]) -> Fit:
+    def _fit(
+        self,
+        stage: int,
+        steps: int,
+        reports: int,
+        start: Mapping[str, Tensor],
+        held_out: Mapping[str, Any] = HELD_OUT,
+    ) -> Fit:
+        if held_out is HELD_OUT and self.problem.x.dim > MANY:
+            held_out = HELD_OUT_MANY
         return Fit(
             self.problem,
             self.name,
@@ -178,17 +193,17 @@ class Course:
             reports=reports,
             target=self.scouted.target,
             start=start,
-            held_out=HELD_OUT,
+            held_out=held_out,
             seconds=self.limits[stage],
         )
 
     def _planned(self, steps: int | None) -> Plan:
         """Times a few steps and a report, and fixes the numbers of steps."""
         taken, report, parameters = [0.0, 0.0], 0.0, 0
-        for stage in (0, 1):
+        for stage, held_out in enumerate((HELD_OUT, ONE)):
             began = time.perf_counter()
-            fit = self._fit(stage, TIMED, 1, self.scouted.start)
-            report = time.perf_counter() - began
+            fit = self._fit(stage, TIMED, 1, self.scouted.start, held_out)
+            report = max(report, time.perf_counter() - began)
             began = time.perf_counter()
             for _ in range(TIMED):
                 fit.advance()

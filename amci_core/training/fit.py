@@ -181,7 +181,10 @@ class Fit:
                 f"{self.name}: a parameter was not finite at step {self.step} of {self.steps}; "
                 "the best so far is kept"
             )
-        quality = self.held_out.quality(self.proposal)
+        if self.step:
+            quality = self.held_out.quality(self.proposal)
+        else:
+            quality = self.best_quality
         field = self.objective.selects_by
         if getattr(quality, field) < getattr(self.best_quality, field):
             self._keep(quality)

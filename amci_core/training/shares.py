@@ -8,6 +8,7 @@ import copy
 import math
 
 import torch
+from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Broad
@@ -16,6 +17,8 @@ from amci_core.training.data import Target
 # Draws that the reference makes cost about their share of all draws where the flow is good.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 CASES, DRAWS, SEED = 64, 512, 2_019_06_11
+# Coordinates of points that are looked at together: memory.
+AT_ONCE = 700_000
 
 
 @torch.inference_mode()
@@ -33,7 +36,24 @@ def defended_share(flow: Trainable, broad: Broad, target: Target) -> float:
     """
     generator = torch.Generator().manual_seed(SEED)
     y, theta = target.problem.check(*target.cases(CASES, uniform=0, generator=generator))
-    parts = [copy.deepcopy(part).double()(y, theta) for part in (flow, broad)]
+    both = [copy.deepcopy(part).double() for part in (flow, broad)]
+    size = max(1, AT_ONCE // (2 * DRAWS * target.problem.x.dim))
+    thetas = [None] * CASES if theta is None else theta.split(size)
+    costs = [
+        _costs(target, both, *here, generator) for here in zip(y.split(size), thetas, strict=False)
+    ]
+    return SHARES[int(torch.cat(costs, -1).mean(-1).argmin())]
+
+
+def _costs(
+    target: Target,
+    both: list[Trainable],
+    y: Tensor,
+    theta: Tensor | None,
+    generator: torch.Generator,
+) -> Tensor:
+    """log(1 + relative variance) for every share at some cases, (shares, cases)."""
+    parts = [part(y, theta) for part in both]
     x = torch.cat([part.draw(DRAWS, generator)[0] for part in parts], -2)
     log_own, log_broad = (part.log_prob(x) for part in parts)
     log_g = target.log_density(x, y, theta)
@@ -43,5 +63,5 @@ def defended_share(flow: Trainable, broad: Broad, target: Target) -> float:
     for share in SHARES:
         log_q = torch.logaddexp(log_own + math.log1p(-share), log_broad + math.log(share))
         log_square = torch.where(log_g > -math.inf, 2 * log_g - log_q - log_m, -math.inf)
-        costs.append((log_square.logsumexp(-1) - 2 * log_mean).nan_to_num(posinf=700.0).mean())
-    return SHARES[int(torch.stack(costs).argmin())]
+        costs.append((log_square.logsumexp(-1) - 2 * log_mean).nan_to_num(posinf=700.0))
+    return torch.stack(costs)
