@@ -38,6 +38,8 @@ LARGEST_K = 0.7
 # A particle is missed where its weight is so many times the mean, which a thousand draws hardly
 # meet; a case is not to be trusted where more than this share of its particles is missed.
 FAR_ABOVE, LARGEST_MISSED = 100.0, 0.05
+# The probability that cases which were not good lie beyond a bound by chance, at most.
+CHANCE = 0.01
 
 
 def checked(
@@ -207,7 +209,14 @@ def _place(case: Mapping[str, Any]) -> str:
 
 
 def _limit(problem: Problem, cases: Sequence[Mapping[str, Any]]) -> str | None:
-    """A bound on one coordinate that parts good cases from the others, in words; None: none."""
+    """A bound on one coordinate that parts good cases from the others, in words; None: none.
+
+    One that few cases of many numbers could have by chance is none.
+    """
+    numbers = sum(v.dim for v in (problem.theta, problem.y) if v)
+    fine = sum(case["level"] == RELIABLE for case in cases)
+    if 2 * numbers / math.comb(len(cases), fine) > CHANCE:
+        return None
     for variable, name in ((problem.theta, "theta"), (problem.y, "y")):
         for d in range(variable.dim if variable else 0):
             good = [case[name][d] for case in cases if case["level"] == RELIABLE]

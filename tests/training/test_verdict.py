@@ -47,6 +47,16 @@ def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
     assert "beyond it do not trust" in found["text"]
 
 
+def test_a_bound_that_one_case_may_lie_beyond_by_chance_is_none():
+    bad = {"y": [1.0], "share": 0.01, "k": None, "missed": 0.5, "level": 2}
+    cases = [{**bad, "theta": [theta]} for theta in (3.5, 3.7)]
+    good = {**bad, "share": 0.9, "missed": 0.0, "level": 0}
+    cases += [{**good, "theta": [theta]} for theta in np.linspace(0, 3, 28)]
+    assert in_words(TAIL, {"draws": 1000, "cases": cases}).startswith("good for theta below 3.25")
+    alone = in_words(TAIL, {"draws": 1000, "cases": cases[1:]})
+    assert alone.startswith("do not trust at 1 of 29 held-out cases: at worst 10 of 1,000")
+
+
 def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
     # A narrow normal about a point of the tail: its own weights look even.
     narrow = with_q1(lambda y, theta: torch.maximum(y / 2, theta) + 0.3, 0.02)
