@@ -106,8 +106,8 @@ def line_densities(
 ) -> LineDensities:
     """What proposals on the line look like beside what they should be.
 
-    f p(x, y) and p(x, y) are computed on points that grow closer until straight lines between
-    them will do; what is known in closed form takes their place.
+    f p(x, y), p(x, y) and the proposals are computed on points that grow closer until straight
+    lines between them will do; what is known in closed form takes their place.
 
     Arguments:
         problem: A problem whose x is one number.
@@ -118,10 +118,11 @@ def line_densities(
     """
     present = present_at(proposals, y, theta)
     bounds = ends_of_f(problem, theta)
-    x, log_wanted, doubts = _resolved(
-        lambda x: _log_wanted(problem, y, theta, x),
+    x, log_all, doubts = _resolved(
+        lambda x: _log_all(problem, present, y, theta, x),
         _first_points(problem, present, y, theta, bounds),
     )
+    log_wanted = log_all[: len(log_all) - len(present)]
     low, high = extent = settings.extent or _extent(x, log_wanted)
     edges = [bound + side * EDGE for bound in bounds for side in (-1, 0, 1)]
     shown = np.unique([*x[(x >= low) & (x <= high)], *np.linspace(low, high, EVEN), *edges])
@@ -131,7 +132,7 @@ def line_densities(
     points = torch.from_numpy(shown)[:, None]
     optimal = problem.optimal_proposals() or {}
     log_p = log_densities(problem, points, y, theta)
-    for (name, row), mass, doubt in zip(log_p.items(), log_mass, doubts, strict=True):
+    for (name, row), mass, doubt in zip(log_p.items(), log_mass, doubts, strict=False):
         best = optimal.get(OPTIMAL[name])
         if best is not None:
             log_p[name] = best(y, theta).log_prob(points).numpy()
@@ -159,9 +160,17 @@ def _log_ratio(log_g: Array, log_q: Array) -> Array:
         return np.where(np.isfinite(log_g) & np.isfinite(log_q), log_q - log_g, np.nan)
 
 
-def _log_wanted(problem: Problem, y: Tensor, theta: Tensor | None, x: Array) -> Array:
-    """What `log_densities` gives at points x (n,), in one array (k, n)."""
-    return np.stack([*log_densities(problem, torch.from_numpy(x)[:, None], y, theta).values()])
+def _log_all(
+    problem: Problem,
+    present: dict[str, ConditionalDensity],
+    y: Tensor,
+    theta: Tensor | None,
+    x: Array,
+) -> Array:
+    """What `log_densities` and then the proposals give at points x (n,), in one array (k, n)."""
+    points = torch.from_numpy(x)[:, None]
+    wanted = log_densities(problem, points, y, theta).values()
+    return np.stack([*wanted, *(q.log_prob(points).numpy() for q in present.values())])
 
 
 @lru_cache(64)

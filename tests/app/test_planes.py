@@ -68,7 +68,8 @@ def test_densities_of_the_peak_have_mass_one(theta):
     found = plane(PEAK, amci.load_proposals("peak"), theta=theta)
     assert mass(found, found.posterior) == pytest.approx(1, abs=1e-12)
     assert mass(found, found.target) == pytest.approx(1, abs=0.01)
-    assert mass(found, found.q1) == pytest.approx(1, abs=0.02)
+    # Its knots lie between the points of the grid.
+    assert mass(found, found.q1) == pytest.approx(1, abs=0.03)
 
 
 def test_the_divergence_of_the_peak_is_that_of_exact_draws():
