@@ -236,15 +236,20 @@ def table(folder: Path) -> str:
         Result(**json.loads(file.read_text())) for file in sorted(folder.glob("*/result.json"))
     ]
     asked = {result.name: _asked(result.dim) for result in found}
-    found.sort(key=lambda result: -result.median / asked[result.name])
+    # What is lost: against what is asked, of the median and of the largest, and against Sobol.
+    found.sort(
+        key=lambda r: -max(r.median / asked[r.name], r.largest / r.median / 30, r.median / r.sobol)
+    )
     head = (
         "| problem | D | asked | ReMSE, median | largest | coverage | reliable and off | "
-        "reliable where right | crude | Sobol | vegas | pays after |\n" + "|---|" + "---:|" * 11
+        "reliable where right | crude | Sobol | vegas | pays after | first step, s | MB |\n"
+        + "|---|"
+        + "---:|" * 13
     )
     rows = [
         f"| {r.name} | {r.dim} | {asked[r.name]:.0e} | {r.median:.1e} | {r.largest:.1e} | "
         f"{r.coverage:.1%} | {r.off:.1%} | {r.kept:.0%} | {r.crude:.1e} | {r.sobol:.1e} | "
-        f"{r.vegas:.1e} | {_queries(r.payback)} |"
+        f"{r.vegas:.1e} | {_queries(r.payback)} | {r.started:.0f} | {r.megabytes:,.0f} |"
         for r in found
     ]
     return "\n".join([head, *rows])
@@ -255,7 +260,7 @@ def _asked(dim: int) -> float:
 
 
 def _queries(number: float) -> str:
-    return "never" if math.isinf(number) else f"{number:,.0f} queries"
+    return "never" if math.isinf(number) else f"{math.ceil(number):,}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
