@@ -49,6 +49,8 @@ class Training:
         self._connection: Any = None
         self._told: list[str] = []
         self.left = False
+        # How many of those that wait go first; None until it waits.
+        self.ahead: int | None = None
 
     @property
     def pid(self) -> int | None:
@@ -187,7 +189,9 @@ class Lane:
                 target=first.serve, args=(self._target,), name="training", daemon=True
             ).start()
         for ahead, each in enumerate(self._waiting):
-            each.tell("place", ahead)
+            if each.ahead != ahead:
+                each.ahead = ahead
+                each.tell("place", ahead)
 
 
 @cache

@@ -21,10 +21,10 @@ from app.views.layout import column, side_by_side
 
 FOUND_OUT = "found out"
 FIELDS_OF = {
-    "bins": ("Bins", "", "Of each spline, 4 to 128; empty: as usual."),
-    "width": ("Width", "", "Units of each layer of the network, 4 to 1024; empty: as usual."),
-    "minutes": ("Minutes", "0.5", "For all proposals and their check; 0.33 is 20 seconds."),
-    "seed": ("Seed of the training", "0", "Another seed gives other weights."),
+    "bins": ("Bins", "", "4 to 128; empty: as usual."),
+    "width": ("Width", "", "Of the network, 4 to 1024; empty: as usual."),
+    "minutes": ("Minutes", "0.5", "Of computing; 0.33 is 20 seconds."),
+    "seed": ("Training seed", "0", "Another one gives other weights."),
     "name": ("Name", "learnt", f"Letters, digits and dashes, at most {LONGEST_NAME}."),
 }
 
@@ -51,7 +51,7 @@ class OrderForm:
             for name, (label, value, text) in FIELDS_OF.items()
         }
         parts = [column(each) for each in (self.family, *self.fields.values())]
-        self.panel = side_by_side(*parts, least=190, gap=12)
+        self.panel = side_by_side(*parts, least=148, gap=12)
 
     def open(self) -> None:
         """Offers the forms that there are for the state's problem."""
