@@ -5,6 +5,7 @@ ADDRESS ?= 127.0.0.1
 WORKERS ?=
 DASK ?=
 BUDGET ?=
+TRAININGS ?=
 ORIGIN ?=
 PROBLEM ?=
 PYTHON ?=
@@ -32,6 +33,7 @@ help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
 	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
 	@echo "             BUDGET=60: seconds of computing that a visitor may ask for at once"
+	@echo "             TRAININGS=2: trainings at a time, of all visitors together"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
@@ -54,6 +56,7 @@ serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
 	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(BUDGET),--seconds "$(BUDGET)") \
+	    $(if $(TRAININGS),--trainings "$(TRAININGS)") \
 	    $(foreach file,$(PROBLEM),--problem "$(file)")
 
 test: lint browser

@@ -7,14 +7,16 @@ the interpreter's lock, and threads that compute keep a server from answering.
 
 from __future__ import annotations
 
-__all__ = ["executor", "usual_workers"]
+__all__ = ["executor", "usual_workers", "without_main"]
 
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +31,8 @@ SECONDS_FOR_DASK = 30
 # What a worker needs, imported once by the process that workers are forked from. It starts no
 # thread: a fork of a process whose PyTorch has threads can wait for ever.
 PRELOADED = ("amci_core.errors", "amci_core.amortization", "amci_core.diagnostics")
+# One process is started at a time.
+_STARTING = threading.RLock()
 
 
 def usual_workers() -> int:
@@ -70,16 +74,27 @@ def executor(*, workers: int | None = None, dask: str | None = None) -> tuple[Ex
     return ProcessPoolExecutor(count, mp_context=context, initializer=_begin), count
 
 
-class _Worker(CONTEXT.Process):  # type: ignore[name-defined]
-    """A process that does not run the main script, which may start a server without asking."""
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Has a process that is started inside not run the main script.
 
-    def start(self) -> None:
+    That may start a server without asking.
+    """
+    with _STARTING:
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            super().start()
+            yield
         finally:
             sys.modules["__main__"] = main
+
+
+class _Worker(CONTEXT.Process):  # type: ignore[name-defined]
+    """A process that does not run the main script."""
+
+    def start(self) -> None:
+        with without_main():
+            super().start()
 
 
 class _Context(type(CONTEXT)):  # type: ignore[misc]

@@ -2,13 +2,14 @@ r"""Proposals that came while the server ran: whose they are, and how they reach
 
 from __future__ import annotations
 
-__all__ = ["add", "forget", "get", "names", "parcel", "receive"]
+__all__ = ["add", "forget", "get", "names", "parcel", "receive", "renew", "revision"]
 
 import pickle
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 from amci_core.flows import Proposals
 
@@ -23,6 +24,7 @@ class _Added:
     proposals: Proposals
     parcel: bytes
     visitor: weakref.ref[object] | None
+    revision: int
 
 
 Key = tuple[str, str]
@@ -30,8 +32,10 @@ Key = tuple[str, str]
 _ADDED: dict[Key, _Added] = {}
 # A name is given once: results of proposals that are gone may still be kept under it.
 _GIVEN: set[Key] = set()
-# What the server has sent to this process.
-_RECEIVED: dict[Key, Proposals] = {}
+# What the server has sent to this process, by its revision as well.
+_RECEIVED: dict[tuple[str, str, int], Proposals] = {}
+# Every proposals that were added, under whatever name, have a number of their own.
+_REVISIONS = count(1)
 
 
 def add(
@@ -48,9 +52,24 @@ def add(
         number += 1
         name = f"{variant}-{number}"
     whose = None if visitor is None else weakref.ref(visitor, partial(_drop, (problem, name)))
-    _ADDED[problem, name] = _Added(proposals, pickle.dumps(proposals), whose)
+    _ADDED[problem, name] = _Added(proposals, pickle.dumps(proposals), whose, next(_REVISIONS))
     _GIVEN.add((problem, name))
     return name
+
+
+def renew(problem: str, variant: str, proposals: Proposals) -> None:
+    """Keeps others under a name; nothing happens where whoever added them has gone."""
+    before = _ADDED.get((problem, variant))
+    if before is not None:
+        _ADDED[problem, variant] = _Added(
+            proposals, pickle.dumps(proposals), before.visitor, next(_REVISIONS)
+        )
+
+
+def revision(problem: str, variant: str) -> int:
+    """The number of the proposals that have a name now; 0 for what was not added."""
+    found = _ADDED.get((problem, variant))
+    return 0 if found is None else found.revision
 
 
 def names(problem: str, visitor: object | None) -> list[str]:
@@ -63,10 +82,10 @@ def names(problem: str, visitor: object | None) -> list[str]:
     ]
 
 
-def get(problem: str, variant: str) -> Proposals | None:
-    """What was added, or sent to this process, under a name."""
+def get(problem: str, variant: str, revision: int = 0) -> Proposals | None:
+    """What was added, or sent to this process, under a name; there with that revision."""
     key = problem, variant
-    return _ADDED[key].proposals if key in _ADDED else _RECEIVED.get(key)
+    return _ADDED[key].proposals if key in _ADDED else _RECEIVED.get((*key, revision))
 
 
 def forget(visitor: object) -> None:
@@ -87,14 +106,14 @@ def parcel(problem: str, variant: str) -> bytes | None:
     return None if found is None else found.parcel
 
 
-def receive(problem: str, variant: str, sent: bytes | None) -> None:
+def receive(problem: str, variant: str, revision: int, sent: bytes | None) -> None:
     """Takes what `parcel` gave in the server's process."""
-    if sent is None or get(problem, variant) is not None:
+    if sent is None or get(problem, variant, revision) is not None:
         return
     # A class of a file is found once the file has been run.
     from app.from_files import read_environment
 
     read_environment()
-    _RECEIVED[problem, variant] = pickle.loads(sent)
+    _RECEIVED[problem, variant, revision] = pickle.loads(sent)
     if len(_RECEIVED) > RECEIVED_KEPT:
         del _RECEIVED[next(iter(_RECEIVED))]

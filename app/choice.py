@@ -22,6 +22,7 @@ class Choice:
         draws: Draws from each proposal.
         runs: Independent runs.
         seed: Seed of every draw.
+        revision: Which of the proposals that the variant's name had, see `app.added`.
     """
 
     problem: str
@@ -32,6 +33,7 @@ class Choice:
     draws: int
     runs: int
     seed: int
+    revision: int = 0
 
     @property
     def pair(self) -> tuple[Point | None, Point | None]:

@@ -93,7 +93,7 @@ class Asked:
 
 def _received(what: str, choice: Choice, options: Any, sent: bytes | None) -> Asked:
     """A computation as it arrives in another process, with proposals that are missing there."""
-    added.receive(choice.problem, choice.variant, sent)
+    added.receive(choice.problem, choice.variant, choice.revision, sent)
     return Asked(what, choice, options)
 
 

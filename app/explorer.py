@@ -19,6 +19,7 @@ from app import added, export, own
 from app.fields import FIELDS
 from app.from_files import troubles
 from app.jobs import Jobs
+from app.learner import Learner
 from app.presets import Preset
 from app.results import Results
 from app.scripts import REPLACE_ADDRESS
@@ -37,6 +38,7 @@ from app.views.story import StoryView
 from app.views.strip import StripCard
 from app.views.table import TableCard
 from app.views.tabs import TabsView
+from app.views.train import TrainCard
 from app.words.script import script
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,13 @@ log = logging.getLogger(__name__)
 # made ready: what a message brings meanwhile is built before anything is painted.
 MILLISECONDS_AHEAD = 250
 # The cards behind tabs, from left to right.
-TABS: tuple[type[Card], ...] = (ReuseCard, DiagnosticsCard, MapCard, TableCard)
+TABS: tuple[type[Card], ...] = (
+    ReuseCard,
+    DiagnosticsCard,
+    MapCard,
+    TrainCard,
+    TableCard,
+)
 
 
 class Explorer:
@@ -59,6 +67,9 @@ class Explorer:
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
         self.state = State(own.opening() or OPENING_PROBLEM)
         self.results = Results(Jobs(document))
+        self.results.learner = self.learner = Learner(
+            self.state, document, resting=lambda: self.results.resting
+        )
         self._document = document
         # While views are still to be turned to the problem; and whether to compute for it then.
         self._turning = self._asked = False
@@ -81,6 +92,7 @@ class Explorer:
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
+        self.state.param.watch(lambda _: self._renew(), "renewed")
         self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % list(FIELDS)))
         self._open_case()
         self._open_rest()
@@ -116,6 +128,7 @@ class Explorer:
 
     def close(self, _: Any) -> None:
         """The visitor has gone."""
+        self.learner.close()
         self.results.forget()
         added.forget(self.state)
 
@@ -142,6 +155,14 @@ class Explorer:
                 self.tabs.show()
             for card in self.cards:
                 card.follow(changed)
+
+    def _renew(self) -> None:
+        """Follows proposals that got better: pictures are drawn anew, and errors computed."""
+        if not self._turning:
+            self.densities.follow({"variant"})
+            for card in self.cards:
+                card.follow({"variant"})
+            self.start()
 
     def _turn(self) -> None:
         """Turns what is left to the state's problem, and computes if that was asked for."""

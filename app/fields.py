@@ -183,6 +183,7 @@ def _cards(_: Problem) -> dict[str, str]:
         "reuse": "Sample reuse",
         "diagnostics": "Diagnostics",
         "map": "Amortization map",
+        "train": "Train",
         "table": "Bring your draws",
     }
 

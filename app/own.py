@@ -16,6 +16,8 @@ __all__ = [
     "problem",
     "problems",
     "proposals",
+    "renew_variant",
+    "revision",
     "snapshots",
     "split",
     "variants",
@@ -164,14 +166,19 @@ def has_variant(name: str, variant: str) -> bool:
     return added.get(name, variant) is not None or variant in variants(name)
 
 
-def proposals(name: str, variant: str | None = None) -> Proposals:
+def proposals(name: str, variant: str | None = None, revision: int = 0) -> Proposals:
     """The proposals of that variant; by default the first.
+
+    Arguments:
+        name: The problem's name.
+        variant: The variant.
+        revision: In a process that computes: which of those that the variant's name had.
 
     Raises:
         ValueError: there are none.
     """
     variant = variant or variants(name)[0]
-    found = added.get(name, variant)
+    found = added.get(name, variant, revision)
     if found is not None:
         return found
     if not split(name)[1] and name not in OWN:
@@ -216,6 +223,24 @@ def add_variant(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
         )
     return added.add(problem_name, variant, proposals, visitor, taken=variants(problem_name))
+
+
+def renew_variant(problem_name: str, variant: str, proposals: Proposals) -> None:
+    """Has a variant that `add_variant` gave a name stand for other proposals, such as better ones.
+
+    Results of the ones before are not taken for those of these: `revision` differs.
+
+    Arguments:
+        problem_name: The problem's name.
+        variant: The name that `add_variant` returned; one that is gone stays so.
+        proposals: They; what pickle takes.
+    """
+    added.renew(problem_name, variant, proposals)
+
+
+def revision(problem_name: str, variant: str) -> int:
+    """Which proposals a variant's name stands for now; 0 for what no page has added."""
+    return added.revision(problem_name, variant)
 
 
 @lru_cache(TARGETS_KEPT)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from app.computations import Asked
 from app.jobs import Jobs
+from app.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,14 @@ class Results:
 
     Arguments:
         jobs: What computes them; without it none are, and `want` does nothing.
+
+    Attributes:
+        learner: What trains proposals for the visitor; None: nothing does.
     """
 
     def __init__(self, jobs: Jobs | None = None) -> None:
         self._jobs = jobs
+        self.learner: Learner | None = None
         self._kept: dict[str, Result] = {}
         self._running: dict[str, Asked] = {}
         self._refused: dict[str, Asked] = {}
@@ -68,6 +73,11 @@ class Results:
     def all(self) -> dict[str, Result]:
         """The newest result of each card that has one."""
         return dict(self._kept)
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is being computed."""
+        return not self._running
 
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""
@@ -111,6 +121,10 @@ class Results:
         """Has no one keep what was computed of it for later."""
         if self._jobs is not None:
             self._jobs.engine.drop(asked)
+
+    def dismiss(self, name: str) -> None:
+        """Forgets the result of that name."""
+        self._kept.pop(name, None)
 
     def forget(self) -> None:
         """Calls everything off and forgets all results."""

@@ -41,7 +41,7 @@ def port_number(text: str) -> int:
 
 
 def worker_count(text: str) -> int:
-    """Reads a number of worker processes, or of seconds, from 1 to 1000.
+    """Reads a number of processes, or of seconds, from 1 to 1000.
 
     Raises:
         argparse.ArgumentTypeError: If `text` is anything else.
@@ -198,6 +198,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="CPU-seconds that one computation of a visitor's may cost; default: 60",
     )
     parser.add_argument(
+        "--trainings",
+        type=worker_count,
+        help="trainings at a time, of all visitors together; default: 2",
+    )
+    parser.add_argument(
         "--origin",
         type=names_elsewhere,
         default=[],
@@ -245,6 +250,8 @@ def main(arguments: list[str] | None = None) -> int:
         environment["AMCI_WORKERS"] = str(options.workers)
     if options.seconds is not None:
         environment["AMCI_SECONDS"] = str(options.seconds)
+    if options.trainings is not None:
+        environment["AMCI_TRAININGS"] = str(options.trainings)
     if options.dask is not None:
         environment["AMCI_DASK"] = options.dask
     if os.name == "posix":

@@ -47,6 +47,7 @@ class State(param.Parameterized):
     level: Any = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
     level_error: Any = param.Number(default=0.0, constant=True, doc="Its standard error.")
     released = param.Event(doc="A control was let go: Monte Carlo may start.")
+    renewed = param.Event(doc="The proposals that are chosen got better: they are being trained.")
 
     if TYPE_CHECKING:
 
@@ -70,7 +71,8 @@ class State(param.Parameterized):
         """What Monte Carlo would be run for now."""
         same = {name: getattr(self, name) for name in (*POINT, "variant", "draws", "runs", "seed")}
         snapshot = self.snapshot if self.variant == "spline" else None
-        return Choice(problem=self.problem.name, snapshot=snapshot, **same)
+        revision = own.revision(self.problem.name, self.variant)
+        return Choice(problem=self.problem.name, snapshot=snapshot, revision=revision, **same)
 
     def set(self, **values: Any) -> None:
         """Changes some of the fields, all at once; for y and theta see `move`, for f `open`.

@@ -68,7 +68,7 @@ class Store:
         """The proposals chosen, or those of a frame of the film."""
         if choice.snapshot is not None and self.snapshots:
             return self.snapshots[min(choice.snapshot, len(self.snapshots) - 1)].proposals
-        return own.proposals(self.problem.name, choice.variant)
+        return own.proposals(self.problem.name, choice.variant, choice.revision)
 
     def reference(self, choice: Choice) -> ReferenceValue | None:
         """What errors are counted from where the problem does not know its truth.

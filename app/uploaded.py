@@ -2,7 +2,16 @@ r"""Draws that a visitor brings: a file, diagnosed by another process, and kept 
 
 from __future__ import annotations
 
-__all__ = ["MAX_BYTES", "MAX_DRAWS", "Brought", "File", "TableResult", "sample"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DRAWS",
+    "MEMORY",
+    "Brought",
+    "File",
+    "TableResult",
+    "limited",
+    "sample",
+]
 
 import csv
 from collections.abc import Iterator
@@ -100,7 +109,7 @@ class Brought:
     def part(self, number: int) -> tuple[int, TableResult]:
         """All of it; called in a worker process."""
         del number
-        with _limited(MEMORY):
+        with limited(MEMORY):
             arguments = read_table(
                 self.file.content, name=self.file.name, max_bytes=MAX_BYTES, max_rows=MAX_DRAWS
             )
@@ -135,7 +144,7 @@ def sample() -> StringIO:
 
 
 @contextmanager
-def _limited(memory: int) -> Iterator[None]:
+def limited(memory: int) -> Iterator[None]:
     """Has what asks for more memory than this fail, where the system can do that.
 
     Raises:

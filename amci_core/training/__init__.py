@@ -3,10 +3,12 @@ r"""Training proposals: targets, objectives, recipes, fits, and whole sessions w
 from __future__ import annotations
 
 __all__ = [
+    "Choices",
     "Plan",
     "Progress",
     "TrainingDiverged",
     "card_estimators",
+    "form_names",
     "learn",
     "parse_budget",
     "recipe",
@@ -23,4 +25,4 @@ from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import card_estimators, write_card
 from amci_core.training.recipes import parse_budget, recipe, variants
 from amci_core.training.train import train
-from amci_core.training.usual import usual_terms
+from amci_core.training.usual import Choices, form_names, usual_terms

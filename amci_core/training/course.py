@@ -8,7 +8,6 @@ import copy
 import math
 import resource
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -19,13 +18,14 @@ from torch import Tensor
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Defensive
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.fit import REPORTS, Fit, stream_seeds
 from amci_core.training.imitation import imitation
 from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
 from amci_core.training.scout import Known, look, scout
 from amci_core.training.shares import defended_share
-from amci_core.training.usual import MANY, bounded
+from amci_core.training.usual import MANY, Choices, bounded
 
 MAX_STEPS = 10**7
 # Shares of a proposal's time: scouting; of the rest, imitating, and then refining. In many
@@ -101,6 +101,7 @@ class Course:
         seed: Whole number; the same seed and steps give the same weights on the same machine.
         say: Is told the plan, and what is done before.
         known: A proposal that an earlier course had reached, from which this one goes on.
+        choices: What is chosen of its form.
     """
 
     def __init__(
@@ -113,9 +114,10 @@ class Course:
         seed: int,
         say: Callable[[Plan | str], None],
         known: Known | None = None,
+        choices: Choices | None = None,
     ) -> None:
         self.problem, self.name, self.seed = problem, name, seed
-        self.seconds, self.began = seconds, time.perf_counter()
+        self.seconds, self.began = seconds, now()
         self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
         most = SCOUTING_MANY if problem.x.dim > MANY else math.inf
         self.scouted = scout(
@@ -126,6 +128,7 @@ class Course:
             steps=steps or MAX_STEPS,
             say=lambda what: say(f"{name}: {what}"),
             known=known,
+            choices=choices,
         )
         self.share = 0.0
         self.terms = self._recipe("imitate"), self._recipe("refine")
@@ -201,13 +204,13 @@ class Course:
         """Times a few steps and a report, and fixes the numbers of steps."""
         taken, report, parameters = [0.0, 0.0], 0.0, 0
         for stage, held_out in enumerate((HELD_OUT, ONE)):
-            began = time.perf_counter()
+            began = now()
             fit = self._fit(stage, TIMED, 1, self.scouted.start, held_out)
-            report = max(report, time.perf_counter() - began)
-            began = time.perf_counter()
+            report = max(report, now() - began)
+            began = now()
             for _ in range(TIMED):
                 fit.advance()
-            taken[stage] = (time.perf_counter() - began) / TIMED
+            taken[stage] = (now() - began) / TIMED
             parameters = sum(p.numel() for p in fit.proposal.parameters())
         imitating = IMITATING if self.problem.x.dim <= MANY else IMITATING_MANY
         if steps is not None:
@@ -216,7 +219,7 @@ class Course:
             self.reports = max(2, min(REPORTS, steps // 5))
             rest = first * taken[0] + counts[1] * taken[1] + self.reports * report
         else:
-            rest = max(self.seconds - (time.perf_counter() - self.began), 1.0)
+            rest = max(self.seconds - (now() - self.began), 1.0)
             self.reports = int(min(max(REPORTING * rest / report, 4), REPORTS))
             free = max(rest - self.reports * report, rest / 2)
             self.limits = [imitating * free, (1 - imitating) * free]

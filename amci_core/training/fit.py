@@ -6,7 +6,6 @@ __all__ = ["Fit", "run_in_turn", "stream_seeds"]
 
 import copy
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.optimizers import OPTIMIZERS, load_state, state_of
@@ -137,11 +137,11 @@ class Fit:
                 yield self._report()
                 return
             before_step()
-            started = time.perf_counter()
+            started = now()
             self._between_steps = False
             self.advance()
             self._between_steps = True
-            self.seconds += time.perf_counter() - started
+            self.seconds += now() - started
             if self.step % self._every == 0 or self.step in stops or self.step == self.steps:
                 yield self._report()
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 __all__ = ["find"]
 
 import math
-import time
 
 import torch
 from torch import Tensor
 
 from amci_core.flows.carried import Charts
+from amci_core.training.clock import now
 from amci_core.training.data import Found, Target
 from amci_core.training.tempered import Tempered
 
@@ -67,12 +67,12 @@ def find(
     Raises:
         ValueError: no case was.
     """
-    started = time.perf_counter()
+    started = now()
     with torch.inference_mode():
         state = Tempered(target, y, theta, charts, particles, generator)
 
         def late(share: float) -> bool:
-            return time.perf_counter() - started > share * seconds
+            return now() - started > share * seconds
 
         def temper(chosen: Tensor) -> Tensor:
             """Takes chosen cases to the exponent 1; returns which of all have come there."""

@@ -6,7 +6,6 @@ __all__ = ["fit_centres", "imitation", "numbers_read", "trial"]
 
 import copy
 import math
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Centres, centres
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.data import Found, Target
 from amci_core.training.objectives import ImitateObjective
 from amci_core.training.usual import MANY
@@ -58,7 +58,7 @@ def fit_centres(
         found: The particles.
         generator: Where all randomness comes from.
         steps: Most steps.
-        until: When to stop, as `time.perf_counter` counts.
+        until: When to stop, as `clock.now` counts.
     """
     made = centres(target.problem, **arguments)
     _scatter(made, found, generator)
@@ -89,12 +89,12 @@ def _imitate(
     target.found = found
     objective = ImitateObjective(target, generator, **imitation(target.problem))
     optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
-    began, done = time.perf_counter(), 0.0
+    began, done = now(), 0.0
     for step in range(steps):
-        if time.perf_counter() > until:
+        if now() > until:
             break
         if math.isfinite(until):
-            done = max(done, (time.perf_counter() - began) / max(until - began, 1e-9))
+            done = max(done, (now() - began) / max(until - began, 1e-9))
         done = max(done, step / steps)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * (1 + math.cos(math.pi * done)) / 2
@@ -121,7 +121,7 @@ def trial(
 ) -> float:
     """-log q at particles that were held back, after a short training; inf where it failed."""
     most = min(_at_most(target.problem, TRIAL_STEPS), 1 + steps // 4)
-    _imitate(flow, target, found, generator, most, time.perf_counter() + seconds)
+    _imitate(flow, target, found, generator, most, now() + seconds)
     with torch.inference_mode():
         log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
         reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])

@@ -6,7 +6,6 @@ __all__ = ["VARIANT", "learn", "stream_learning", "usual_terms"]
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from amci_core.checking import check
 from amci_core.checks import check_count, check_number, check_seed
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
 from amci_core.training.data import TARGETS
 from amci_core.training.display import Display
@@ -25,7 +25,7 @@ from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.kept import Keeper
 from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.usual import terms_of, usual_terms
+from amci_core.training.usual import Choices, terms_of, usual_terms
 from amci_core.training.verdict import checked
 
 VARIANT = "learnt"
@@ -46,6 +46,7 @@ def stream_learning(
     seed: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
+    choices: Choices | None = None,
     say: Callable[[Plan | str], None] = lambda what: None,
 ) -> Iterator[tuple[Progress, Proposals]]:
     """Trains proposals for a problem, registered or not, step by step in view.
@@ -71,7 +72,8 @@ def stream_learning(
         folder: Where the best so far is kept, every half minute and at the end;
             `amci_core.load_proposals(problem, folder=...)` reads it at any time. By default
             nothing is written: `amci_core.save_proposals` does so later.
-        resume: Whether to go on from what the folder holds.
+        resume: Whether to go on from what the folder holds; forms that were begun are kept.
+        choices: What is chosen of the form of the proposals; by default all is found out.
         say: Is told the plan of each proposal before its first step, and what is done before.
 
     Yields:
@@ -111,16 +113,18 @@ def stream_learning(
     if terms is not None:
         if not isinstance(terms, Mapping) or "q1_plus" not in terms:
             raise ValueError(f"terms: expected recipes with one for q1_plus, got {terms!r}")
-        if steps is None or folder is not None:
-            raise ValueError("steps: with terms expected steps and no folder")
+        if steps is None or folder is not None or choices is not None:
+            raise ValueError("steps: with terms expected steps, no folder and no choices")
         return _given(problem, terms, steps, seed)
     problem.check(*problem.cases(1, seed=0))
+    if choices is not None:
+        choices.check(problem)
     found = check(problem)
     found.refuse()
     for finding in found.findings:
         say(str(finding))
     keeper = Keeper(problem, folder, resume=resume)
-    return _all(problem, minutes, steps, seed, keeper, say)
+    return _all(problem, minutes, steps, seed, keeper, choices, say)
 
 
 def learn(
@@ -132,6 +136,7 @@ def learn(
     seed: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
+    choices: Choices | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Proposals:
     """Trains proposals for a problem, registered or not; see `stream_learning` for how.
@@ -144,6 +149,7 @@ def learn(
         seed: Likewise.
         folder: Likewise.
         resume: Likewise.
+        choices: Likewise.
         progress: True for a bar with what is done and the time left, on stderr or in a notebook's
             cell; False for none; None for one where somebody looks: in a terminal and in a
             notebook. Or a function, which is called with every report.
@@ -175,6 +181,7 @@ def learn(
             seed=seed,
             folder=folder,
             resume=resume,
+            choices=choices,
             say=display.say,
         )
         try:
@@ -225,6 +232,7 @@ def _all(
     steps: int | None,
     seed: int,
     keeper: Keeper,
+    choices: Choices | None,
     say: Callable[[Plan | str], None],
 ) -> Iterator[tuple[Progress, Proposals]]:
     """Finds out by itself how to train, and does it."""
@@ -240,12 +248,12 @@ def _all(
     # Few steps are for a try, and not worth a long check.
     few = {} if steps is None or steps >= WORTH else {"cases": 1 + steps // 50, "draws": 2000}
     limit = math.inf if minutes is None else CHECKING * 60 * minutes
-    began, left = time.perf_counter() - keeper.spent, [n for n in names if n not in keeper.done]
+    began, left = now() - keeper.spent, [n for n in names if n not in keeper.done]
     for i, name in enumerate(left):
         # What one proposal leaves of its time, the next ones have.
         free = math.inf
         if minutes is not None:
-            free = max((60 * minutes - limit) - (time.perf_counter() - began), 1.0)
+            free = max((60 * minutes - limit) - (now() - began), 1.0)
         course = Course(
             problem,
             name,
@@ -254,6 +262,7 @@ def _all(
             seed=seed,
             say=say,
             known=keeper.known(name),
+            choices=choices,
         )
         configuration["recipe"][name] = course.recipe
         for progress, flows[name] in course.run():
@@ -267,7 +276,7 @@ def _all(
                 configuration["verdict"] = found
                 say(found["text"])
             ready = _gathered(problem, flows, copy.deepcopy(configuration))
-            keeper.keep(ready, name, ended=ended, seconds=time.perf_counter() - began)
+            keeper.keep(ready, name, ended=ended, seconds=now() - began)
             yield progress, ready
 
 

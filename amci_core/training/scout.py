@@ -11,7 +11,6 @@ __all__ = ["Known", "Scouted", "look", "scout"]
 
 import copy
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +23,19 @@ from amci_core.flows.broad import Broad, Defensive
 from amci_core.flows.carried import Carried
 from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.data import TARGETS, Found, Target
 from amci_core.training.found import find
 from amci_core.training.imitation import fit_centres, numbers_read, trial
-from amci_core.training.usual import MANY, NETWORK, bounded, charts_of, coordinates_of, forms
+from amci_core.training.usual import (
+    MANY,
+    NETWORK,
+    Choices,
+    bounded,
+    charts_of,
+    coordinates_of,
+    forms,
+)
 
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000
@@ -93,6 +101,7 @@ def scout(
     steps: int = 10**7,
     say: Callable[[str], None] = lambda what: None,
     known: Known | None = None,
+    choices: Choices | None = None,
 ) -> Scouted:
     """Looks for where a term lies, and for the form that suits it.
 
@@ -104,11 +113,12 @@ def scout(
         steps: Steps of the training that follows: with few of them little is looked for.
         say: Is told what is being done.
         known: What was trained before: its form and its reference are kept.
+        choices: What is chosen of its form.
 
     Raises:
         ValueError: no draw of the prior reaches the term, and the problem has no reference.
     """
-    began = time.perf_counter()
+    began = now()
     target = TARGETS[name](problem)
     own = target.problem
     say("looks for modes")
@@ -116,7 +126,7 @@ def scout(
     if known is not None:
         reached = copy.deepcopy(known.reached).float()
         target.refer_to(reached.broad)
-        start, taken = reached.own.state_dict(), time.perf_counter() - began
+        start, taken = reached.own.state_dict(), now() - began
         same = known.form, known.family, known.found
         return Scouted(target, reached.broad, *same, start, {}, taken)
     kept, back = _split(found)
@@ -127,11 +137,11 @@ def scout(
         "components": COMPONENTS,
         "reads_theta": name != "q2",
     }
-    until = time.perf_counter() + FITTING * seconds
+    until = now() + FITTING * seconds
     around = fit_centres(target, arguments, kept, generator, 4 * steps, until)
     broad = Broad(own, target.term, around)
     target.refer_to(broad)
-    candidates = forms(own, reads_theta=name != "q2")
+    candidates = forms(own, reads_theta=name != "q2", choices=choices)
     tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
     for form, family in candidates.items():
         if len(candidates) > 1:
@@ -147,7 +157,7 @@ def scout(
             tried[form] = trial(made, target, kept, back, generator, steps, share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
-    taken = time.perf_counter() - began
+    taken = now() - began
     return Scouted(target, broad, best, candidates[best], arguments, weights[best], tried, taken)
 
 
@@ -167,13 +177,13 @@ def look(
     if problem.y is None and problem.theta is None:
         cases = 16
     charts = charts_of(problem, coordinates_of(problem))
-    until, parts = time.perf_counter() + seconds, list[Found]()
+    until, parts = now() + seconds, list[Found]()
     # Block by block: with little time there are fewer cases, each of them reached.
-    while cases > 0 and not (parts and time.perf_counter() > until):
+    while cases > 0 and not (parts and now() > until):
         block = min(BLOCK, cases)
         spread = block // 4 if bounded(problem) else 0
         y, theta = target.cases(block - spread, uniform=spread, generator=generator)
-        left = max(until - time.perf_counter(), seconds / 2)
+        left = max(until - now(), seconds / 2)
         found = find(
             target,
             y,

@@ -11,12 +11,12 @@ from __future__ import annotations
 __all__ = ["Tempered"]
 
 import math
-import time
 
 import torch
 from torch import Tensor
 
 from amci_core.flows.carried import Charts
+from amci_core.training.clock import CLOCK
 from amci_core.training.data import Target
 
 # A reference misses a part of a case where more than this share of its particles have weights so
@@ -138,7 +138,7 @@ class Tempered:
         """
         first = (self.log_L > -math.inf).sum(-1)
         for tried in range(tries):
-            if tried and time.perf_counter() > until:
+            if tried and CLOCK.now() > until:
                 break
             alive = self.log_L > -math.inf
             rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]

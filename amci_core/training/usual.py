@@ -5,9 +5,11 @@ from __future__ import annotations
 __all__ = [
     "MANY",
     "NETWORK",
+    "Choices",
     "bounded",
     "charts_of",
     "coordinates_of",
+    "form_names",
     "forms",
     "terms_of",
     "usual_terms",
@@ -15,12 +17,14 @@ __all__ = [
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions.constraint_registry import biject_to
 
+from amci_core.checks import check_count
 from amci_core.flows.carried import Charts
 from amci_core.flows.supports import half_line, kind_of
 from amci_core.models import Problem
@@ -35,6 +39,42 @@ MANY = 10
 BINS = 16
 # Width of the masked layers for many coordinates, at least.
 WIDTH = 96
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is chosen of the form of proposals; None: it is found out, or as usual.
+
+    Arguments:
+        family: A form's name, see `form_names`. A term for which there is no such form keeps its
+            own.
+        bins: Bins of each spline, 4 to 128.
+        width: Units of each layer of the networks, 4 to 1024. With more than ten coordinates there
+            are at least as many as these.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    family: str | None = None
+    bins: int | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            check_count("bins", self.bins, low=4, high=128)
+        if self.width is not None:
+            check_count("width", self.width, low=4, high=1024)
+
+    def check(self, problem: Problem) -> None:
+        """Checks that the form exists for a problem.
+
+        Raises:
+            ValueError: it does not.
+        """
+        if self.family is not None and self.family not in form_names(problem):
+            known = ", ".join(form_names(problem))
+            raise ValueError(f"family: expected one of {known}, got {self.family!r}")
 
 
 def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
@@ -62,39 +102,68 @@ def terms_of(problem: Problem) -> tuple[str, ...]:
     return ("q1_plus", *minus, *(() if known else ("q2",)))
 
 
-def forms(problem: Problem, *, reads_theta: bool) -> dict[str, dict[str, Any]]:
+def forms(
+    problem: Problem, *, reads_theta: bool, choices: Choices | None = None
+) -> dict[str, dict[str, Any]]:
     """Families that may suit a term, with their arguments, by a name; the simplest first.
 
     Arguments:
         problem: The problem; for q1_minus the negated one.
         reads_theta: Whether the proposal depends on theta.
+        choices: What is chosen. A form that does not exist for this term is passed over.
     """
-    coordinates = coordinates_of(problem)
-    arguments = {**NETWORK, "coordinates": coordinates, "bins": BINS, "reads_theta": reads_theta}
-    dim = problem.x.dim
+    chosen = choices or Choices()
+    known, usual = _known_forms(problem, reads_theta, chosen)
+    names = [chosen.family] if chosen.family in known else usual
+    return {name: known[name] for name in names}
+
+
+def form_names(problem: Problem) -> tuple[str, ...]:
+    """The forms that can be chosen for a problem, the simplest first."""
+    found: list[str] = []
+    for each in (problem,) if problem.nonnegative else (problem, problem.negated()):
+        for reads_theta in (True, False):
+            found += _known_forms(each, reads_theta, Choices())[0]
+    return tuple(dict.fromkeys(found))
+
+
+def _known_forms(
+    problem: Problem, reads_theta: bool, chosen: Choices
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """All forms for a term, and the names of those that are tried unless one is chosen."""
+    coordinates, dim = coordinates_of(problem), problem.x.dim
+    hidden = HIDDEN if chosen.width is None else [chosen.width] * len(HIDDEN)
+    network = {**NETWORK, "hidden": hidden}
+    bins = chosen.bins or (32 if dim == 1 else 8 if dim > MANY else BINS)
+    arguments = {**network, "coordinates": coordinates, "bins": bins, "reads_theta": reads_theta}
+    spline = {"family": "autoregressive-spline", "arguments": arguments}
     if dim == 1:
         if reads_theta and _on_half_line(problem):
-            line = {**NETWORK, "bins": 32}
-            zero = {**line, "vanishing": True}
-            return {
-                "half-line": {"family": "half-line-spline", "arguments": line},
-                "half-line, from zero": {"family": "half-line-spline", "arguments": zero},
+            half = {**network, "bins": bins}
+            found = {
+                "half-line": {"family": "half-line-spline", "arguments": half},
+                "half-line, from zero": {
+                    "family": "half-line-spline",
+                    "arguments": {**half, "vanishing": True},
+                },
             }
-        return {
-            "spline": {"family": "autoregressive-spline", "arguments": {**arguments, "bins": 32}}
-        }
+            return found | {"spline": spline}, list(found)
+        return {"spline": spline}, ["spline"]
     if dim > MANY:
-        arguments |= {"width": max(WIDTH, dim), "bins": 8}
+        arguments |= {"width": max(chosen.width or WIDTH, dim)}
         both = {"family": "layered-spline", "arguments": arguments}
-        return {"by coordinate": both, "rotated": both}
+        found = {"by coordinate": both, "rotated": both}
+        return found, list(found)
     cut = {**arguments, "coordinates": _cut(problem) or coordinates}
-    carried = {"family": "carried-spline", "arguments": arguments}
-    radial = {"family": "carried-spline", "arguments": {**arguments, "radial": True}}
-    return {
+    found = {
         "by coordinate": {"family": "autoregressive-spline", "arguments": cut},
-        "rotated": carried,
-        "along the radius": radial,
+        "rotated": {"family": "carried-spline", "arguments": arguments},
+        "along the radius": {
+            "family": "carried-spline",
+            "arguments": {**arguments, "radial": True},
+        },
     }
+    return found, list(found)
 
 
 def coordinates_of(problem: Problem) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 __all__ = ["checked", "in_words"]
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from amci_core.estimation import estimate
 from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.training.clock import now
 from amci_core.training.data import TARGETS
 from amci_core.training.found import find
 from amci_core.training.usual import MANY, charts_of, coordinates_of
@@ -66,7 +66,7 @@ def checked(
         `draws` of each proposal; `cases`, each with y, theta, the least `share` of effective
         draws, the largest `k` and `missed` share, their `level`; and the `text`.
     """
-    started = time.perf_counter()
+    started = now()
     generator = torch.Generator().manual_seed(seed)
     y, theta = problem.check(*problem.sample_cases(cases, generator))
     looks = {
@@ -74,7 +74,7 @@ def checked(
         for name in (PROPOSALS[j] for j in proposals.present)
     }
     if draws is None:
-        left = seconds - (time.perf_counter() - started)
+        left = seconds - (now() - started)
         draws = _affordable(problem, proposals, y, theta, left)
     found = []
     for i in range(cases):
@@ -116,11 +116,11 @@ def _affordable(problem: Problem, proposals: Proposals, y: Any, theta: Any, seco
     most = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
     if not math.isfinite(seconds):
         return most
-    began = time.perf_counter()
+    began = now()
     here = y[0].numpy() if problem.y else None, None if theta is None else theta[0].numpy()
     e = estimate(problem, proposals, *here, draws=LEAST_DRAWS, seed=0)
     assert e.diagnostics
-    each = (time.perf_counter() - began) / LEAST_DRAWS
+    each = (now() - began) / LEAST_DRAWS
     return int(min(max(seconds / (len(y) * each), LEAST_DRAWS), most))
 
 

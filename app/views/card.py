@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Card"]
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any, ClassVar
 
@@ -54,6 +55,7 @@ class Card:
         self.kept: Result | None = None
         self._keeper = Kept(self)
         self._words = self._mark = self._aside = ""
+        self._is_faded = False
         # What is there at once is not counted.
         self._status = Status(self.name, self.title if self.unit else "")
         self._button = pmui.Button(
@@ -139,6 +141,7 @@ class Card:
         self._csv.param.update(disabled=True, description=NOTHING_YET)
         self._say("")
         self._set_styles(PLAIN)
+        self._is_faded = False
         entitle(self.body, self.state.f)
         self.kept = None
         self._faint.clear()
@@ -254,11 +257,15 @@ class Card:
     def _fade(self) -> None:
         """Marks a result that answers another choice."""
         asked = self.asked(self.state)
-        mark = ""
+        mark, faded = "", False
         if self.shown is not None and asked is not None and self.shown.asked != asked:
             mark = difference(self.shown.asked.choice, asked.choice)
-        if bool(mark) != bool(self._mark):
-            self._set_styles(FADED if mark else PLAIN)
+            # While a training goes on results come one after the other: that must not flicker.
+            here = replace(self.shown.asked.choice, revision=asked.choice.revision)
+            faded = replace(self.shown.asked, choice=here) != asked
+        if faded != self._is_faded:
+            self._is_faded = faded
+            self._set_styles(FADED if faded else PLAIN)
         if mark != self._mark:
             self._mark = mark
             self._say(self._words)

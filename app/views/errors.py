@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["ErrorCard"]
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
@@ -43,14 +43,16 @@ class ErrorCard(Card):
         "few draws can do better. Click a name in the legend to hide its curve."
     )
     drawn = ("relative",)
+    # Of the picture, in pixels.
+    height: ClassVar[int] = 434
 
     def content(self) -> list[Any]:
         self._items: dict[str, LegendItem] = {}
         self.sources = {
-            name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"errors-{name}")
+            name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"{self.name}-{name}")
             for name in ESTIMATORS
         }
-        self._guide = ColumnDataSource({"draws": [], "error": []}, name="errors-guide")
+        self._guide = ColumnDataSource({"draws": [], "error": []}, name=f"{self.name}-guide")
         self.figure = self._picture()
         self.note = HTML("<p></p>", NOTE)
         return [pane(self.figure), self.note]
@@ -112,11 +114,11 @@ class ErrorCard(Card):
 
     def _picture(self) -> figure:
         shown = picture(
-            "errors",
+            self.name,
             alternative="Squared error of every estimator against total draws.",
             x_label="draws in all",
             y_label=_label(True),
-            height=434,
+            height=self.height,
             x_axis_type="log",
             y_axis_type="log",
             x_range=Range1d(*_ends(BUDGETS)),

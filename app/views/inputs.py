@@ -7,6 +7,7 @@ __all__ = [
     "Message",
     "Player",
     "Slider",
+    "Typed",
     "choice",
     "decimals",
     "flat_button",
@@ -133,6 +134,23 @@ class Select(pmui.Select):
     """A list whose choice reaches the server without delay."""
 
     _debounce = MILLISECONDS_OF_DEBOUNCE
+
+
+class Typed(pmui.TextInput):
+    """A text field whose text has reached the server before a button is pressed."""
+
+    _debounce = MILLISECONDS_OF_DEBOUNCE
+
+    def _server_change(
+        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
+    ) -> None:
+        late(doc, self)
+        super()._server_change(doc, ref, subpath, attr, old, new)
+
+    def catch_up(self, document: Any) -> None:
+        """Answers now what it was told and has put off."""
+        if self._events:
+            self._change_event(document)
 
 
 class Player(pmui.Player):

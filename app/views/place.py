@@ -7,6 +7,9 @@ __all__ = ["DensityPlace"]
 from io import StringIO
 from typing import Any
 
+import panel as pn
+from bokeh.models import ColumnDataSource, Plot
+
 from app import export
 from app.computations import Asked
 from app.pictures import densities, picture
@@ -27,10 +30,11 @@ class DensityPlace:
 
     Arguments:
         state: What is looked at.
+        prefix: What the names of its pictures begin with, where a page has several places.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, *, prefix: str = "") -> None:
+        self._state, self._prefix = state, prefix
         self._dark = False
         self._found: Any = None
         self._views: dict[Any, tuple[Any, Faint]] = {}
@@ -95,8 +99,17 @@ class DensityPlace:
         self._found = self._of(self._state)
         if "logarithmic" in view.choices:
             view.set_scale(self._state.logarithmic)
+        self._name(view)
         view.show(self._found)
         faint.widen()
+
+    def _name(self, view: Any) -> None:
+        """Gives pictures and their data names that no others of the page have."""
+        for each in view.panel.select(pn.pane.Bokeh) if self._prefix else ():
+            for model in each.object.references():
+                named = isinstance(model, ColumnDataSource | Plot) and model.name
+                if named and not named.startswith(self._prefix):
+                    model.name = self._prefix + named
 
     def _compare(self) -> None:
         """Draws the densities of the case that is kept faint below these."""

@@ -30,6 +30,8 @@ def difference(found: Choice, wanted: Choice) -> str:
     if (found.variant, found.snapshot) != (wanted.variant, wanted.snapshot):
         frame = "" if found.snapshot is None else f", frame {found.snapshot + 1}"
         parts.append(f"{found.variant} proposals{frame}")
+    if not parts and found.revision != wanted.revision:
+        return "from earlier in the training"
     return f"for {', '.join(parts)}" if parts else "asked for in another way"
 
 

@@ -27,8 +27,10 @@ CASES = {
     "line": SQUARE | {"name": "own-1d", "y": "1"},
     "signed": FIRST | {"name": "own-signed", "y": "0.4,-1"},
 }
-# Nobody knows the bound; and marks whose error so few runs do not settle are not drawn.
-MAY_BE_EMPTY = ("errors-bound", "reuse-marks")
+# Nobody knows the bound; marks whose error so few runs do not settle are not drawn; and nothing is
+# being trained.
+LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
+MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING)
 
 
 def do_at_once(_, __, work, *, show, finish):

@@ -1,0 +1,90 @@
+r"""What is said of a training."""
+
+from __future__ import annotations
+
+__all__ = ["INTRODUCTION", "about_end", "about_phase", "about_plan"]
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from app.learner import GOING, IDLE, OVER, PAUSED, STARTING, STOPPING, WAITING, Learner
+from app.trainee import Report
+from app.words.numbers import number
+
+INTRODUCTION = (
+    "Trains proposals for this problem while you watch. They are listed with the others, and "
+    "the whole page shows them as they get better."
+)
+STAGES = {"imitate": "imitates particles", "refine": "is refined"}
+# Of what a training said, the newest lines.
+LINES = 14
+
+
+def about_phase(learner: Learner) -> str:
+    """Where a training stands, in a line."""
+    order = learner.order
+    if learner.phase == IDLE or order is None:
+        return "Nothing is being trained."
+    if learner.phase == WAITING:
+        ahead = learner.ahead
+        others = "one training is" if ahead == 1 else f"{ahead} trainings are"
+        return f"Waiting: {others} ahead of yours." if ahead else "Waiting: yours is next."
+    if learner.phase == OVER:
+        return _about_over(learner)
+    said = {
+        STARTING: "A process is being started.",
+        PAUSED: "Paused. Its time stands still, and its place is kept.",
+        STOPPING: "Stopping.",
+        GOING: "",
+    }[learner.phase]
+    if learner.phase == GOING:
+        said = about_report(learner.reports[-1]) if learner.reports else _last(learner.said)
+    return said
+
+
+def about_report(report: Report) -> str:
+    """Where a proposal stands."""
+    best = number(report.best) if math.isfinite(report.best) else "not known"
+    return (
+        f"{report.proposal} {STAGES.get(report.stage, report.stage)}: step {report.step:,} of "
+        f"{report.steps:,}; relative variance at held-out cases: best {best}; about "
+        f"{report.left:.0f} s left"
+    )
+
+
+def about_end(learner: Learner) -> str:
+    """The check at the end, in a sentence; empty where there was none."""
+    if learner.phase != OVER or learner.proposals is None:
+        return ""
+    found: Any = learner.proposals.card.get("configuration", {}).get("verdict", {})
+    text = str(found.get("text", "")) if isinstance(found, dict) else ""
+    return text[:1].upper() + text[1:]
+
+
+def about_plan(said: Sequence[str]) -> str:
+    """What a training said of itself, as HTML."""
+    if not said:
+        return ""
+    items = "".join(f"<li>{escape(each)}</li>" for each in said[-LINES:])
+    return f"<details><summary>What it does</summary><ol>{items}</ol></details>"
+
+
+def _about_over(learner: Learner) -> str:
+    if learner.message:
+        kept = f" {learner.variant} is what was learnt until then." if learner.variant else ""
+        return f"The training failed: {learner.message}.{kept}"
+    if not learner.variant:
+        return "Stopped before there was anything to keep."
+    if learner.stopped:
+        return (
+            f"Stopped. {learner.variant} is the best until then; it was not checked at held-out "
+            "cases."
+        )
+    spent = learner.reports[-1].seconds if learner.reports else 0.0
+    return f"{learner.variant} was trained in {spent:.0f} s, and is listed with the others."
+
+
+def _last(said: Sequence[str]) -> str:
+    return said[-1] if said else "The problem is checked."

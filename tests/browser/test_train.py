@@ -1,0 +1,69 @@
+"""Training on the page: from Start to proposals that are chosen, taken home and brought back."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+
+from app.store import BUDGETS
+
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
+
+# A busy machine gives a training little of its time.
+PATIENCE = 700
+NAME = "from-a-test"
+
+
+def wait_for_variant(opened, name):
+    """Waits until the page has these proposals chosen: its address says so."""
+    opened.page.wait_for_url(re.compile(rf"variant={name}(&|$)"), timeout=1000 * PATIENCE)
+
+
+def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
+    opened = visit("?theta=3&runs=100&draws=16&card=train")
+    page = opened.page
+    page.get_by_role("button", name="Start", exact=True).wait_for(state="visible")
+    before = opened.wait_for_data("densities", "q1")
+    opened.type("Minutes", "0.33")
+    opened.type("Name", "spline")
+    opened.press("Start")
+    opened.wait_for_text("there are proposals called spline already")
+    opened.type("Name", NAME)
+    opened.press("Start")
+    # They are chosen as soon as there are some, and sliders still move.
+    wait_for_variant(opened, NAME)
+    opened.wait_for_other("train-densities", "q1", before)
+    opened.move("Threshold θ", 2.5)
+    opened.wait_for_value("Threshold θ", 2.5)
+    opened.move("Threshold θ", 3)
+    deadline = time.monotonic() + PATIENCE
+    while "was trained in" not in opened.status("training"):
+        assert "failed" not in opened.status("training"), opened.status("training")
+        assert time.monotonic() < deadline, opened.status("training")
+        page.wait_for_timeout(500)
+    opened.wait_for_text("held-out cases: at worst")
+    for name in ("q1_plus", "q2"):
+        best = opened.data(f"learning-{name}", "best")
+        assert best[-1] < best[0] / 5
+    opened.wait_for_end(100)
+    # All that is left is said without a mark of an earlier result.
+    assert "earlier" not in opened.status("errors")
+    at = (
+        BUDGETS.index(1000) if 1000 in BUDGETS else int(np.argmin(np.abs(np.array(BUDGETS) - 1e3)))
+    )
+    error, of_mixture = (opened.data(f"errors-{n}", "median")[at] for n in ("amci", "snis-qm"))
+    assert 30 * error < of_mixture
+    np.testing.assert_array_equal(
+        opened.data("train-amci", "median"), opened.data("errors-amci", "median")
+    )
+    with page.expect_download() as download:
+        opened.press("Download")
+    assert download.value.suggested_filename == f"{NAME}.zip"
+    path = tmp_path / f"{NAME}.zip"
+    download.value.save_as(path)
+    upload = page.locator("input[type=file][accept='.zip']")
+    upload.set_input_files({"name": "x.zip", "mimeType": "application/zip", "buffer": b"no zip"})
+    opened.wait_for_text("expected a zip file as Download gives it")
+    upload.set_input_files(path)
+    wait_for_variant(opened, f"{NAME}-2")
