@@ -142,7 +142,7 @@ def _known_forms(
             half = {**network, "bins": bins}
             found = {
                 "half-line": {"family": "half-line-spline", "arguments": half},
-                "half-line, from zero": {
+                "half-line from zero": {
                     "family": "half-line-spline",
                     "arguments": {**half, "vanishing": True},
                 },

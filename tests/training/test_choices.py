@@ -49,8 +49,8 @@ def test_with_nothing_chosen_the_weights_are_the_usual_ones():
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("tail-1d", ("half-line", "spline")),
-        ("gain-loss", ("half-line", "spline")),
+        ("tail-1d", ("half-line", "half-line from zero", "spline")),
+        ("gain-loss", ("half-line", "half-line from zero", "spline")),
         ("tail-5d", ("by coordinate", "rotated", "along the radius")),
     ],
 )
@@ -74,7 +74,7 @@ def test_a_number_out_of_range_is_refused_by_its_name(odd, name):
 
 
 def test_a_form_of_another_problem_is_refused():
-    with pytest.raises(ValueError, match=r"^family: expected one of half-line, spline"):
+    with pytest.raises(ValueError, match=r"^family: expected one of half-line, half-line from zero, spline"):
         stream_learning(amci.problem("tail-1d"), steps=2, choices=Choices(family="rotated"))
 
 
