@@ -185,7 +185,7 @@ def test_the_process_ends_with_the_server_however_that_ends():
 def test_the_environment_is_checked(monkeypatch, odd):
     monkeypatch.setenv("AMCI_TRAININGS", odd)
     lane.cache_clear()
-    with pytest.raises(ValueError, match="^AMCI_TRAININGS: expected"):
+    with pytest.raises(ValueError, match=r"^AMCI_TRAININGS: expected"):
         lane()
 
 
