@@ -153,7 +153,12 @@ def fill(card, **texts):
 
 def test_what_is_chosen_is_asked_for(at_the_card):
     def body(turned, card, noted):
-        assert list(card.form.family.options.values()) == ["", "half-line", "spline"]
+        assert list(card.form.family.options.values()) == [
+            "",
+            "half-line",
+            "half-line from zero",
+            "spline",
+        ]
         card.form.family.value = "spline"
         fill(card, bins="12", width="24", minutes="0.33", seed="3", name="my-own")
         card.start_button.clicks += 1

@@ -74,7 +74,9 @@ def test_a_number_out_of_range_is_refused_by_its_name(odd, name):
 
 
 def test_a_form_of_another_problem_is_refused():
-    with pytest.raises(ValueError, match=r"^family: expected one of half-line, half-line from zero, spline"):
+    with pytest.raises(
+        ValueError, match=r"^family: expected one of half-line, half-line from zero, spline"
+    ):
         stream_learning(amci.problem("tail-1d"), steps=2, choices=Choices(family="rotated"))
 
 
