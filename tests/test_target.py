@@ -84,7 +84,8 @@ def test_every_shipped_problem_takes_one(name):
     assert not problem.knows_truth
     y, theta = problem.typical_case()
     e = amci.estimate(problem, stand_ins(problem, amci.load_proposals(name)), y, theta, draws=200)
-    assert 0 <= e.value <= 1 + 1e-9
+    # E1 and E2 have draws of their own: their ratio may pass 1 by its error.
+    assert 0 <= e.value <= 1 + 4 * e.standard_error + 1e-9
 
 
 def test_mistakes_and_values_that_are_not_finite_are_told():
