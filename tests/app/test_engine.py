@@ -87,9 +87,9 @@ def run(server, jobs, work, name="work"):
 
 
 def test_results_grow_in_order_and_the_whole_one_is_shown_last(server, jobs):
-    shown, ends = run(server, jobs, Count(200, seconds=0.005))
+    shown, ends = run(server, jobs, Count(400, seconds=0.005))
     assert ends == [None]
-    assert shown[-1] == list(range(200))
+    assert shown[-1] == list(range(400))
     assert all(each == shown[-1][: len(each)] for each in shown)
     assert [len(each) for each in shown] == sorted({len(each) for each in shown})
     assert len(shown) > 2
