@@ -169,6 +169,8 @@ def learn(
         >>> proposals.variant, proposals.present
         ('learnt', (0,))
     """
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress: expected True, False, None or a function, got {progress!r}")
     best: Proposals | None = None
     given = progress if callable(progress) else None
     shown = progress if isinstance(progress, bool) else None
