@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said():
     for minutes in (0, math.nan, 1e9, "five"):
         with pytest.raises(ValueError, match="minutes"):
             stream_learning(problem, minutes=minutes)
-    with pytest.raises(ValueError, match="^progress: expected True, False, None or a function"):
+    with pytest.raises(ValueError, match=r"^progress: expected True, False, None or a function"):
         learn(problem, steps=1, progress="bar")
     with pytest.raises(ValueError, match="with terms expected steps"):
         stream_learning(problem, usual_terms(problem), minutes=1)
