@@ -15,6 +15,8 @@ from amci_core.cli import terminal
 if TYPE_CHECKING:
     from amci_core.errors import Evaluation
 
+FAILED = 1
+
 
 def evaluate(
     problem: terminal.ProblemName,
@@ -41,6 +43,15 @@ def evaluate(
         ),
     ] = None,
     seed: terminal.SeedOption = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .parquet file that every case is written to as soon as it is done. The same "
+            "command after a kill goes on where it stopped."
+        ),
+    ] = None,
+    workers: terminal.WorkersOption = None,
+    dask: terminal.DaskOption = None,
     folder: terminal.FolderOption = None,
     write: Annotated[
         bool, typer.Option("--write", help="Renew the card in that folder with the result.")
@@ -68,14 +79,7 @@ def evaluate(
         read = read_cases(truth, chosen)
         known = {"truth": read, "cases": (read.y, read.theta)}
 
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    screen = Console(stderr=True)
-    columns = ("cases", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
-    with bar:
-        task = bar.add_task("cases", total=None)
+    with terminal.progress("cases") as bar:
         found = amci.evaluate(
             chosen,
             proposals,
@@ -84,7 +88,10 @@ def evaluate(
             budgets=totals,
             estimators=names,
             seed=seed,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            out=out,
+            workers=workers,
+            dask=dask,
+            progress=bar,
         )
     if write and folder is not None:
         from amci_core.training import write_card
@@ -94,12 +101,16 @@ def evaluate(
         terminal.print_json(found.as_dict())
     else:
         _print(found)
+    for number, why in found.failures.items():
+        typer.echo(f"amci: case {number} failed: {why}", err=True)
+    if found.failures:
+        raise typer.Exit(FAILED)
 
 
 def _print(found: Evaluation) -> None:
     title = (
         f"{found.problem} with {found.variant} proposals: relative mean squared error over "
-        f"{found.runs} runs, median over {found.pairs} cases (quartiles)"
+        f"{found.runs} runs, median over {found.pairs - len(found.failures)} cases (quartiles)"
     )
     rows = []
     for name, errors in found.estimators.items():
@@ -125,4 +136,5 @@ def _print(found: Evaluation) -> None:
                     f"{name} at {total} draws: in {cases} the reference value is not known well "
                     "enough to tell its error"
                 )
-    typer.echo(f"{found.seconds:.1f} s, {found.draws_per_second:.3g} draws per second")
+    speed = f", {found.draws_per_second:.3g} draws per second" if found.draws_per_second else ""
+    typer.echo(f"{found.seconds:.1f} s{speed}")

@@ -3,23 +3,27 @@ r"""What the commands share: options, how text is read, and how results are prin
 from __future__ import annotations
 
 __all__ = [
+    "DaskOption",
     "FolderOption",
     "Format",
     "FormatOption",
     "OptionalVariant",
     "ProblemName",
     "SeedOption",
+    "WorkersOption",
     "load",
     "load_one",
     "number",
     "print_json",
     "print_table",
+    "progress",
     "split",
 ]
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -56,6 +60,19 @@ FolderOption = Annotated[
     Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
 ]
 SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed, same numbers.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Processes that do the work, one core each; by default it is done in this one."
+    ),
+]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A running Dask scheduler, such as tcp://HOST:8786, whose workers do the work.",
+    ),
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 
 
@@ -93,6 +110,20 @@ def load_one(problem: str) -> Problem:
     from amci_core.models.loading import is_file_name
 
     return amci.load_problem(problem) if is_file_name(problem) else amci.problem(problem)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, where that is a screen, with the time left; called with done and all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    screen = Console(stderr=True)
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+    with bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:

@@ -3,6 +3,7 @@ r"""Many answers: errors over independent runs, over (alpha, beta), and over cas
 from __future__ import annotations
 
 __all__ = [
+    "Cases",
     "Curve",
     "ErrorCurves",
     "Evaluation",
@@ -11,12 +12,16 @@ __all__ = [
     "error_curves",
     "evaluate",
     "read_cases",
+    "read_sweep",
     "reuse_errors",
     "stream_error_curves",
+    "stream_evaluation",
     "stream_reuse_errors",
 ]
 
+from amci_core.errors.cases import Cases
 from amci_core.errors.curves import Curve, ErrorCurves, error_curves, stream_error_curves
-from amci_core.errors.evaluation import Evaluation, evaluate
+from amci_core.errors.evaluation import Evaluation, evaluate, stream_evaluation
+from amci_core.errors.journal import read_sweep
 from amci_core.errors.known import KnownCases, read_cases
 from amci_core.errors.reuse import ReuseErrors, reuse_errors, stream_reuse_errors

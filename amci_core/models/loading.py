@@ -2,7 +2,7 @@ r"""A problem of one's own from a Python file."""
 
 from __future__ import annotations
 
-__all__ = ["is_file_name", "load_problem"]
+__all__ = ["FILE_MODULE", "is_file_name", "load_problem"]
 
 import hashlib
 import importlib.util
@@ -15,6 +15,8 @@ from types import ModuleType
 
 from amci_core.models.base import Problem
 
+# What the names of modules that were loaded from such files begin with.
+FILE_MODULE = "amci_problem_"
 FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w*))?", re.DOTALL)
 
 
@@ -81,7 +83,7 @@ def _run(path: Path) -> ModuleType:
     whole = path.resolve()
     # A name of its own: two files of one name in two folders are two modules.
     digest = hashlib.sha256(str(whole).encode()).hexdigest()[:12]
-    name = f"amci_problem_{path.stem}_{digest}"
+    name = f"{FILE_MODULE}{path.stem}_{digest}"
     found = importlib.util.spec_from_file_location(name, whole)
     if found is None or found.loader is None:
         raise ValueError(f"problem: {path} cannot be read as Python")

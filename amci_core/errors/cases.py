@@ -1,0 +1,306 @@
+r"""Errors of estimators case by case, and what many cases say together.
+
+A case is a pair (y, theta) with its runs. It is seeded by its number: any process can do it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FIGURES", "Case", "Cases", "Sweep", "case_errors"]
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from amci_core.checks import check_count, check_seed, part_seed
+from amci_core.errors.curves import Curve, bound_curve
+from amci_core.errors.runs import (
+    BOUND,
+    MAX_RUNS,
+    Budgets,
+    Estimators,
+    Runs,
+    Truth,
+    checked_budgets,
+    chosen_estimators,
+    reserve,
+)
+from amci_core.errors.spread import OverRuns, quantiles
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import Estimator
+from amci_core.estimators.draws import Array
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+# What is kept of the runs of a case, for each estimator and budget.
+FIGURES = (
+    *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
+    *("mse", "mse_error", "failed", "mean_judged", "truth_matters"),
+)
+LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
+# Quantiles of the relative squared error over the runs of a case.
+OVER_RUNS = {"runs_q25": "remse_q25", "runs_median": "remse_median", "runs_q75": "remse_q75"}
+# Whether an error lies below the bound is open within so many standard errors.
+OPEN = 2.0
+# More runs can raise a mean that they do not settle by about so much.
+UNSETTLED = 100.0
+
+Figures = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is done for n cases.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: Observations (n, D_y).
+        theta: Parameters of f (n, D_theta), or None.
+        truth: What errors are counted from, for a batch (n,).
+        deviation: E|f - mu| under p(x | y), (n,), in units of f; None where no bound is asked for.
+        budgets: Total draws of an estimator, (B,).
+        estimators: By name, in the order asked for; None for the bound.
+        runs: Independent runs of each case.
+        seed: The seed of cases and runs.
+    """
+
+    problem: Problem
+    proposals: Proposals
+    y: Tensor
+    theta: Tensor | None
+    truth: Truth
+    deviation: Array | None
+    budgets: Budgets
+    estimators: dict[str, Estimator | None]
+    runs: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        proposals: Proposals,
+        *,
+        pairs: int,
+        runs: int,
+        budgets: Sequence[int],
+        estimators: Estimators | None,
+        truth: Any,
+        cases: tuple[Any, Any] | None,
+        seed: int,
+    ) -> Sweep:
+        """Checks the arguments of `amci_core.evaluate`.
+
+        Raises:
+            ValueError: see there.
+        """
+        check_count("pairs", pairs, low=1, high=1_000_000)
+        check_count("runs", runs, low=1, high=MAX_RUNS)
+        check_seed(seed)
+        checked = checked_budgets(budgets)
+        chosen = chosen_estimators(estimators, problem, proposals)
+        if cases is None:
+            y, theta = problem.check(*problem.cases(pairs, seed=seed))
+            if y.ndim == 1:  # there is neither y nor theta
+                y = y.expand(pairs, -1)
+        else:
+            y, theta = _given(problem, cases)
+        target = Truth.of(problem, y, theta, truth)
+        deviation = np.asarray(problem.expected_deviation(y, theta)) if BOUND in chosen else None
+        found = cls(
+            problem=problem,
+            proposals=proposals,
+            y=y,
+            theta=theta,
+            truth=target,
+            deviation=deviation,
+            budgets=checked,
+            estimators=chosen,
+            runs=runs,
+            seed=seed,
+        )
+        if found.drawn:
+            found.of_case(0)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def drawn(self) -> dict[str, Estimator]:
+        """The estimators that draw."""
+        return {name: each for name, each in self.estimators.items() if each is not None}
+
+    def of_case(self, number: int) -> tuple[Sampler, Runs]:
+        """What a case draws from, and its runs."""
+        theta = None if self.theta is None else self.theta[number]
+        sampler = Sampler(self.problem, self.proposals, self.y[number], theta)
+        return sampler, Runs(sampler, self.drawn, self.truth[number], budgets=self.budgets)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the runs of a case say.
+
+    Arguments:
+        number: Its number in the sweep.
+        y: Its observation, (D_y,).
+        theta: Its parameter of f, (D_theta,); of length 0 where the problem has none.
+        truth: mu, in units of f.
+        truth_error: Its standard error.
+        budgets: Total draws, (B,).
+        points: Points that were drawn.
+        seconds: Time that it took.
+        by_name: For each estimator the `FIGURES`, (B,) each: the relative squared error's mean
+            over runs, its standard error and its quartiles over runs; the mean squared error in
+            units of f squared, and its standard error; runs without an estimate; whether the runs
+            settle the mean; whether the truth's own error matters.
+    """
+
+    number: int
+    y: Array
+    theta: Array
+    truth: float
+    truth_error: float
+    budgets: Budgets
+    points: int
+    seconds: float
+    by_name: Mapping[str, Figures]
+
+
+def case_errors(sweep: Sweep, number: int) -> Case:
+    """Errors in one case of a sweep."""
+    began = time.perf_counter()
+    truth, budgets, drawn = sweep.truth[number], sweep.budgets, sweep.drawn
+    curves, points = {}, 0
+    if drawn:
+        sampler, of_case = sweep.of_case(number)
+        points = sweep.runs * int(reserve(drawn, sampler, budgets=budgets).sum())
+        rngs = generators(part_seed(sweep.seed, number))
+        chunks = [of_case.squared_errors(size, *rngs) for size in of_case.sizes(sweep.runs)]
+        for name, each in drawn.items():
+            errors = np.concatenate([chunk[name] for chunk in chunks])
+            tried = budgets >= each.least(sampler.present)
+            curves[name] = Curve(OverRuns(errors, tried), truth)
+    if sweep.deviation is not None:
+        curves[BOUND] = bound_curve(sweep.deviation[number], budgets, truth)
+    return Case(
+        number=number,
+        y=sweep.y[number].numpy(),
+        theta=np.empty(0) if sweep.theta is None else sweep.theta[number].numpy(),
+        truth=float(truth.size * np.copysign(1.0, truth.sign)),
+        truth_error=float(truth.standard_error),
+        budgets=budgets,
+        points=points,
+        seconds=time.perf_counter() - began,
+        by_name={name: _figures(curves[name]) for name in sweep.estimators},
+    )
+
+
+def _figures(curve: Curve) -> Figures:
+    low, median, high = curve.remse_quartiles
+    over_runs = {"remse_q25": low, "remse_median": median, "remse_q75": high}
+    return {
+        name: np.asarray(over_runs[name] if name in over_runs else getattr(curve, name))
+        for name in FIGURES
+    }
+
+
+def _given(problem: Problem, cases: tuple[Any, Any]) -> tuple[Tensor, Tensor | None]:
+    """Cases as tensors y (n, D_y) and theta (n, D_theta)."""
+    if not isinstance(cases, tuple) or len(cases) != 2:
+        raise ValueError(
+            "cases: expected a pair, y and theta, each of them None where there is none"
+        )
+    y, theta = problem.check(*cases)
+    if y.ndim == 1:
+        y, theta = y[None], None if theta is None else theta[None]
+    if y.ndim != 2:
+        raise ValueError(f"cases: expected one axis of cases, got batch {tuple(y.shape[:-1])}")
+    return y, theta
+
+
+class Cases:
+    """The errors of every estimator in n cases, in the order of their numbers.
+
+    Arguments:
+        cases: One or more of them.
+    """
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        ordered = sorted(cases, key=lambda case: case.number)
+        self.number = np.array([case.number for case in ordered])
+        self.y = np.stack([case.y for case in ordered])
+        self.theta = np.stack([case.theta for case in ordered])
+        self.truth = np.array([case.truth for case in ordered])
+        self.truth_error = np.array([case.truth_error for case in ordered])
+        self.points = np.array([case.points for case in ordered])
+        self.seconds = np.array([case.seconds for case in ordered])
+        self.by_name: dict[str, Figures] = {
+            name: {
+                figure: np.stack([case.by_name[name][figure] for case in ordered])
+                for figure in FIGURES
+            }
+            for name in ordered[0].by_name
+        }
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
+        """Shares of cases below the bound, surely below, and undecided, over B budgets each."""
+        own, bound = self.by_name[name], self.by_name[BOUND]["mse"]
+        below = own["mse"] < bound
+        near = np.abs(own["mse"] - bound) <= OPEN * np.nan_to_num(own["mse_error"])
+        unsettled = (own["mean_judged"] == 0) & (bound < UNSETTLED * own["mse"])
+        undecided = near | unsettled
+        shares = (below, below & ~undecided, undecided)
+        return tuple(share.mean(axis=0).tolist() for share in shares)
+
+    def summary(self, name: str) -> dict[str, list[float]]:
+        """Quantiles over the cases, with their errors, and shares of cases; over budgets."""
+        own = self.by_name[name]
+        levels = list(LEVELS.values())
+        relative = quantiles(own["remse"], levels)
+        absolute = quantiles(own["mse"], [LEVELS["median"]])
+        relative_error = _with_runs(relative[1], own["remse"], own["remse_error"], levels)
+        absolute_error = _with_runs(
+            absolute[1], own["mse"], own["mse_error"], [LEVELS["median"]]
+        )  # fmt: skip
+        found = {f"remse_{key}": v for key, v in zip(LEVELS, relative[0], strict=True)}
+        found["mse_median"] = absolute[0][0]
+        found |= {f"remse_{key}_error": v for key, v in zip(LEVELS, relative_error, strict=True)}
+        found["mse_median_error"] = absolute_error[0]
+        found |= {key: quantiles(own[of], [0.5])[0][0] for key, of in OVER_RUNS.items()}
+        found["failed"] = own["failed"].sum(axis=0)
+        found["unjudged"] = (own["mean_judged"] == 0).mean(axis=0)
+        found["truth_matters"] = own["truth_matters"].mean(axis=0)
+        return {key: values.tolist() for key, values in found.items()}
+
+
+def _with_runs(over_cases: Array, values: Array, errors: Array, levels: Sequence[float]) -> Array:
+    """Standard errors of quantiles (L, B) over cases and runs.
+
+    The spread over cases holds the noise of their runs, but for a quantile that is one case.
+
+    Arguments:
+        over_cases: What order statistics of the cases say, (L, B).
+        values: Errors of n cases, (n, B).
+        errors: Their standard errors over runs, (n, B).
+        levels: The quantiles.
+    """
+    n = (~np.isnan(values)).sum(axis=0)
+    sorted_errors = np.take_along_axis(errors, np.argsort(values, axis=0), axis=0)
+    found = []
+    for p, spread in zip(levels, over_cases, strict=True):
+        rank = np.rint(p * np.maximum(n - 1, 0)).astype(np.int64)
+        of_case = np.take_along_axis(sorted_errors, rank[None], axis=0)[0]
+        cases = np.maximum(2 * np.sqrt(n * p * (1 - p)), 1)
+        alone = (p == 1) | (n <= 1)
+        of_runs = np.where(alone, of_case, np.nan_to_num(of_case) / np.sqrt(cases))
+        found.append(np.hypot(np.where(n > 1, spread, 0.0), of_runs))
+    return np.stack(found)
