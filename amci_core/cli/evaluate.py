@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from amci_core.errors import Evaluation
 
 FAILED = 1
+CASES = "cases.parquet"
 
 
 def evaluate(
@@ -54,7 +55,11 @@ def evaluate(
     dask: terminal.DaskOption = None,
     folder: terminal.FolderOption = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Renew the card in that folder with the result.")
+        bool,
+        typer.Option(
+            "--write",
+            help="Renew the card in that folder with the result, and its cases.parquet.",
+        ),
     ] = False,
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
@@ -70,6 +75,11 @@ def evaluate(
         from amci_core.training import card_estimators
 
         names = list(card_estimators(chosen, proposals))
+    if write and folder is not None:
+        if out is not None:
+            raise ValueError("out: cannot be combined with --write, which writes cases.parquet")
+        out = folder / CASES
+        out.unlink(missing_ok=True)
     known: dict[str, Any] = {"pairs": 100 if pairs is None else pairs}
     if truth is None and not chosen.knows_truth:
         raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
