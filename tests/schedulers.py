@@ -21,6 +21,7 @@ def _started(*arguments, **options):
 @contextlib.contextmanager
 def dask_cluster(folder, *, workers=2):
     """The scheduler's address, and the workers' processes; everything lies in `folder`."""
+    folder.mkdir(exist_ok=True)
     known = folder / "scheduler.json"
     loopback = ("--host", "127.0.0.1", "--scheduler-file", str(known))
     scheduler = _started("scheduler", *loopback, "--port", "0", "--no-dashboard", cwd=folder)

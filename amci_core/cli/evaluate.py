@@ -89,20 +89,28 @@ def evaluate(
         read = read_cases(truth, chosen)
         known = {"truth": read, "cases": (read.y, read.theta)}
 
-    with terminal.progress("cases") as bar:
-        found = amci.evaluate(
-            chosen,
-            proposals,
-            **known,
-            runs=runs,
-            budgets=totals,
-            estimators=names,
-            seed=seed,
-            out=out,
-            workers=workers,
-            dask=dask,
-            progress=bar,
-        )
+    try:
+        with terminal.progress("cases") as bar:
+            found = amci.evaluate(
+                chosen,
+                proposals,
+                **known,
+                runs=runs,
+                budgets=totals,
+                estimators=names,
+                seed=seed,
+                out=out,
+                workers=workers,
+                dask=dask,
+                progress=bar,
+            )
+    except RuntimeError as error:
+        typer.echo(f"amci: {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        if out is not None:
+            typer.echo(f"amci: the same command goes on where {out} stands", err=True)
+        raise
     if write and folder is not None:
         from amci_core.training import write_card
 

@@ -158,8 +158,11 @@ def write_card(folder: Path, evaluation: Evaluation) -> None:
         evaluation: What `amci_core.evaluate` found for them.
 
     Raises:
-        ValueError: the folder holds no proposals for that problem, or those of another variant.
+        ValueError: the folder holds no proposals for that problem, or those of another variant; or
+            cases failed.
     """
+    if evaluation.failures:
+        raise ValueError(f"evaluation: expected no failed case, got {len(evaluation.failures)}")
     problem = problem_named(evaluation.problem)
     proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
     config = proposals.card["configuration"]
