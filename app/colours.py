@@ -9,40 +9,9 @@ from __future__ import annotations
 
 __all__ = ["ESTIMATORS", "SHAPES", "Style", "label"]
 
-from dataclasses import dataclass
-
+from amci_core.figures.styles import ESTIMATORS, Style
 from amci_core.flows.proposals import REFERENCE
 from amci_core.target import STAND_INS
-
-
-@dataclass(frozen=True)
-class Style:
-    """How one thing is drawn.
-
-    Arguments:
-        label: Its name in legends.
-        light: Its colour on a light page.
-        dark: Its colour on a dark page.
-        dash: Lengths of strokes and gaps in pixels; empty for a solid line.
-    """
-
-    label: str
-    light: str
-    dark: str
-    dash: tuple[int, ...] = ()
-
-    def colour(self, dark: bool) -> str:
-        """The colour on a page of that theme."""
-        return self.dark if dark else self.light
-
-
-ESTIMATORS = {
-    "amci": Style("AMCI", "#0072b2", "#56b4e9"),
-    "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
-    "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
-    "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
-    "bound": Style("asymptotic bound", "#404040", "#d0d0d0", (9, 6)),
-}
 
 SHAPES = {
     "q1": Style(

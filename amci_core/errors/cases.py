@@ -251,6 +251,18 @@ class Cases:
     def __len__(self) -> int:
         return len(self.number)
 
+    def only(self, rank: int) -> Cases:
+        """The case of that rank, alone."""
+        found = object.__new__(Cases)
+        for name, value in vars(self).items():
+            if name != "by_name":
+                setattr(found, name, value[[rank]])
+        found.by_name = {
+            name: {figure: values[[rank]] for figure, values in figures.items()}
+            for name, figures in self.by_name.items()
+        }
+        return found
+
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound, surely below, and undecided, over B budgets each."""
         own, bound = self.by_name[name], self.by_name[BOUND]["mse"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 __all__ = ["Evaluation", "evaluate", "stream_evaluation"]
 
 import hashlib
-import shlex
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -183,7 +181,7 @@ def evaluate(
         cases=cases,
         seed=seed,
     )
-    journal = None if out is None else Journal(Path(out), _settings(sweep), _about())
+    journal = None if out is None else Journal(Path(out), _settings(sweep))
     found: list[Case] = []
     failures: dict[int, str] = {}
     with journal or nullcontext():
@@ -250,13 +248,9 @@ def stream_evaluation(
 
 def _settings(sweep: Sweep) -> dict[str, Any]:
     """What the numbers of a sweep depend on."""
-    import amci_core
-
-    truth = sweep.truth
+    truth, of = sweep.truth, origin(sweep.problem, sweep.proposals)
     return {
-        "problem": sweep.problem.name,
-        "variant": sweep.proposals.variant,
-        "weights": _hashes(sweep.proposals),
+        **{name: of[name] for name in ("problem", "variant", "weights")},
         "pairs": len(sweep),
         "runs": sweep.runs,
         "budgets": sweep.budgets.tolist(),
@@ -267,20 +261,28 @@ def _settings(sweep: Sweep) -> dict[str, Any]:
             *(() if sweep.theta is None else (sweep.theta.numpy(),)),
             *(truth.log_unit, truth.sign, truth.standard_error),
         ),
-        "versions": {
-            "amci-explorer": amci_core.__version__,
-            **{name: version(name) for name in PACKAGES},
-        },
+        "versions": of["versions"],
     }
 
 
-def _about() -> dict[str, Any]:
-    return {"command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}
+def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
+    """What numbers come from: problem, proposals with hashes of their weights, and versions."""
+    import amci_core
+
+    own = {"amci-explorer": amci_core.__version__}
+    return {
+        "problem": problem.name,
+        "variant": proposals.variant,
+        "weights": _hashes(proposals),
+        "versions": own | {name: version(name) for name in PACKAGES},
+    }
 
 
 def _hashes(proposals: Proposals) -> dict[str, str]:
     """SHA-256 of the stored weights, or of those in memory where they come from no file."""
-    stored = proposals.card.get("configuration", {}).get("proposals", {})
+    card = proposals.card.get("configuration", {})
+    # A moment of a training has the card of its end.
+    stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
     found = {}
     for name in ("q1_plus", "q1_minus", "q2"):
         q = getattr(proposals, name)

@@ -6,11 +6,13 @@ Parquet file, in the order of the cases. A last case that was cut off is dropped
 
 from __future__ import annotations
 
-__all__ = ["Journal", "cases_of", "read_sweep"]
+__all__ = ["Journal", "cases_of", "read_sweep", "write_table"]
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -34,21 +36,19 @@ class Journal:
     Arguments:
         path: The Parquet file that is wanted.
         settings: What the numbers depend on, ready for JSON. A file with others is refused.
-        about: What else is to be known of them: the command, versions, hashes.
 
     Raises:
         ValueError: another sweep is writing the file; or it is there with other settings, or is
             no sweep's.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = check_path("out", path)
         if self.path.suffix != ".parquet":
             raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
         make_folder("out", self.path.parent)
         self._part = self.path.with_name(self.path.name + ".part")
         self._settings = json.loads(json.dumps(settings))
-        self._about = dict(about)
         self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))
         self._places: dict[int, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
@@ -102,24 +102,13 @@ class Journal:
             failures: Cases that failed, and why; they are noted in the file, and tried again by
                 the next sweep into it.
         """
-        import pyarrow.parquet as pq
-
         if not self._places:
             return
-        noted = {**self._about, "failures": {str(n): text for n, text in failures.items()}}
         schema = _schema().with_metadata(
-            {KEY: json.dumps({"settings": self._settings, **noted}).encode()}
+            _noted(self._settings, failures={str(n): why for n, why in failures.items()})
         )
-        beside = self.path.with_name(f".{self.path.name}.new")
-        try:
-            with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
-                for number in sorted(self._places):
-                    writer.write_batch(self._batch(number))
-            os.replace(beside, self.path)
-        except OSError as error:
-            raise StoredFileError(f"{self.path}: cannot be written ({error.strerror})") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        batches = (self._batch(number) for number in sorted(self._places))
+        _write(self.path, schema, batches)
         self._opened.close()
         self._part.unlink(missing_ok=True)
 
@@ -225,6 +214,39 @@ def cases_of(table: pa.Table) -> Iterator[Case]:
     for first, end in zip(edges, [*edges[1:], len(numbers)], strict=True):
         (batch,) = table.slice(first, end - first).combine_chunks().to_batches()
         yield _case(batch)
+
+
+def write_table(path: Path, columns: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Writes numbers that are no sweep's, with what they come from, as a sweep's file has it.
+
+    Raises:
+        StoredFileError: the file cannot be written.
+    """
+    import pyarrow as pa
+
+    table = pa.table(dict(columns))
+    _write(path, table.schema.with_metadata(_noted(settings)), table.to_batches())
+
+
+def _noted(settings: Mapping[str, Any], **more: Any) -> dict[bytes, bytes]:
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return {KEY: json.dumps({"settings": settings, "command": command, **more}).encode()}
+
+
+def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """A Parquet file, beside and then renamed."""
+    import pyarrow.parquet as pq
+
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        os.replace(beside, path)
+    except OSError as error:
+        raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _schema() -> pa.Schema:

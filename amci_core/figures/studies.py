@@ -1,0 +1,134 @@
+r"""What figures are drawn from: sweeps and tables, each a Parquet file that is made once.
+
+A file holds the command, versions, seeds and hashes of the weights that its numbers come from. A
+run that was broken off goes on with the case where it stopped.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AGAINST", "BUDGETS", "Studies"]
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import amci_core as amci
+from amci_core.errors import Cases, evaluate, read_sweep
+from amci_core.errors.evaluation import origin
+from amci_core.errors.journal import cases_of, write_table
+from amci_core.files import make_folder
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from amci_core.tasks import Where
+
+BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)
+QUICK_BUDGETS = (2, 10, 100, 1000)
+AGAINST = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
+SEED = 0
+
+Progress = Callable[[str, int, int], None]
+
+
+class Studies:
+    """Makes and keeps the data of figures.
+
+    Arguments:
+        folder: Where the data lie.
+        quick: Whether a few cases, runs and budgets do: a try of a figure, not the figure.
+        where: Where cases are done.
+        progress: Called with a study's name, the number of its cases done and all of them.
+
+    Raises:
+        ValueError: the folder cannot be made.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        quick: bool = False,
+        where: Where | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        make_folder("out", folder)
+        self.folder, self.quick = folder, quick
+        self.where = where or Where()
+        self._progress = progress
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """Total draws of the error plots."""
+        return QUICK_BUDGETS if self.quick else BUDGETS
+
+    def path(self, name: str) -> Path:
+        """The file of a study."""
+        return self.folder / f"{name}{'-quick' if self.quick else ''}.parquet"
+
+    def sweep(
+        self,
+        name: str,
+        problem: Problem,
+        proposals: Proposals,
+        *,
+        budgets: Sequence[int] | None = None,
+        pairs: int = 100,
+        runs: int = 100,
+        estimators: Sequence[str] = AGAINST,
+        cases: tuple[Any, Any] | None = None,
+    ) -> Cases:
+        """Errors in cases that are drawn from p(y) p(theta), or given.
+
+        Arguments:
+            name: Name of its file.
+            problem: What is integrated.
+            proposals: What is drawn from.
+            budgets: Total draws; by default those of the error plots.
+            pairs: Cases, a tenth of them where it is to be quick, at least 6.
+            runs: Runs of each case, a tenth of them where it is to be quick.
+            estimators: Their names.
+            cases: y (n, D_y) and theta (n, D_theta) in the place of cases that are drawn.
+
+        Raises:
+            ValueError: see `amci_core.evaluate`.
+            RuntimeError: a case failed.
+        """
+        if self.quick:
+            pairs, runs = max(6, pairs // 10), max(10, runs // 10)
+        path = self.path(name)
+        found = evaluate(
+            problem,
+            proposals,
+            pairs=pairs,
+            runs=runs,
+            budgets=self.budgets if budgets is None else budgets,
+            estimators=list(estimators),
+            cases=cases,
+            seed=SEED,
+            out=path,
+            workers=self.where.workers,
+            dask=self.where.dask,
+            progress=lambda done, wanted: self.tell(name, done, wanted),
+        )
+        if found.failures:
+            number, why = next(iter(found.failures.items()))
+            raise RuntimeError(f"{len(found.failures)} cases failed; case {number}: {why}")
+        return Cases(cases_of(read_sweep(path)[1]))
+
+    def shipped(self, problem: str, variant: str) -> Cases:
+        """The sweep of the paper's error plots with proposals that come with the package."""
+        proposals = amci.load_proposals(problem, variant=variant)
+        return self.sweep(f"{problem}-{variant}", amci.problem(problem), proposals)
+
+    def table(
+        self, name: str, columns: Mapping[str, Any], problem: Problem, proposals: Proposals
+    ) -> None:
+        """Writes data that are no sweep's."""
+        lists = {key: np.asarray(value).ravel() for key, value in columns.items()}
+        write_table(self.path(name), lists, origin(problem, proposals) | {"seed": SEED})
+
+    def tell(self, name: str, done: int, wanted: int) -> None:
+        """Passes progress on."""
+        if self._progress is not None:
+            self._progress(name, done, wanted)
