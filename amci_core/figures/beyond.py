@@ -167,7 +167,8 @@ def _points(
     panel.plot(at, gain, color=style.light, lw=1, label=f"over {style.label}")
     marks: dict[str, Any] = {"fmt": "o", "ms": 3.5, "lw": 0.8, "color": style.light}
     for which, face in ((judged, style.light), (~judged, "white")):
-        panel.errorbar(at[which], gain[which], error[which], markerfacecolor=face, **marks)
+        ends = [np.minimum(error, 0.9 * gain)[which], error[which]]
+        panel.errorbar(at[which], gain[which], ends, markerfacecolor=face, **marks)
 
 
 def _stacked(parts: list[Array | None]) -> Array | None:

@@ -62,7 +62,11 @@ class Canvas:
             for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
                 named.setdefault(name, handle)
         self.figure.legend(
-            list(named.values()), list(named), loc="outside lower center", ncols=len(named)
+            list(named.values()),
+            list(named),
+            loc="outside lower center",
+            ncols=len(named),
+            frameon=False,
         )
 
 
@@ -98,9 +102,9 @@ def error_curves(
             judged = (own["mean_judged"] != 0).mean(axis=0) > 0.5
             bars: dict[str, Any] = {"color": style.light, "fmt": "o", "ms": 3, "lw": 0.8}
             for which, face in ((judged, style.light), (~judged, "white")):
-                panel.errorbar(
-                    draws[which], median[which], error[which], markerfacecolor=face, **bars
-                )
+                # Downwards an error of the size of the median has no end on a log scale.
+                ends = [np.minimum(error, 0.9 * median)[which], error[which]]
+                panel.errorbar(draws[which], median[which], ends, markerfacecolor=face, **bars)
         low_high = _band(own, band, figure, name)
         if low_high is not None:
             panel.fill_between(draws, *low_high, color=style.light, alpha=0.15, lw=0)
@@ -141,7 +145,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         beside = folder / f".{name}.new.{kind}"
         try:
             with rc_context(SETTINGS):
-                figure.savefig(beside, **options)  # type: ignore[arg-type]
+                figure.savefig(beside, **options)
             os.replace(beside, path)
         except OSError as error:
             raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None

@@ -12,7 +12,7 @@ __all__ = ["ReferenceValue", "reference"]
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from amci_core.checks import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference
+from amci_core.tasks import Where, run_tasks
 from amci_core.term_methods.adapted import Defensive, Quadrature
 from amci_core.term_methods.annealed import Annealed
 from amci_core.term_methods.base import Integrand, TermEstimate, TermMethod
@@ -33,6 +34,8 @@ MOST_DRAWS = 100_000_000
 # Another method is tried where the error of log E_t is larger, in nats.
 ENOUGH = 0.01
 CHAIN_COST = 200
+# What a case that failed has.
+UNKNOWN = (math.nan, math.nan, "failed", 0)
 # Nested sampling of an awkward term takes minutes: it is there by name.
 AUTOMATIC = ("quadrature", "defensive", "annealed")
 
@@ -47,12 +50,15 @@ class ReferenceValue:
             error of a long run. NaN where a term came out zero.
         method: How the terms were estimated, (*), joined by commas where they differ.
         draws: How often an integrand was evaluated, all terms together, (*).
+        failures: Number of a case that failed, in the order of the batch, and why; its value is
+            NaN.
     """
 
     value: Array
     standard_error: Array
     method: NDArray[np.str_]
     draws: NDArray[np.int64]
+    failures: dict[int, str] = field(default_factory=dict)
 
 
 def reference(
@@ -64,6 +70,8 @@ def reference(
     relative_error: float = 1e-6,
     draws: int = 1_000_000,
     seed: int = 0,
+    workers: int | None = None,
+    dask: str | None = None,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> ReferenceValue:
     """Finds mu(y, theta) without any proposal, with its standard error.
@@ -87,6 +95,9 @@ def reference(
             comes with the larger error that they reach.
         draws: Evaluations of the integrand for a term and method, about, at most.
         seed: Whole number >= 0.
+        workers: Number of processes that do the cases; by default they are done here.
+        dask: Address of a Dask scheduler, whose workers do the cases. The values are the same
+            wherever they are found.
         progress: Called after each case with the cases done, all cases, and the seconds left.
 
     Raises:
@@ -104,14 +115,36 @@ def reference(
     batch = tuple(y.shape[:-1])
     cases = math.prod(batch)
     seeds = seed_sequence(seed, "truth").generate_state(cases, np.uint64) >> np.uint64(1)
-    began, found = time.monotonic(), []
-    for i, at in enumerate(np.ndindex(batch)):
-        case = y[at], None if theta is None else theta[at]
-        found.append(_single(problem, *case, hows, seed=int(seeds[i])))
+    where = Where(workers, dask)
+    points = list(np.ndindex(batch))
+    shared = (problem, hows, [(y[at], None if theta is None else theta[at]) for at in points])
+    began, found, failures = time.monotonic(), [UNKNOWN] * cases, {}
+    items = [(case, int(seeds[case])) for case in range(cases)]
+    if cases == 1:
+        # What is wrong with a single case is not to be hidden in a batch.
+        found, items = [_case(shared, items[0])], []
+    for i, done in enumerate(run_tasks(_case, shared, items, where)):
+        case = done.item[0]
+        if done.failure is None:
+            found[case] = done.value
+        else:
+            failures[case] = done.failure
         if progress is not None:
             left = (time.monotonic() - began) / (i + 1) * (cases - i - 1)
             progress(i + 1, cases, left)
-    return ReferenceValue(*(np.array(part).reshape(batch) for part in zip(*found, strict=True)))
+    if cases == 1 and progress is not None:
+        progress(1, 1, 0.0)
+    value, error, method, spent = (
+        np.array(part).reshape(batch) for part in zip(*found, strict=True)
+    )
+    return ReferenceValue(value, error, method, spent, failures)
+
+
+def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, str, int]:
+    """The value of one case of a batch."""
+    (problem, hows, cases), (case, seed) = shared, item
+    y, theta = cases[case]
+    return _single(problem, y, theta, hows, seed=seed)
 
 
 def _methods(dim: int, name: str, relative_error: float, draws: int) -> dict[str, TermMethod]:

@@ -292,3 +292,35 @@ def test_bad_arguments_are_refused(arguments, message):
         amci.reference(amci.problem("tail-1d"), **{"y": 1.0, "theta": 3.0, **arguments})
     with pytest.raises(ValueError, match="in 5 dimensions, one of defensive, annealed, nested"):
         amci.reference(amci.problem("tail-5d"), [0.0] * 5, [1.0] * 5, method="quadrature")
+
+
+def test_processes_find_the_same_values():
+    problem = amci.problem("tail-1d")
+    y, theta = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [3.0], [2.0]])
+    options = {"method": "defensive", "draws": 2000}
+    here = amci.reference(problem, y, theta, **options)
+    there = amci.reference(problem, y, theta, **options, workers=2)
+    np.testing.assert_array_equal(here.value, there.value)
+    np.testing.assert_array_equal(here.standard_error, there.standard_error)
+    assert here.failures == there.failures == {}
+
+
+def test_a_case_that_fails_is_named_and_the_others_go_on(monkeypatch):
+    from amci_core.term_methods import reference as module
+
+    right = module._single
+
+    def wrong(problem, y, theta, hows, *, seed):
+        if float(theta) == 3.0:
+            raise ArithmeticError("no value")
+        return right(problem, y, theta, hows, seed=seed)
+
+    monkeypatch.setattr(module, "_single", wrong)
+    problem = amci.problem("tail-1d")
+    y, theta = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
+    found = amci.reference(problem, y, theta)
+    assert found.failures == {1: "ArithmeticError: no value"}
+    assert np.isnan(found.value[1])
+    np.testing.assert_allclose(found.value[0], problem.truth(0.0, 1.0), rtol=1e-5)
+    with pytest.raises(ArithmeticError, match="no value"):
+        amci.reference(problem, 1.0, 3.0)

@@ -1,0 +1,133 @@
+"""Every figure is made, with its data, and says where its numbers come from."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import amci_core as amci
+from amci_core.errors import Cases, read_sweep
+from amci_core.errors.journal import cases_of
+from amci_core.figures import FIGURES, make_figures
+from amci_core.figures.drawing import Canvas, error_curves, save
+from amci_core.files import StoredFileError
+
+COMMAND = [sys.executable, "-m", "amci_core", "figure"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """All figures, as the command makes them, in the quick form."""
+    out = tmp_path_factory.mktemp("figures")
+    command = [*COMMAND, "all", "--quick", "--workers", "2", "--out", str(out)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return out
+
+
+@pytest.mark.long
+def test_all_figures_are_there_with_their_data(made):
+    for name in FIGURES:
+        for kind, first in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
+            content = (made / f"{name.replace('_', '-')}-quick.{kind}").read_bytes()
+            assert content.startswith(first)
+            assert len(content) > 5000
+    data = sorted((made / "data").glob("*.parquet"))
+    assert len(data) > 20
+    for path in data:
+        noted = json.loads(pq.read_schema(path).metadata[b"amci"])
+        settings = noted["settings"]
+        assert "figure all --quick" in noted["command"]
+        assert settings["seed"] == 0
+        assert {"amci-explorer", "torch", "numpy"} <= settings["versions"].keys()
+        assert all(settings["weights"].values())
+    # Of a training that goes on no two moments are the same weights.
+    films = [read_sweep(path)[0]["settings"]["weights"]["q1_plus"] for path in data
+             if path.name.startswith("training-tail-1d")]  # fmt: skip
+    assert len(set(films)) == len(films) > 3
+
+
+@pytest.mark.long
+def test_the_data_are_what_evaluate_finds(made):
+    path = made / "data" / "tail-1d-spline-quick.parquet"
+    noted, table = read_sweep(path)
+    settings = noted["settings"]
+    found = amci.evaluate(
+        amci.problem("tail-1d"),
+        amci.load_proposals("tail-1d"),
+        pairs=settings["pairs"],
+        runs=settings["runs"],
+        budgets=settings["budgets"],
+        estimators=settings["estimators"],
+        seed=0,
+    )
+    cases = Cases(cases_of(table))
+    for name, figures in found.estimators.items():
+        np.testing.assert_array_equal(cases.summary(name)["remse_median"], figures["remse_median"])
+
+
+@pytest.mark.long
+def test_what_is_there_is_not_computed_again(made):
+    before = {path: path.stat().st_mtime_ns for path in (made / "data").iterdir() if path.is_dir()}
+    files = {path.name: path.read_bytes() for path in made.glob("fig[12]-quick.*")}
+    told = []
+    list(make_figures(["fig1", "fig2"], made, quick=True, progress=lambda *a: told.append(a)))
+    assert told == []
+    assert {path.name: path.read_bytes() for path in made.glob("fig[12]-quick.*")} == files
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("name", ["fig9", "", "ALL"])
+def test_an_unknown_figure_is_named(name, tmp_path):
+    with pytest.raises(ValueError, match=r"^figure: expected all or one of fig1"):
+        make_figures([name], tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"^out: expected a folder"):
+        list(make_figures(["fig1"], tmp_path / "file"))
+
+
+def some(budgets=(2, 10)):
+    problem = amci.problem("tail-1d")
+    proposals = amci.load_proposals("tail-1d", variant="oracle")
+    from amci_core.errors.evaluation import stream_evaluation
+
+    *_, cases = stream_evaluation(problem, proposals, pairs=5, runs=8, budgets=budgets)
+    return cases
+
+
+def test_curves_are_medians_over_the_cases():
+    cases, canvas = some(), Canvas(1, 1, "A title")
+    panel = canvas.panels[0, 0]
+    error_curves(panel, np.array([2.0, 10.0]), cases, ["snis-qm", "bound"], band="cases")
+    drawn = {line.get_label(): line.get_ydata() for line in panel.get_lines()}
+    for name, label in (("snis-qm", "SNIS qₘ"), ("bound", "asymptotic bound")):
+        np.testing.assert_allclose(
+            drawn[label], np.median(cases.by_name[name]["remse"], axis=0), rtol=1e-12
+        )
+    low, high = np.quantile(cases.by_name["bound"]["remse"], [0.25, 0.75], axis=0)
+    band = panel.collections[-1].get_paths()[0].vertices[:, 1]
+    assert {*np.round(np.log([*low, *high]), 9)} <= {*np.round(np.log(band), 9)}
+
+
+def test_the_same_figure_is_the_same_file(tmp_path):
+    files = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        canvas = Canvas(1, 1, "A title")
+        error_curves(canvas.panels[0, 0], np.array([2.0, 10.0]), some(), ["amci", "bound"])
+        canvas.legend(canvas.panels[0, 0])
+        files.append([path.read_bytes() for path in save(canvas.figure, folder, "it")])
+        assert sorted(os.listdir(folder)) == ["it.pdf", "it.png"]
+    assert files[0] == files[1]
+
+
+def test_a_figure_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(StoredFileError, match="cannot be written"):
+        save(Canvas(1, 1, "A title").figure, tmp_path / "missing", "it")

@@ -1,0 +1,97 @@
+"""Many trainings at once: the same weights wherever they are made, the best first."""
+
+import json
+
+import pytest
+
+from amci_core.files import StoredFileError, read_tensors
+from amci_core.tasks import Where
+from amci_core.training.search import read_grid, search
+
+GRID = """
+[base]
+problem = "tail-1d"
+minutes = 0.002
+
+[grid]
+seed = [0, 1]
+"terms.q1_plus.learning_rate" = [0.003, 0.01]
+"""
+
+
+@pytest.fixture
+def grid(tmp_path):
+    def written(text=GRID):
+        path = tmp_path / "grid.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_all_combinations_are_tried(grid):
+    found = read_grid(grid())
+    rates = [of["terms.q1_plus.learning_rate"] for of in found]
+    assert [(of["seed"], rate) for of, rate in zip(found, rates, strict=True)] == [
+        (0, 0.003), (0, 0.01), (1, 0.003), (1, 0.01),
+    ]  # fmt: skip
+    assert all(of["problem"] == "tail-1d" and of["variant"] == "spline" for of in found)
+
+
+@pytest.mark.long
+def test_processes_train_the_same_weights_and_what_is_there_is_kept(grid, tmp_path):
+    wanted = read_grid(grid())[:2]
+    here = search(wanted, tmp_path / "here")
+    told = []
+    there = search(
+        wanted, tmp_path / "there", where=Where(workers=2), progress=lambda *a: told.append(a)
+    )
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    for tried in here:
+        for name in ("q1_plus", "q2"):
+            one, other = (
+                read_tensors(tmp_path / place / tried.folder / f"{name}.safetensors")
+                for place in ("here", "there")
+            )
+            assert all(one[key].equal(other[key]) for key in one)
+    assert [tried.folder for tried in here] == [tried.folder for tried in there]
+    assert here[0].remse <= here[1].remse
+    listed = json.loads((tmp_path / "here" / "search.json").read_text())
+    assert [entry["folder"] for entry in listed] == [tried.folder for tried in here]
+    card = json.loads((tmp_path / "here" / here[0].folder / "config.json").read_text())
+    rate = here[0].settings["terms.q1_plus.learning_rate"]
+    assert card["recipe"]["q1_plus"]["learning_rate"] == rate
+    told.clear()
+    assert search(wanted, tmp_path / "here", progress=lambda *a: told.append(a)) == here
+    assert told == [(2, 2)]
+
+
+def test_a_training_that_fails_is_named_and_the_others_go_on(grid, tmp_path):
+    text = GRID.replace('"terms.q1_plus.learning_rate" = [0.003, 0.01]',
+                        '"terms.q1_plus.arguments.bins" = [-3, 8]')  # fmt: skip
+    found = search(read_grid(grid(text))[:2], tmp_path / "out")
+    assert [tried.failure is None for tried in found] == [True, False]
+    assert found[1].settings["terms.q1_plus.arguments.bins"] == -3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[grid]", "[gird]", r"expected \[base\] and \[grid\], got gird"),
+        ("seed = [0, 1]", "seed = 0", r"expected a list of values as grid\.seed"),
+        ("seed = [0, 1]", "sed = [0, 1]", "expected problem, variant, .*got 'sed'"),
+        ('problem = "tail-1d"\n', "", "expected the name of a problem"),
+        ('"tail-1d"', '"tail-9d"', "variant: expected one of none"),
+        ("q1_plus.learning_rate", "q9.learning_rate", "is no place in the recipe"),
+        ("[0.003, 0.01]", '["fast"]', "grid: .*learning_rate"),
+        ("seed = [0, 1]", f"seed = {list(range(600))}", "at most 1,000 combinations, got 1,200"),
+    ],
+)
+def test_a_wrong_grid_is_named(old, new, said, grid):
+    with pytest.raises(ValueError, match=said):
+        read_grid(grid(GRID.replace(old, new)))
+
+
+def test_a_file_that_is_no_toml_is_named(grid):
+    with pytest.raises(StoredFileError, match="not valid TOML"):
+        read_grid(grid("[base"))
