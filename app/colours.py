@@ -7,7 +7,7 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "SHAPES", "Style", "label"]
+__all__ = ["ESTIMATORS", "SHAPES", "SWEPT", "Style", "label"]
 
 from dataclasses import dataclass
 
@@ -42,6 +42,13 @@ ESTIMATORS = {
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
     "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
     "bound": Style("asymptotic bound", "#404040", "#d0d0d0", (9, 6)),
+}
+
+# Those of sweeps over cases, the bound last.
+SWEPT = {
+    **{name: style for name, style in ESTIMATORS.items() if name != "bound"},
+    "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
+    "bound": ESTIMATORS["bound"],
 }
 
 SHAPES = {
