@@ -144,11 +144,16 @@ def chosen(choice: Choice) -> Choice:
     return replace(choice, y=(), theta=(), draws=0, runs=runs, seed=seed)
 
 
+def summary(choice: Choice) -> Evaluated:
+    """What is stored with proposals, without the single cases."""
+    return Evaluated.of_card(_card(choice))
+
+
 def stored(choice: Choice) -> Stream[Evaluated]:
     """What is stored with proposals, in a single part; with the cases, where they are."""
 
     def part(_: int) -> Evaluated:
-        found = Evaluated.of_card(_card(choice))
+        found = summary(choice)
         cases, remark = _cases(choice)
         return replace(found, cases=cases, remark=remark)
 

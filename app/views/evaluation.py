@@ -59,7 +59,7 @@ class EvaluationCard(Card):
             for name, label in (
                 ("source", "Figures"),
                 ("band", "Band"),
-                ("single", "Single cases"),
+                ("single", "Single cases of"),
             )
         )
         self._fields = [
@@ -76,7 +76,7 @@ class EvaluationCard(Card):
         )
         self._origin = HTML("<p></p>", ORIGIN)
         self._text = HTML("<p></p>", TEXT)
-        self.cases = select("Go to a case", {"none of them": NONE}, margin=(8, 0, 0, 0))
+        self.cases = select("Go to a case", {"none of them": NONE}, margin=(16, 0, 6, 0))
         self.cases.param.watch(answer(self._listed), "value")
         self.message = Message()
         figure = pane(self.picture.figure)
@@ -123,10 +123,21 @@ class EvaluationCard(Card):
             # The other source's figures are none of this one's.
             self.shown = None
             self._empty()
+        asked = self.asked(self.state)
+        if asked is not None and asked.what != "evaluation" and not self._shows(asked):
+            # What the card of the proposals holds is in memory: only the cases are to come.
+            self._show_card(asked)
         super().start()
         if self.asked(self.state) is None:
             self._wait()
         self._label()
+
+    def _shows(self, asked: Asked) -> bool:
+        return self.shown is not None and self.shown.asked == asked
+
+    def _show_card(self, asked: Asked) -> None:
+        self.shown = Result(asked, evaluated.summary(asked.choice), 0.0)
+        self.draw(self.shown.value, complete=False)
 
     def begin(self) -> None:
         super().begin()

@@ -18,13 +18,13 @@ from app.evaluated import BUDGETS, Evaluated
 from app.session import answer
 from app.views.figures import Painter, add_hover, add_legend, picture, set_range
 from app.words.curves import CEILING, FLOOR
-from app.words.evaluation import coordinates
-from app.words.numbers import number, percent
+from app.words.evaluation import coordinates, share
+from app.words.numbers import number
 
 COLUMNS = ("draws", "low", "high", "median", "settled", "open")
 TEXTS = ("estimator", "error", "unjudged", "cases")
 LINES = ("xs", "ys", "case", "y", "theta", "errors")
-POINTS = ("draws", "value", "settled", "open", "case", "y", "theta", "error")
+POINTS = ("draws", "value", "settled", "open")
 CURRENT = Style("your case", "#e8000b", "#ff6b6b")
 # Of the summary, by the band's name.
 BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
@@ -102,6 +102,7 @@ class SweepPicture:
         else:
             data = {"draws": list(self._found.budgets), "value": np.maximum(errors[rank], FLOOR)}
         self.current.data = data
+        self._marked.visible = bool(len(data["draws"]))
 
     def colour(self, single: str, dark: bool) -> None:
         """Draws the thin lines in the colour of their estimator."""
@@ -143,7 +144,7 @@ class SweepPicture:
                 f"{number(m, 2)}" + ("" if np.isnan(e) else f" ± {number(e, 1)}")
                 for m, e in zip(median, error, strict=True)
             ],
-            "unjudged": ["none" if bound else percent(share) for share in unjudged],
+            "unjudged": ["none of them" if bound else share(part) for part in unjudged],
             "cases": [f"{found.counted:,}"] * count,
         }
 
@@ -159,8 +160,10 @@ class SweepPicture:
         y, theta = ([coordinates(v) or "none" for v in each] for each in (cases.y, cases.theta))
         said = [
             [
-                f"{number(e, 2)} ± {number(s, 1)}" + ("" if judged else ", not judged")
-                for e, s, judged in zip(*row, strict=True)
+                f"{t:,} draws: {number(e, 2)} ± {number(s, 1)}"
+                + ("" if judged else ", not judged")
+                for t, e, s, judged in zip(draws, *row, strict=True)
+                if not np.isnan(e)
             ]
             for row in zip(errors, own["remse_error"], own["mean_judged"], strict=True)
         ]
@@ -170,18 +173,13 @@ class SweepPicture:
             "case": cases.number,
             "y": y,
             "theta": theta,
-            "errors": [row[-1] for row in said],
+            "errors": ["<br>".join(row) for row in said],
         }
-        count = len(draws)
         self.points.data = {
             "draws": np.tile(draws, n),
             "value": shown.ravel(),
             "settled": FAINT * own["mean_judged"].ravel(),
             "open": np.where(np.isnan(shown.ravel()), 0.0, FAINT),
-            "case": np.repeat(cases.number, count),
-            "y": np.repeat(y, count),
-            "theta": np.repeat(theta, count),
-            "error": np.ravel(said),
         }
         known = shown[np.isfinite(shown)]
         return known[known >= np.quantile(known, BELOW)] if known.size else known
@@ -209,6 +207,10 @@ class SweepPicture:
             y_range=Range1d(1e-6, 10),
         )
         self._thin = shown.multi_line("xs", "ys", source=self.lines, line_width=1, line_alpha=0.3)
+        # What the pointer meets: a thin line is hard to hit.
+        self._reach = shown.multi_line(
+            "xs", "ys", source=self.lines, line_width=8, line_alpha=0, name=f"{name}-reach"
+        )
         self._dots = shown.scatter("draws", "value", source=self.points, size=5)
         self._dots.glyph.update(fill_alpha="settled", line_alpha="open", line_width=1)
         for each, style in SWEPT.items():
@@ -218,9 +220,9 @@ class SweepPicture:
         mark = shown.line("draws", "value", source=self.current, line_width=3)
         painter.follow(mark.glyph, CURRENT, "line_color")
         self._hovers(shown)
-        last = LegendItem(label=CURRENT.label, renderers=[mark])
+        self._marked = LegendItem(label=CURRENT.label, renderers=[mark], visible=False)
         thin = LegendItem(label="single cases", renderers=[self._thin, self._dots])
-        add_legend(shown, [*self._items.values(), thin, last], click_policy="mute")
+        add_legend(shown, [*self._items.values(), thin, self._marked], click_policy="mute")
         shown.on_event("tap", answer(lambda event: self._tap(event.x, event.y)))
         return shown
 
@@ -242,12 +244,13 @@ class SweepPicture:
         median = [
             ("median of", "@estimator, @draws{0,0} draws in all"),
             ("error", "@error"),
-            ("cases", "@cases, not judged @unjudged"),
+            ("cases", "@cases; not judged: @unjudged"),
         ]
-        add_hover(shown, [item.renderers[-1] for item in self._items.values()], median)
-        where = [("case", "@case"), ("y", "@y"), ("θ", "@theta")]
-        add_hover(shown, [self._dots], [*where, ("error", "@error, @draws{0,0} draws in all")])
-        add_hover(shown, [self._thin], [*where, ("error", "@errors at the most draws")])
+        case = [("case", "@case"), ("y", "@y"), ("θ", "@theta"), ("error", "@errors{safe}")]
+        # Both may be below the pointer: each has its own side.
+        medians = add_hover(shown, [item.renderers[-1] for item in self._items.values()], median)
+        medians.update(attachment="left", limit=1)
+        add_hover(shown, [self._reach], case).update(attachment="right", limit=1)
 
     def _tap(self, x: float, y: float) -> None:
         errors = self._errors

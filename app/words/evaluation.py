@@ -2,7 +2,14 @@ r"""What an evaluation over many cases says, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_case", "about_evaluation", "about_origin", "about_picture", "coordinates"]
+__all__ = [
+    "about_case",
+    "about_evaluation",
+    "about_origin",
+    "about_picture",
+    "coordinates",
+    "share",
+]
 
 import math
 from collections.abc import Sequence
@@ -10,7 +17,7 @@ from collections.abc import Sequence
 from app.colours import SWEPT
 from app.evaluated import Evaluated
 from app.words.curves import CEILING
-from app.words.numbers import number, percent
+from app.words.numbers import number
 
 SYMBOLS = {"y": "y", "theta": "θ"}
 
@@ -60,15 +67,15 @@ def about_evaluation(found: Evaluated, name: str) -> str:
     if name in found.against_bound:
         _, surely, undecided = (share[-1] for share in found.against_bound[name])
         words.append(
-            f"In {percent(surely)} of the cases it lies surely below the bound, "
-            f"{percent(undecided)} are undecided."
+            f"It lies surely below the bound in {share(surely)}"
+            + (f"; {share(undecided)} are undecided." if undecided else ".")
         )
     unjudged = _figure(own.get("unjudged", [0.0]))
     if unjudged:
-        words.append(f"The runs do not settle the mean in {percent(unjudged)} of the cases.")
+        words.append(f"The runs do not settle the mean in {share(unjudged)}.")
     if _figure(own.get("truth_matters", [0.0])):
-        share = percent(_figure(own["truth_matters"]))
-        words.append(f"In {share} the reference value is not known well enough.")
+        doubtful = share(_figure(own["truth_matters"]))
+        words.append(f"In {doubtful} the reference value is not known well enough.")
     for other, each in found.estimators.items():
         if other in SWEPT and _figure(each["remse_median"]) > CEILING:
             height = number(_figure(each["remse_median"]), 2)
@@ -88,6 +95,11 @@ def about_picture(found: Evaluated) -> str:
         f"Median over {found.counted:,} cases of the relative mean squared error at "
         f"{found.budgets[-1]:,} draws in all: {told}."
     )
+
+
+def share(of: float) -> str:
+    """A share of the cases: "7 % of the cases"."""
+    return {0.0: "none of the cases", 1.0: "all cases"}.get(of) or f"{100 * of:.3g} % of the cases"
 
 
 def _figure(values: Sequence[float | None]) -> float:
