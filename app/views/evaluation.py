@@ -80,6 +80,7 @@ class EvaluationCard(Card):
         self.cases.param.watch(answer(self._listed), "value")
         self.message = Message()
         figure = pane(self.picture.figure)
+        self.picture.let_mute(self.painter)
         self.faded = (figure, self._text)
         return [
             side_by_side(source, band, single, least=170),
@@ -141,6 +142,7 @@ class EvaluationCard(Card):
 
     def begin(self) -> None:
         super().begin()
+        self._list(None)
         self._label()
 
     def take(self, result: Result) -> None:
@@ -211,6 +213,7 @@ class EvaluationCard(Card):
         """Starts a live evaluation, or stops it."""
         if self.results.is_running(self.name):
             self._press(None)
+            self._list(None if self.shown is None else self.shown.value)
         else:
             self._ordered = self._live()
             self.results.again(self, self._ordered)

@@ -30,8 +30,8 @@ CURRENT = Style("your case", "#e8000b", "#ff6b6b")
 BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
 # A marker is filled where the runs settle the mean of more than this share of the cases.
 MOST = 0.5
-# How much ink the single cases have.
-FAINT = 0.45
+# How much ink the lines of the single cases have together, each of them, and what is muted.
+TOGETHER, LEAST, MOST_INK, MUTED = 10.0, 0.12, 0.45, 0.12
 # A click so near to a thin line means it, in pixels.
 NEAR = 14.0
 # What the page has not told yet, in pixels.
@@ -65,6 +65,7 @@ class SweepPicture:
     def clear(self) -> None:
         """Shows nothing."""
         self._found = None
+        self._marked.visible = False
         for source in (*self.medians.values(), self.lines, self.points, self.current):
             source.data = {column: [] for column in source.data}
 
@@ -88,6 +89,8 @@ class SweepPicture:
         self._found, self._single = found, single
         ends = []
         for name, source in self.medians.items():
+            # The legend shows a marker that is there.
+            self._items[name].index = len(found.budgets) - 1
             data = self._summary(found, name, band)
             source.data = data
             ends += [np.asarray(data[column], dtype=float) for column in ("low", "median", "high")]
@@ -156,6 +159,8 @@ class SweepPicture:
                 source.data = {column: [] for column in source.data}
             return np.empty(0)
         own, n = cases.by_name[single], len(cases)
+        ink = min(max(TOGETHER / n, LEAST), MOST_INK)
+        self._thin.glyph.line_alpha = ink
         shown = _clipped(errors)
         y, theta = ([coordinates(v) or "none" for v in each] for each in (cases.y, cases.theta))
         said = [
@@ -178,8 +183,8 @@ class SweepPicture:
         self.points.data = {
             "draws": np.tile(draws, n),
             "value": shown.ravel(),
-            "settled": FAINT * own["mean_judged"].ravel(),
-            "open": np.where(np.isnan(shown.ravel()), 0.0, FAINT),
+            "settled": 2 * ink * own["mean_judged"].ravel(),
+            "open": np.where(np.isnan(shown.ravel()), 0.0, 2 * ink),
         }
         known = shown[np.isfinite(shown)]
         return known[known >= np.quantile(known, BELOW)] if known.size else known
@@ -228,7 +233,7 @@ class SweepPicture:
 
     def _curve(self, shown: figure, name: str, style: Style, painter: Painter) -> list[Any]:
         source, bound = self.medians[name], name == "bound"
-        line = shown.line("draws", "median", source=source, line_width=2 if bound else 2.5)
+        line = shown.line("draws", "median", source=source, line_width=2 if bound else 3)
         line.glyph.line_dash = list(style.dash) or "solid"
         painter.follow(line.glyph, style, "line_color")
         dots = shown.scatter("draws", "median", source=source, size=4 if bound else 9, name=name)
@@ -251,6 +256,15 @@ class SweepPicture:
         medians = add_hover(shown, [item.renderers[-1] for item in self._items.values()], median)
         medians.update(attachment="left", limit=1)
         add_hover(shown, [self._reach], case).update(attachment="right", limit=1)
+
+    def let_mute(self, painter: Painter) -> None:
+        """Makes what is muted faint: by itself only what is filled would be."""
+        for name, item in self._items.items():
+            for part in item.renderers:
+                colours = [n for n in ("line_color", "fill_color") if hasattr(part.glyph, n)]
+                alphas = [n for n in ("line_alpha", "fill_alpha") if hasattr(part.glyph, n)]
+                part.muted_glyph = part.glyph.clone(**dict.fromkeys(alphas, MUTED))
+                painter.follow(part.muted_glyph, SWEPT[name], *colours)
 
     def _tap(self, x: float, y: float) -> None:
         errors = self._errors
