@@ -128,7 +128,11 @@ class EvaluationCard(Card):
         if asked is not None and asked.what != "evaluation" and not self._shows(asked):
             # What the card of the proposals holds is in memory: only the cases are to come.
             self._show_card(asked)
+        going = self.results.is_running(self.name)
         super().start()
+        if going and not self.results.is_running(self.name) and asked is None:
+            self._status.share = None
+            self._say("cancelled")
         if self.asked(self.state) is None:
             self._wait()
         self._label()

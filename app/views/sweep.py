@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.core.property.descriptors import UnsetValueError
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
@@ -17,6 +16,7 @@ from app.colours import SWEPT, Style
 from app.evaluated import BUDGETS, Evaluated
 from app.session import answer
 from app.views.figures import Painter, add_hover, add_legend, picture, set_range
+from app.views.near import nearest_line
 from app.words.curves import CEILING, FLOOR
 from app.words.evaluation import coordinates, share
 from app.words.numbers import number
@@ -32,10 +32,6 @@ BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
 MOST = 0.5
 # How much ink the lines of the single cases have together, each of them, and what is muted.
 TOGETHER, LEAST, MOST_INK, MUTED = 10.0, 0.12, 0.45, 0.12
-# A click so near to a thin line means it, in pixels.
-NEAR = 14.0
-# What the page has not told yet, in pixels.
-USUAL_SIZE = (600, 340)
 # Of the thin lines' errors, what may lie below the picture.
 BELOW = 0.02
 
@@ -270,43 +266,10 @@ class SweepPicture:
         errors = self._errors
         if errors is None or self._found is None:
             return
-        rank = self._nearest(_clipped(errors), np.array(self._found.budgets, dtype=float), x, y)
+        draws = np.array(self._found.budgets, dtype=float)
+        rank = nearest_line(self.figure, (x, y), draws, _clipped(errors))
         if rank is not None:
             self._click(rank)
-
-    @property
-    def _size(self) -> tuple[float, float]:
-        """The frame's width and height on the page, in pixels."""
-        try:
-            return self.figure.inner_width or USUAL_SIZE[0], self.figure.inner_height
-        except UnsetValueError:
-            return USUAL_SIZE
-
-    def _nearest(self, errors: Array, draws: Array, x: float, y: float) -> int | None:
-        """The case whose line passes nearest to a place, unless that is far."""
-        if not (x > 0 and y > 0):
-            return None
-        across, upwards = (
-            size / abs(np.log10(axis.end / axis.start))
-            for axis, size in zip(
-                (self.figure.x_range, self.figure.y_range), self._size, strict=True
-            )
-        )
-        # In pixels from the place: the ends of each stretch (n, B - 1, 2).
-        points = np.stack(
-            np.broadcast_arrays(
-                across * (np.log10(draws) - np.log10(x)),
-                upwards * (np.log10(errors) - np.log10(y)),
-            ),
-            axis=-1,
-        )
-        start, way = points[:, :-1], np.diff(points, axis=1)
-        along = -(start * way).sum(-1) / np.maximum((way * way).sum(-1), 1e-12)
-        apart = np.hypot(*np.moveaxis(start + np.clip(along, 0, 1)[..., None] * way, -1, 0))
-        apart = np.concatenate([apart, np.hypot(*np.moveaxis(points, -1, 0))], axis=1)
-        nearest = np.nanmin(np.where(np.isnan(apart), np.inf, apart), axis=1)
-        rank = int(nearest.argmin())
-        return rank if nearest[rank] <= NEAR else None
 
 
 def _clipped(errors: Array) -> Array:
