@@ -182,7 +182,7 @@ def live(
             truth = amci.reference(problem, *case, relative_error=1e-4, draws=100_000)
             if not np.isfinite(truth.standard_error).all():
                 return None
-            of_case = int(part_seed(seed, number, "cases").generate_state(1)[0])
+            of_case = int(part_seed(seed, number).generate_state(1)[0])
             sweep = Sweep.of(
                 problem, proposals, pairs=1, truth=truth, cases=case, seed=of_case, **settings
             )
