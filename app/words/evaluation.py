@@ -47,6 +47,8 @@ def about_origin(found: Evaluated, *, stored: bool, variant: str) -> str:
         words = [f"Stored with the {text}. It judges the very weights that are loaded here."]
     if found.left_out:
         words.append(f"{found.left_out:,} cases could not be computed and are left out.")
+    if found.cases is not None and (found.cases.truth_error > 0).any():
+        words.append("μ is not known: errors are counted from a reference value in each case.")
     return " ".join([*words, found.remark]).strip()
 
 
