@@ -209,7 +209,9 @@ def _card(choice: Choice) -> dict[str, Any]:
 def _cases(choice: Choice) -> tuple[Cases | None, str]:
     """The single cases of a stored evaluation; or None, and why."""
     path = pretrained_root() / choice.problem / choice.variant / CASES
-    if choice.problem in own.OWN or not path.is_file():
+    if choice.problem in own.OWN:
+        return None, "Single cases are read for the package's own problems alone."
+    if not path.is_file():
         return None, "Its single cases are not stored."
     noted, table = read_sweep(path)
     card, settings = _card(choice), noted.get("settings", {})
