@@ -7,11 +7,18 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "SHAPES", "Style", "label"]
+__all__ = ["ESTIMATORS", "SHAPES", "SWEPT", "Style", "label"]
 
 from amci_core.figures.styles import ESTIMATORS, Style
 from amci_core.flows.proposals import REFERENCE
 from amci_core.target import STAND_INS
+
+# Those of sweeps over cases, the bound last.
+SWEPT = {
+    **{name: style for name, style in ESTIMATORS.items() if name != "bound"},
+    "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
+    "bound": ESTIMATORS["bound"],
+}
 
 SHAPES = {
     "q1": Style(

@@ -20,7 +20,7 @@ from app.store import store_of
 # Computations that a worker keeps the samplers of: those of a few visitors at a time.
 KEPT = 16
 # Computations of independent runs.
-IN_RUNS = ("error_curves", "reuse")
+IN_RUNS = ("error_curves", "reuse", "evaluation")
 CURVE_FIGURES = ("mean", "mean_judged", "median_judged", "failed", "quartiles")
 REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
 
@@ -60,9 +60,9 @@ class Asked:
 
     @property
     def size(self) -> float:
-        """Runs, times draws where each run has as many."""
-        draws = self.choice.draws if self.what == "reuse" else 1
-        return self.choice.runs * draws if self.what in IN_RUNS else 1.0
+        """Runs, times draws where each run has as many, or cases where each case has as many."""
+        times = {"reuse": self.choice.draws, "evaluation": dict(self.options).get("cases", 1)}
+        return self.choice.runs * times.get(self.what, 1) if self.what in IN_RUNS else 1.0
 
     def less(self, share: float) -> str:
         """What to ask for instead, so that it costs that share or less."""

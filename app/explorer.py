@@ -30,6 +30,7 @@ from app.views.card import Card
 from app.views.controls import Controls
 from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
+from app.views.evaluation import EvaluationCard
 from app.views.film import FilmView
 from app.views.inputs import copying
 from app.views.place import DensityPlace
@@ -51,6 +52,7 @@ TABS: tuple[type[Card], ...] = (
     ReuseCard,
     DiagnosticsCard,
     MapCard,
+    EvaluationCard,
     TrainCard,
     TableCard,
 )

@@ -2,7 +2,17 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["curves", "densities", "everything", "plane", "reuse", "summary", "table", "weights"]
+__all__ = [
+    "curves",
+    "densities",
+    "evaluation",
+    "everything",
+    "plane",
+    "reuse",
+    "summary",
+    "table",
+    "weights",
+]
 
 import csv
 import json
@@ -16,7 +26,9 @@ import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
+from amci_core.errors.cases import FIGURES
 from app.diagnosis import Diagnosis
+from app.evaluated import Evaluated
 from app.numbers import Densities
 from app.results import Result
 from app.state import State
@@ -66,6 +78,30 @@ def curves(found: ErrorCurves) -> Rows:
         settled = [curve.mean_judged, curve.median_judged, curve.failed]
         lines = zip(found.budgets, *figures, *settled, strict=True)
         rows += [[name, *line] for line in lines]
+    return rows
+
+
+def evaluation(found: Evaluated) -> Rows:
+    """One line for every case, estimator and number of draws; without cases their summaries."""
+    if found.cases is None:
+        keys = list(dict.fromkeys(key for own in found.estimators.values() for key in own))
+        rows: Rows = [["estimator", "draws", *keys]]
+        for name, own in found.estimators.items():
+            columns = [own.get(key, [None] * len(found.budgets)) for key in keys]
+            lines = zip(found.budgets, *columns, strict=True)
+            rows += [[name, *line] for line in lines]
+        return rows
+    cases = found.cases
+    names = [
+        f"{name}{i + 1}" for name in ("y", "theta") for i in range(getattr(cases, name).shape[1])
+    ]
+    rows = [["case", *names, "truth", "truth_error", "estimator", "draws", *FIGURES]]
+    for rank, case in enumerate(cases.number):
+        where = [case, *cases.y[rank], *cases.theta[rank]]
+        where += [cases.truth[rank], cases.truth_error[rank]]
+        for name, figures in cases.by_name.items():
+            lines = zip(found.budgets, *(figures[each][rank] for each in FIGURES), strict=True)
+            rows += [[*where, name, *line] for line in lines]
     return rows
 
 
@@ -154,6 +190,14 @@ def _content(found: Any) -> dict[str, Any]:
         }
     if isinstance(found, ReuseErrors):
         return _reuse(found)
+    if isinstance(found, Evaluated):
+        names = ("pairs", "runs", "seed", "left_out", "estimators")
+        shares = {
+            name: dict(zip(("below", "surely_below", "undecided"), of, strict=True))
+            for name, of in found.against_bound.items()
+        }
+        content = {name: getattr(found, name) for name in names}
+        return content | {"draws": found.budgets, "against_bound": shares}
     return asdict(found) if is_dataclass(found) else {"value": found}  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from amci_core.models import Problem
 from amci_core.plane import axis_names, default_plane
 from app import own
+from app.colours import SWEPT
 from app.kinds import brief, flag, number, one_of, point, real, whole
 from app.presets import coordinate_names, coordinates, pairs, variable_labels
 from app.store import store_of
@@ -183,9 +184,22 @@ def _cards(_: Problem) -> dict[str, str]:
         "reuse": "Sample reuse",
         "diagnostics": "Diagnostics",
         "map": "Amortization map",
+        "evaluation": "Evaluation",
         "train": "Train",
         "table": "Bring your draws",
     }
+
+
+def _swept(problem: Problem) -> dict[str, str]:
+    return {name: SWEPT[name].label for name in store_of(problem.name).swept if name != "bound"}
+
+
+def _bands(_: Problem) -> dict[str, str]:
+    return {"runs": "over runs", "cases": "over cases", "none": "none"}
+
+
+def _sources(_: Problem) -> dict[str, str]:
+    return {"stored": "stored", "live": "live"}
 
 
 def _themes(_: Problem) -> dict[str, str]:
@@ -244,6 +258,11 @@ FIELDS: Mapping[str, Field] = {
             default=lambda p: _first_plane(p)[1],
             **one_of(plane_axes),
         ),
+        Field("source", "Whose cases.", default=_first(_sources), **one_of(_sources)),
+        Field("cases", "Cases of a live evaluation.", default=lambda _: 20, **whole(2, 100)),
+        Field("case_runs", "Runs of each of them.", default=lambda _: 50, **whole(4, 400)),
+        Field("band", "What the bands hold.", default=_first(_bands), **one_of(_bands)),
+        Field("single", "Whose cases are thin lines.", default=_first(_swept), **one_of(_swept)),
         Field(
             "coordinate",
             "The coordinate of x that is looked at, from 1 on.",

@@ -18,9 +18,10 @@ from amci_core.flows import Proposals, Snapshot
 from amci_core.models import Problem
 from amci_core.streams import Stream
 from amci_core.term_methods.reference import ReferenceValue
-from app import own
+from app import evaluated, own
 from app.choice import Choice
 from app.diagnosis import Diagnosis, diagnosis
+from app.evaluated import Evaluated
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -52,6 +53,11 @@ class Store:
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
         return usual_estimators(self.problem, own.proposals(self.problem.name))
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The estimators of a sweep over cases."""
+        return evaluated.estimators_of(self.problem, own.proposals(self.problem.name))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -169,6 +175,20 @@ class Store:
             common=common,
             runs=choice.runs,
             truth=self.reference(choice),
+            seed=choice.seed,
+        )
+
+    def stored_evaluation(self, choice: Choice) -> Stream[Evaluated]:
+        """Errors over many cases, as they are stored with the proposals."""
+        return evaluated.stored(choice)
+
+    def evaluation(self, choice: Choice, cases: int) -> Stream[Evaluated]:
+        """Errors over a few cases drawn from p(y) p(theta), one case after another."""
+        return evaluated.live(
+            self.problem,
+            self.proposals(choice),
+            pairs=cases,
+            runs=choice.runs,
             seed=choice.seed,
         )
 

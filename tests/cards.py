@@ -80,3 +80,21 @@ def click_on_map(opened: Visit, x: float, y: float) -> None:
         [x, y],
     )
     opened.page.mouse.click(*place)
+
+
+def click_on_case(opened: Visit, rank: int) -> None:
+    """Clicks the thin line of a case, between its last two budgets."""
+    place = opened.page.evaluate(
+        """rank => {
+            const view = [...Bokeh.index.query(view => view.model.name == "evaluation")][0]
+            const {xs, ys} = Bokeh.documents[0].get_model_by_name("evaluation-cases").data
+            const at = (scale, values) => (
+                scale.compute(values[values.length - 2]) + scale.compute(values[values.length - 1])
+            ) / 2
+            const corner = view.canvas_view.el.getBoundingClientRect()
+            const {x_scale, y_scale} = view.frame
+            return [corner.left + at(x_scale, xs[rank]), corner.top + at(y_scale, ys[rank])]
+        }""",
+        rank,
+    )
+    opened.page.mouse.click(*place)

@@ -134,10 +134,8 @@ def reference(
             progress(i + 1, cases, left)
     if cases == 1 and progress is not None:
         progress(1, 1, 0.0)
-    value, error, method, spent = (
-        np.array(part).reshape(batch) for part in zip(*found, strict=True)
-    )
-    return ReferenceValue(value, error, method, spent, failures)
+    value, error, how, spent = (np.array(part).reshape(batch) for part in zip(*found, strict=True))
+    return ReferenceValue(value, error, how, spent, failures)
 
 
 def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, str, int]:

@@ -99,6 +99,14 @@ class Card:
         """What it shows for a case; None where that cannot be computed."""
         raise NotImplementedError
 
+    def wanted(self) -> Asked | None:
+        """What a result that is shown should answer; one that answers something else is faded."""
+        return self.asked(self.state)
+
+    def difference(self, found: Asked, wanted: Asked) -> str:
+        """How what is shown differs from what should be."""
+        return difference(found.choice, wanted.choice)
+
     @staticmethod
     def why_not(problem: Problem) -> str:
         """Why it makes no sense for a problem, in a sentence; empty where it does."""
@@ -256,10 +264,10 @@ class Card:
 
     def _fade(self) -> None:
         """Marks a result that answers another choice."""
-        asked = self.asked(self.state)
+        asked = self.wanted()
         mark, faded = "", False
         if self.shown is not None and asked is not None and self.shown.asked != asked:
-            mark = difference(self.shown.asked.choice, asked.choice)
+            mark = self.difference(self.shown.asked, asked)
             # While a training goes on results come one after the other: that must not flicker.
             here = replace(self.shown.asked.choice, revision=asked.choice.revision)
             faded = replace(self.shown.asked, choice=here) != asked

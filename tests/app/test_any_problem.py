@@ -30,7 +30,8 @@ CASES = {
 # Nobody knows the bound; marks whose error so few runs do not settle are not drawn; and nothing is
 # being trained.
 LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
-MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING)
+SWEPT = ("evaluation-bound", "evaluation-current")
+MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING, *SWEPT)
 
 
 def do_at_once(_, __, work, *, show, finish):
@@ -116,8 +117,10 @@ def test_every_card_is_at_work(opened, kind):
         seen = set()
         # Draws from elsewhere are of no problem.
         for name in [tab.name for tab in TABS if tab is not TableCard]:
-            explorer.state.set(card=name)
+            explorer.state.set(card=name, source="live", cases=3, case_runs=20)
             explorer.state.settle()
+            if name == "evaluation":
+                explorer.tabs.card.run_button.clicks += 1
             for card in explorer.cards:
                 seen.add(card.name)
                 words = texts(card.panel)

@@ -114,6 +114,7 @@ def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
     [
         ("gain-loss", "diagnostics"),
         ("peak", "map"),
+        ("tail-1d", "evaluation"),
         ("cancer", "reuse"),
     ],
 )

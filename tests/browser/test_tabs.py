@@ -7,6 +7,7 @@ import pytest
 from cards import (
     MAP_IMAGE,
     choose,
+    click_on_case,
     click_on_map,
     computed_diagnosis,
     map_image,
@@ -125,3 +126,23 @@ def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(
     other_quantities_can_be_shown_and_taken_home(opened, expected)
     keys_lead_from_card_to_card_and_one_is_open_at_a_time(opened)
     a_click_moves_the_case_when_the_card_has_come_back(opened)
+
+
+def test_an_evaluation_is_shown_and_a_click_on_a_line_goes_to_its_case(visit):
+    opened = visit("?runs=4&card=evaluation&cases=4&case_runs=8")
+    opened.wait_for_end(100, "evaluation")
+    errors = opened.page.evaluate(
+        "() => Bokeh.documents[0].get_model_by_name('evaluation-cases').data.ys.map(y => y[3])"
+    )
+    hardest = int(np.argmax(errors))
+    y, theta = amci.problem("tail-1d").cases(100, seed=0)
+    opened.page.get_by_role("heading", name="Evaluation").evaluate("e => e.scrollIntoView()")
+    click_on_case(opened, hardest)
+    opened.wait_for_value(Y, y[hardest, 0], within=0.01)
+    opened.wait_for_value(THETA, theta[hardest, 0], within=0.01)
+    opened.press("Back")
+    opened.wait_for_value(Y, 1.0)
+    choose(opened, "Figures", "live")
+    opened.press("Run")
+    opened.wait_for_end(4, "evaluation")
+    assert len(opened.data("evaluation-cases", "case")) == 4

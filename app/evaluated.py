@@ -1,0 +1,220 @@
+r"""Errors over many cases: what is stored with proposals, and small sweeps made on the page."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BUDGETS",
+    "Evaluated",
+    "estimators_of",
+    "is_stored",
+    "live",
+    "stored",
+    "why_not_stored",
+]
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import amci_core as amci
+from amci_core.checks import part_seed
+from amci_core.errors import Cases, read_sweep, stream_evaluation
+from amci_core.errors.cases import Case, Sweep, case_errors
+from amci_core.errors.journal import cases_of
+from amci_core.errors.runs import BOUND, usual_estimators
+from amci_core.estimators.draws import Array
+from amci_core.files import pretrained_root
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from amci_core.streams import Stream
+from app import own
+from app.choice import Choice
+
+# Total draws of a sweep on the page: those of the stored ones.
+BUDGETS = (2, 10, 100, 1000)
+CASES = "cases.parquet"
+STRATIFIED = "snis-qm-stratified"
+# What the file of the cases and the card must agree on.
+SETTINGS = ("problem", "variant", "weights", "pairs", "runs", "budgets", "seed")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Errors of estimators over cases, for B budgets.
+
+    Arguments:
+        budgets: Total draws, B of them.
+        pairs: Number of cases that are wanted.
+        runs: Independent runs of each case.
+        seed: The seed of cases and runs.
+        estimators: For each what `Cases.summary` gives, over budgets.
+        against_bound: For each the shares of cases below the bound, surely below, and undecided,
+            over budgets; empty without the bound.
+        cases: The single cases; None where there are none.
+        left_out: Number of cases that could not be computed.
+        remark: Why there are no single cases, in a sentence.
+    """
+
+    budgets: tuple[int, ...]
+    pairs: int
+    runs: int
+    seed: int
+    estimators: Mapping[str, Mapping[str, Sequence[float]]]
+    against_bound: Mapping[str, tuple[Sequence[float], ...]]
+    cases: Cases | None = None
+    left_out: int = 0
+    remark: str = ""
+
+    @property
+    def done(self) -> int:
+        """How many cases there are, or were left out."""
+        return self.pairs if self.cases is None else len(self.cases) + self.left_out
+
+    @property
+    def counted(self) -> int:
+        """How many cases the figures are of."""
+        return self.done - self.left_out
+
+    @classmethod
+    def of_card(cls, card: Mapping[str, Any]) -> Evaluated:
+        """What `evaluation.json` holds, without the single cases."""
+        names = ("below_bound", "surely_below_bound", "undecided_bound")
+        shares = [card.get(name, {}) for name in names]
+        shared = set.intersection(*map(set, shares))
+        return cls(
+            budgets=tuple(card["budgets"]),
+            pairs=card["pairs"],
+            runs=card["runs"],
+            seed=card.get("seed", 0),
+            estimators=card["estimators"],
+            against_bound={
+                n: tuple(share[n] for share in shares) for n in shares[0] if n in shared
+            },
+            left_out=len(card.get("failures", {})),
+        )
+
+    @classmethod
+    def of_cases(cls, found: Sequence[Case | None], **about: Any) -> Evaluated:
+        """What the first cases of a sweep say; None for one that was left out."""
+        there = [case for case in found if case is not None]
+        if not there:
+            return cls(estimators={}, against_bound={}, left_out=len(found), **about)
+        cases = Cases(there)
+        drawn = [name for name in cases.by_name if name != BOUND and BOUND in cases.by_name]
+        return cls(
+            estimators={name: cases.summary(name) for name in cases.by_name},
+            against_bound={name: cases.against_bound(name) for name in drawn},
+            cases=cases,
+            left_out=len(found) - len(there),
+            **about,
+        )
+
+
+def estimators_of(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """The estimators of a sweep: the usual ones, and the stratified mixture beside the other."""
+    usual = usual_estimators(problem, proposals)
+    beside = {"snis-q1": (STRATIFIED,)} if "snis-qm" in usual else {}
+    return tuple(each for name in usual for each in (name, *beside.get(name, ())))
+
+
+def is_stored(choice: Choice) -> bool:
+    """Whether an evaluation is stored with the proposals that were chosen."""
+    return choice.snapshot is None and bool(_card(choice))
+
+
+def why_not_stored(choice: Choice) -> str:
+    """Why there is none, in a sentence; empty where there is one."""
+    if is_stored(choice):
+        return ""
+    if own.split(choice.problem)[1]:
+        of = "another f"
+    elif choice.snapshot is not None:
+        of = "a frame of the training film"
+    else:
+        of = f"the {choice.variant} proposals of this problem"
+    return f"No evaluation is stored for {of}. Choose live for a small one."
+
+
+def chosen(choice: Choice) -> Choice:
+    """A choice without what a stored evaluation does not depend on."""
+    card = _card(choice)
+    runs, seed = card["runs"], card.get("seed", 0)
+    return replace(choice, y=(), theta=(), draws=0, runs=runs, seed=seed)
+
+
+def summary(choice: Choice) -> Evaluated:
+    """What is stored with proposals, without the single cases."""
+    return Evaluated.of_card(_card(choice))
+
+
+def stored(choice: Choice) -> Stream[Evaluated]:
+    """What is stored with proposals, in a single part; with the cases, where they are."""
+
+    def part(_: int) -> Evaluated:
+        found = summary(choice)
+        cases, remark = _cases(choice)
+        return replace(found, cases=cases, remark=remark)
+
+    return Stream(1, part, lambda parts: parts[0])
+
+
+def live(
+    problem: Problem, proposals: Proposals, *, pairs: int, runs: int, seed: int
+) -> Stream[Evaluated]:
+    """A small sweep, one more case with each part.
+
+    Where the problem does not know its truth, each case's is a reference value; a case that has
+    none is left out.
+    """
+    names = estimators_of(problem, proposals)
+    settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
+    about = {"budgets": BUDGETS, "pairs": pairs, "runs": runs, "seed": seed}
+    if problem.knows_truth:
+        stream = stream_evaluation(problem, proposals, pairs=pairs, seed=seed, **settings)
+        part: Any = stream.part
+    else:
+        y, theta = problem.cases(pairs, seed=seed)
+
+        def part(number: int) -> Case | None:
+            case = _row(y, number), _row(theta, number)
+            truth = amci.reference(problem, *case, relative_error=1e-4, draws=100_000)
+            if not np.isfinite(truth.standard_error).all():
+                return None
+            of_case = int(part_seed(seed, number).generate_state(1)[0])
+            sweep = Sweep.of(
+                problem, proposals, pairs=1, truth=truth, cases=case, seed=of_case, **settings
+            )
+            return replace(case_errors(sweep, 0), number=number)
+
+    return Stream(pairs, part, lambda found: Evaluated.of_cases(found, **about))
+
+
+def _row(values: Array | None, number: int) -> Array | None:
+    return None if values is None else values[number : number + 1]
+
+
+def _card(choice: Choice) -> dict[str, Any]:
+    """What `evaluation.json` of the proposals holds; empty where there is none.
+
+    Proposals whose weights are others than those it judges are never loaded.
+    """
+    if choice.revision or own.split(choice.problem)[1]:
+        return {}
+    proposals = own.proposals(choice.problem, choice.variant)
+    return proposals.card.get("evaluation") or {}
+
+
+def _cases(choice: Choice) -> tuple[Cases | None, str]:
+    """The single cases of a stored evaluation; or None, and why."""
+    path = pretrained_root() / choice.problem / choice.variant / CASES
+    if choice.problem in own.OWN:
+        return None, "Single cases are read for the package's own problems alone."
+    if not path.is_file():
+        return None, "Its single cases are not stored."
+    noted, table = read_sweep(path)
+    card, settings = _card(choice), noted.get("settings", {})
+    if any(card.get(name, settings.get(name)) != settings.get(name) for name in SETTINGS):
+        return None, "The single cases that are stored are of another evaluation: left out."
+    return Cases(cases_of(table)), ""

@@ -1,0 +1,109 @@
+r"""What an evaluation over many cases says, in words."""
+
+from __future__ import annotations
+
+__all__ = [
+    "about_case",
+    "about_evaluation",
+    "about_origin",
+    "about_picture",
+    "coordinates",
+    "share",
+]
+
+import math
+from collections.abc import Sequence
+
+from app.colours import SWEPT
+from app.evaluated import Evaluated
+from app.words.curves import CEILING
+from app.words.numbers import number
+
+SYMBOLS = {"y": "y", "theta": "θ"}
+
+
+def coordinates(value: Sequence[float]) -> str:
+    """A point for reading; empty where there is none."""
+    text = ", ".join(f"{v:.3g}".replace("-", "−") for v in value)
+    return f"({text})" if len(value) > 1 else text
+
+
+def about_case(case: int, y: Sequence[float], theta: Sequence[float]) -> str:
+    """Which case it is: "case 12, y = 1.2, θ = 3"."""
+    points = {"y": coordinates(y), "theta": coordinates(theta)}
+    said = [f"{SYMBOLS[name]} = {text}" for name, text in points.items() if text]
+    return ", ".join([f"case {case}", *said])
+
+
+def about_origin(found: Evaluated, *, stored: bool, variant: str) -> str:
+    """What was done: cases, runs, seed, with which weights."""
+    text = (
+        f"{variant} proposals, {found.pairs:,} cases drawn from p(y) p(θ), {found.runs:,} runs of "
+        f"each, seed {found.seed}"
+    )
+    if not stored:
+        words = [f"Live: {text}."]
+    else:
+        words = [f"Stored with the {text}. It judges the very weights that are loaded here."]
+    if found.left_out:
+        words.append(f"{found.left_out:,} cases could not be computed and are left out.")
+    if found.cases is not None and (found.cases.truth_error > 0).any():
+        words.append("μ is not known: errors are counted from a reference value in each case.")
+    return " ".join([*words, found.remark]).strip()
+
+
+def about_evaluation(found: Evaluated, name: str) -> str:
+    """An estimator at the largest budget, in words."""
+    if name not in found.estimators:
+        return f"{SWEPT[name].label} is not part of this evaluation."
+    own, label = found.estimators[name], SWEPT[name].label
+    draws = f"{found.budgets[-1]:,} draws in all"
+    median = _figure(own["remse_median"])
+    if math.isnan(median):
+        return f"{label} has no relative error at {draws}."
+    error = _figure(own.get("remse_median_error", [math.nan]))
+    words = [
+        f"{label} at {draws}: the median over {found.counted:,} cases of the relative mean "
+        f"squared error is {number(median, 2)} ± {number(error, 1)}."
+    ]
+    if name in found.against_bound:
+        _, surely, undecided = (share[-1] for share in found.against_bound[name])
+        words.append(
+            f"It lies surely below the bound in {share(surely)}"
+            + (f"; {share(undecided)} are undecided." if undecided else ".")
+        )
+    unjudged = _figure(own.get("unjudged", [0.0]))
+    if unjudged:
+        words.append(f"The runs do not settle the mean in {share(unjudged)}.")
+    if _figure(own.get("truth_matters", [0.0])):
+        doubtful = share(_figure(own["truth_matters"]))
+        words.append(f"In {doubtful} the reference value is not known well enough.")
+    for other, each in found.estimators.items():
+        if other in SWEPT and _figure(each["remse_median"]) > CEILING:
+            height = number(_figure(each["remse_median"]), 2)
+            words.append(f"{SWEPT[other].label} ends above the picture, at {height}.")
+    return " ".join(words)
+
+
+def about_picture(found: Evaluated) -> str:
+    """The text alternative of the picture."""
+    ends = {name: _figure(each["remse_median"]) for name, each in found.estimators.items()}
+    told = ", ".join(
+        f"{SWEPT[name].label} {'not known' if math.isnan(end) else number(end, 2)}"
+        for name, end in ends.items()
+        if name in SWEPT
+    )
+    return (
+        f"Median over {found.counted:,} cases of the relative mean squared error at "
+        f"{found.budgets[-1]:,} draws in all: {told}."
+    )
+
+
+def share(of: float) -> str:
+    """A share of the cases: "7 % of the cases"."""
+    return {0.0: "none of the cases", 1.0: "all cases"}.get(of) or f"{100 * of:.3g} % of the cases"
+
+
+def _figure(values: Sequence[float | None]) -> float:
+    """The last one; NaN where it is not known."""
+    return math.nan if values[-1] is None else float(values[-1])

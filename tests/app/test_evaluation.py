@@ -1,0 +1,289 @@
+"""The evaluation card: stored figures, single cases, a small sweep live."""
+
+import csv
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+import app
+from amci_core.errors import read_sweep
+from amci_core.files import pretrained_root
+from app import evaluated, export
+from app.computations import Asked
+from app.results import Result, Results
+from app.state import State
+from app.store import store_of
+from app.views.evaluation import EvaluationCard
+from app.views.layout import HTML
+from app.words.evaluation import about_case, about_evaluation, share
+
+
+def shown(state, found=None):
+    """A card with what is stored, or with something else."""
+    card = EvaluationCard(state, Results())
+    card.open()
+    asked = card.wanted()
+    card.take(Result(asked, found or result(asked), 0.1, complete=True))
+    return card
+
+
+def result(asked):
+    count, first = asked.part(0)
+    return asked.result([first, *(asked.part(i)[1] for i in range(1, count))])
+
+
+def tap(card, draws, error):
+    (act,) = card.picture.figure._event_callbacks["tap"]
+    act(type("Tap", (), {"x": draws, "y": error}))
+
+
+def words(card):
+    return " ".join(part.object for part in card.panel.select(HTML))
+
+
+def test_stored_figures_are_those_of_the_card_and_cases_those_of_the_file():
+    state = State("tail-1d")
+    card = shown(state)
+    stored = amci.load_proposals("tail-1d").card["evaluation"]
+    for name, own in stored["estimators"].items():
+        data = card.picture.medians[name].data
+        assert data["draws"] == stored["budgets"]
+        np.testing.assert_allclose(data["median"], np.clip(own["remse_median"], 1e-18, 1e3))
+    _, table = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
+    rows = table.filter((np.array(table["estimator"]) == "amci").tolist())
+    np.testing.assert_array_equal(
+        np.ravel(card.picture.lines.data["ys"]), rows["remse"].to_numpy()
+    )
+    assert len(card.picture.lines.data["case"]) == stored["pairs"]
+    open_ones = card.picture.points.data["settled"] == 0
+    np.testing.assert_array_equal(open_ones, ~np.array(rows["mean_judged"].to_pylist()))
+    told = words(card)
+    assert "100 cases drawn from p(y) p(θ), 100 runs of each, seed 0" in told
+    assert about_evaluation(card.shown.value, "amci") in told
+
+
+@pytest.mark.parametrize(
+    ("band", "keys"), [("runs", ("runs_q25", "runs_q75")), ("cases", ("remse_q25", "remse_q75"))]
+)
+def test_bands_are_over_runs_or_over_cases(band, keys):
+    state = State("tail-1d")
+    state.set(band=band)
+    card = shown(state)
+    data, own = card.picture.medians["amci"].data, card.shown.value.estimators["amci"]
+    for column, key in zip(("low", "high"), keys, strict=True):
+        np.testing.assert_allclose(data[column], own[key])
+    state.set(band="none")
+    card.follow({"band"})
+    assert np.isnan(card.picture.medians["amci"].data["low"]).all()
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
+def test_a_click_on_a_line_goes_to_its_case_and_back_leads_away(name):
+    state = State(name)
+    card = shown(state)
+    cases, before = card.shown.value.cases, (state.y, state.theta)
+    # Far from all others: between the two largest budgets, halfway on the highest line.
+    errors = cases.by_name["amci"]["remse"]
+    rank = int(np.nanargmax(errors[:, -1]))
+    tap(card, math.sqrt(100 * 1000), math.sqrt(errors[rank, -2] * errors[rank, -1]))
+    np.testing.assert_allclose(
+        [*state.y, *state.theta], [*cases.y[rank], *cases.theta[rank]], 1e-5
+    )
+    card.follow({"y", "theta"})
+    np.testing.assert_array_equal(card.picture.current.data["value"], errors[rank])
+    assert card.cases.value == rank
+    state.go(-1)
+    assert (state.y, state.theta) == before
+    card.follow({"y", "theta"})
+    assert list(card.picture.current.data["value"]) == []
+    tap(card, 30.0, 5e-16)
+    assert (state.y, state.theta) == before
+
+
+def test_the_list_holds_the_hardest_case_first_and_leads_to_it():
+    state = State("tail-1d")
+    card = shown(state)
+    cases = card.shown.value.cases
+    first = list(card.cases.options.values())[1]
+    assert first == int(cases.by_name["amci"]["remse"][:, -1].argmax())
+    card.cases.value = first
+    np.testing.assert_allclose(state.y, cases.y[first], rtol=1e-5)
+
+
+def test_another_estimators_cases_can_be_looked_at():
+    state = State("tail-1d")
+    card = shown(state)
+    state.set(single="snis-qm-stratified")
+    card.follow({"single"})
+    own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
+    np.testing.assert_allclose(card.picture.lines.data["ys"], np.clip(own, 1e-18, 1e3))
+    assert "SNIS qₘ stratified at 1,000 draws" in words(card)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"variant": "oracle"}, "the oracle proposals"),
+        ({"snapshot": 1}, "a frame of the training film"),
+        ({"f": "x1 > theta1"}, "another f"),
+    ],
+)
+def test_what_has_no_stored_evaluation_says_so(changes, said):
+    state = State("tail-1d")
+    if "f" in changes:
+        state.open("tail-1d", **changes)
+    else:
+        state.set(**changes)
+    card = EvaluationCard(state, Results())
+    card.open()
+    assert card.asked(state) is None
+    card.start()
+    assert f"No evaluation is stored for {said}" in words(card)
+    assert "Choose live" in words(card)
+
+
+def test_cases_of_another_evaluation_are_left_out(tmp_path, monkeypatch):
+    place = tmp_path / "tail-1d" / "spline"
+    place.mkdir(parents=True)
+    monkeypatch.setattr(evaluated, "pretrained_root", lambda: tmp_path)
+    choice = evaluated.chosen(State("tail-1d").choice)
+    (found,) = list(evaluated.stored(choice))
+    assert found.cases is None
+    assert "not stored" in found.remark
+    other = pretrained_root() / "tail-1d" / "paper" / "cases.parquet"
+    (place / "cases.parquet").write_bytes(other.read_bytes())
+    (found,) = list(evaluated.stored(choice))
+    assert found.cases is None
+    assert "of another evaluation" in found.remark
+    # Medians and bands are there all the same.
+    assert shown(State("tail-1d"), found).picture.medians["amci"].data["median"].size == 4
+
+
+def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
+    def body(turned):
+        turned.does = True
+        state = turned.explorer.state
+        state.set(card="evaluation", source="live", cases=3, case_runs=8)
+        state.settle()
+        card = turned.explorer.tabs.card
+        assert "evaluation" not in turned.started
+        assert card.run_button.label == "Run"
+        card.run_button.clicks += 1
+        assert turned.started.count("evaluation") == 1
+        expected = amci.evaluate(
+            amci.problem("tail-1d"),
+            amci.load_proposals("tail-1d"),
+            pairs=3,
+            runs=8,
+            budgets=evaluated.BUDGETS,
+            estimators=store_of("tail-1d").swept,
+        )
+        found = card.shown.value
+        np.testing.assert_equal(dict(found.estimators), expected.estimators)
+        assert found.against_bound["amci"][1] == expected.surely_below_bound["amci"]
+        # Other proposals: what is shown stays, marked, and nothing is computed unasked.
+        state.set(variant="paper")
+        state.settle()
+        assert turned.started.count("evaluation") == 1
+        assert "for spline proposals" in card._status.object
+        state.set(variant="spline", cases=5)
+        state.settle()
+        assert "for 3 cases" in card._status.object
+        state.set(source="stored")
+        state.settle()
+        assert card.shown.asked.what == "stored_evaluation"
+
+    in_a_loop(body)
+
+
+def test_a_live_evaluation_can_be_stopped(in_a_loop):
+    def body(turned):
+        state = turned.explorer.state
+        state.set(card="evaluation", source="live")
+        state.settle()
+        card = turned.explorer.tabs.card
+        card.run_button.clicks += 1
+        assert card.run_button.label == "Stop"
+        card.run_button.clicks += 1
+        assert card.run_button.label == "Run"
+        assert not turned.explorer.results.is_running("evaluation")
+        # What the user has stopped starts again when they say so, not by itself.
+        before = turned.started.count("evaluation")
+        state.settle()
+        assert turned.started.count("evaluation") == before
+        card.run_button.clicks += 1
+        assert turned.started.count("evaluation") == before + 1
+
+    in_a_loop(body)
+
+
+def test_without_a_truth_cases_count_from_reference_values(new):
+    problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
+    (*_, found) = evaluated.live(problem, proposals, pairs=3, runs=20, seed=1)
+    assert found.done == 3
+    assert found.left_out == 0
+    assert found.against_bound == {}
+    np.testing.assert_array_equal(found.cases.number, range(3))
+    y, _ = problem.cases(3, seed=1)
+    np.testing.assert_allclose(found.cases.y, y)
+    medians = found.estimators["amci"]["remse_median"]
+    # A factor of 100 more draws, up to noise.
+    assert medians[3] < medians[1] / 10
+    state = State(problem.name)
+    card = EvaluationCard(state, Results())
+    card.open()
+    card.start()
+    assert "No evaluation is stored" in words(card)
+
+
+def test_costs_grow_with_cases_and_runs():
+    choice = replace(State("tail-1d").choice, runs=10)
+    asked = Asked("evaluation", choice, (("cases", 7),))
+    assert asked.size == 70
+    assert asked.link["cases"] == "7"
+    assert "runs or fewer" in asked.less(0.5)
+
+
+def test_figures_can_be_taken_home():
+    state = State("gain-loss")
+    card = shown(state)
+    head, *lines = card._table().read().splitlines()
+    assert "problem=gain-loss" in head
+    rows = list(csv.DictReader(lines))
+    cases = card.shown.value.cases
+    assert len(rows) == len(cases) * len(cases.by_name) * 4
+    last = [row for row in rows if row["estimator"] == "amci" and row["draws"] == "1000"]
+    np.testing.assert_allclose(
+        [float(row["remse"]) for row in last], cases.by_name["amci"]["remse"][:, -1]
+    )
+    assert float(last[0]["y1"]) == cases.y[0, 0]
+    content = json.load(export.everything(state, {"evaluation": card.shown}))
+    kept = content["results"]["stored_evaluation"]
+    assert kept["estimators"]["amci"]["remse_median"][0] is None
+    assert set(kept["against_bound"]["amci"]) == {"below", "surely_below", "undecided"}
+    without = replace(card.shown.value, cases=None)
+    assert len(export.evaluation(without)) == 1 + 4 * len(without.estimators)
+
+
+def test_words():
+    assert about_case(3, (1.0,), ()) == "case 3, y = 1"
+    assert about_case(3, (), (-0.5, 2.0)) == "case 3, θ = (−0.5, 2)"
+    assert share(0.125) == "12.5 % of the cases"
+    assert share(1.0) == "all cases"
+    found = evaluated.summary(evaluated.chosen(State("tail-1d").choice))
+    assert "is not part of" in about_evaluation(replace(found, estimators={}), "amci")
+    told = about_evaluation(found, "amci")
+    assert "median over 100 cases" in told
+    assert "surely below the bound in all cases" in told
+
+
+def test_no_module_of_the_page_reads_tables_when_it_is_imported():
+    page, core = (Path(package.__file__).parent for package in (app, amci))
+    for path in [*page.rglob("*.py"), *core.rglob("*.py")]:
+        assert not re.search(r"^(import|from) pyarrow", path.read_text(), re.MULTILINE), path
