@@ -21,9 +21,10 @@ import numpy as np
 import amci_core as amci
 from amci_core.checks import part_seed
 from amci_core.errors import Cases, read_sweep, stream_evaluation
-from amci_core.errors.cases import Case, Sweep, case_errors
-from amci_core.errors.journal import cases_of
+from amci_core.errors.cases import Case
+from amci_core.errors.rows import cases_of
 from amci_core.errors.runs import BOUND, usual_estimators
+from amci_core.errors.sweep import Sweep, case_errors
 from amci_core.estimators.draws import Array
 from amci_core.files import pretrained_root
 from amci_core.flows import Proposals

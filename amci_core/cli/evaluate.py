@@ -51,6 +51,7 @@ def evaluate(
             "command after a kill goes on where it stopped."
         ),
     ] = None,
+    device: terminal.DeviceOption = "auto",
     workers: terminal.WorkersOption = None,
     dask: terminal.DaskOption = None,
     folder: terminal.FolderOption = None,
@@ -99,6 +100,7 @@ def evaluate(
                 budgets=totals,
                 estimators=names,
                 seed=seed,
+                device=device,
                 out=out,
                 workers=workers,
                 dask=dask,

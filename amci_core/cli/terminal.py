@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "DaskOption",
+    "DeviceOption",
     "FolderOption",
     "Format",
     "FormatOption",
@@ -61,6 +62,9 @@ FolderOption = Annotated[
     Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
 ]
 SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed, same numbers.")]
+DeviceOption = Annotated[
+    str, typer.Option(help="auto (a GPU where there is one), cpu, cuda, or another of PyTorch.")
+]
 WorkersOption = Annotated[
     int | None,
     typer.Option(

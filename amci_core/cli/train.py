@@ -47,7 +47,7 @@ def train(
         ),
     ] = None,
     seed: terminal.SeedOption = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, or another device of PyTorch.")] = "auto",
+    device: terminal.DeviceOption = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,

@@ -22,6 +22,6 @@ __all__ = [
 from amci_core.errors.cases import Cases
 from amci_core.errors.curves import Curve, ErrorCurves, error_curves, stream_error_curves
 from amci_core.errors.evaluation import Evaluation, evaluate, stream_evaluation
-from amci_core.errors.journal import read_sweep
 from amci_core.errors.known import KnownCases, read_cases
 from amci_core.errors.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
+from amci_core.errors.rows import read_sweep

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 __all__ = ["Evaluation", "evaluate", "stream_evaluation"]
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
-from amci_core.errors.cases import Case, Cases, Sweep, case_errors
+from amci_core.devices import CPU
+from amci_core.errors.cases import Case, Cases
 from amci_core.errors.journal import Journal
 from amci_core.errors.runs import BOUND, Estimators
+from amci_core.errors.sweep import Sweep, case_errors
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.origin import digest, origin
 from amci_core.streams import Stream
 from amci_core.tasks import Where, run_tasks
-
-PACKAGES = ("numpy", "scipy", "torch", "normflows")
 
 
 @dataclass(frozen=True)
@@ -124,6 +122,7 @@ def evaluate(
     truth: Any = None,
     cases: tuple[Any, Any] | None = None,
     seed: int = 0,
+    device: str = "cpu",
     out: str | Path | None = None,
     workers: int | None = None,
     dask: str | None = None,
@@ -148,6 +147,8 @@ def evaluate(
         cases: y (n, D_y) and theta (n, D_theta), each None where the problem has none, in the
             place of pairs that are drawn.
         seed: Whole number >= 0.
+        device: Where points are drawn and densities computed: cpu, cuda or another device of
+            PyTorch, or auto, a GPU where there is one. Devices draw different random numbers.
         out: A Parquet file that the cases are written to, one after another, with what they
             were made from; what is there already, after a kill, is not done again.
         workers: Number of processes that do the cases; by default they are done here.
@@ -180,6 +181,7 @@ def evaluate(
         truth=truth,
         cases=cases,
         seed=seed,
+        device=device,
     )
     journal = None if out is None else Journal(Path(out), _settings(sweep))
     found: list[Case] = []
@@ -256,47 +258,11 @@ def _settings(sweep: Sweep) -> dict[str, Any]:
         "budgets": sweep.budgets.tolist(),
         "estimators": list(sweep.estimators),
         "seed": sweep.seed,
-        "cases": _digest(
+        **({} if sweep.device == CPU else {"device": str(sweep.device)}),
+        "cases": digest(
             sweep.y.numpy(),
             *(() if sweep.theta is None else (sweep.theta.numpy(),)),
             *(truth.log_unit, truth.sign, truth.standard_error),
         ),
         "versions": of["versions"],
     }
-
-
-def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
-    """What numbers come from: problem, proposals with hashes of their weights, and versions."""
-    import amci_core
-
-    own = {"amci-explorer": amci_core.__version__}
-    return {
-        "problem": problem.name,
-        "variant": proposals.variant,
-        "weights": _hashes(proposals),
-        "versions": own | {name: version(name) for name in PACKAGES},
-    }
-
-
-def _hashes(proposals: Proposals) -> dict[str, str]:
-    """SHA-256 of the stored weights, or of those in memory where they come from no file."""
-    card = proposals.card.get("configuration", {})
-    # A moment of a training has the card of its end.
-    stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
-    found = {}
-    for name in ("q1_plus", "q1_minus", "q2"):
-        q = getattr(proposals, name)
-        if name in stored:
-            found[name] = str(stored[name]["sha256"])
-        elif isinstance(q, nn.Module):
-            found[name] = _digest(*(t.detach().numpy() for t in q.state_dict().values()))
-        elif q is not None:
-            found[name] = type(q).__name__
-    return found
-
-
-def _digest(*arrays: Any) -> str:
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()

@@ -6,28 +6,23 @@ Parquet file, in the order of the cases. A last case that was cut off is dropped
 
 from __future__ import annotations
 
-__all__ = ["Journal", "cases_of", "read_sweep", "write_table"]
+__all__ = ["Journal"]
 
 import json
 import os
-import shlex
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import filelock
-import numpy as np
 
-from amci_core.errors.cases import FIGURES, Case
+from amci_core.errors.cases import Case
+from amci_core.errors.rows import KEY, case_of, cases_of, noted, read_sweep, rows, schema, write
 from amci_core.files import StoredFileError, check_path, make_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-KEY = b"amci"
-COUNTS = ("failed",)
-FLAGS = ("mean_judged", "truth_matters")
 
 
 class Journal:
@@ -78,11 +73,11 @@ class Journal:
     def cases(self) -> Iterator[Case]:
         """The cases that are there, in their order, one in memory at a time."""
         for number in sorted(self._places):
-            yield _case(self._batch(number))
+            yield case_of(self._batch(number))
 
     def add(self, case: Case) -> None:
         """Adds a case; it is on the disk when this returns."""
-        content = memoryview(_rows(case).serialize())
+        content = memoryview(rows(case).serialize())
         file = self._opened
         place = file.seek(0, os.SEEK_END)
         try:
@@ -104,11 +99,9 @@ class Journal:
         """
         if not self._places:
             return
-        schema = _schema().with_metadata(
-            _noted(self._settings, failures={str(n): why for n, why in failures.items()})
-        )
+        said = noted(self._settings, failures={str(n): why for n, why in failures.items()})
         batches = (self._batch(number) for number in sorted(self._places))
-        _write(self.path, schema, batches)
+        write(self.path, schema().with_metadata(said), batches)
         self._opened.close()
         self._part.unlink(missing_ok=True)
 
@@ -128,15 +121,15 @@ class Journal:
         """Begins a new stream, with the cases that the Parquet file has already."""
         before: list[Case] = []
         if self.path.exists():
-            noted, table = read_sweep(self.path)
-            self._check(noted.get("settings"))
+            there, table = read_sweep(self.path)
+            self._check(there.get("settings"))
             before = list(cases_of(table))
         beside = self._part.with_name(f".{self._part.name}.new")
         with beside.open("wb") as file:
             metadata = {KEY: json.dumps({"settings": self._settings}).encode()}
-            file.write(memoryview(_schema().with_metadata(metadata).serialize()))
+            file.write(memoryview(schema().with_metadata(metadata).serialize()))
             for case in before:
-                file.write(memoryview(_rows(case).serialize()))
+                file.write(memoryview(rows(case).serialize()))
         os.replace(beside, self._part)
 
     def _look(self) -> None:
@@ -147,14 +140,14 @@ class Journal:
         size = os.fstat(file.fileno()).st_size
         try:
             reader = pa.ipc.MessageReader.open_stream(pa.PythonFile(file, mode="r"))
-            schema = pa.ipc.read_schema(reader.read_next_message())
+            head = pa.ipc.read_schema(reader.read_next_message())
         except (pa.ArrowInvalid, OSError, StopIteration):
             raise ValueError(f"out: {self._part} is not the beginning of a sweep") from None
-        self._check(json.loads((schema.metadata or {}).get(KEY, b"{}")).get("settings"))
+        self._check(json.loads((head.metadata or {}).get(KEY, b"{}")).get("settings"))
         place = file.tell()
         while place < size:
             try:
-                batch = pa.ipc.read_record_batch(reader.read_next_message(), schema)
+                batch = pa.ipc.read_record_batch(reader.read_next_message(), head)
             except (pa.ArrowInvalid, OSError, StopIteration):
                 file.truncate(place)
                 return
@@ -167,7 +160,7 @@ class Journal:
 
         place, length = self._places[number]
         self._opened.seek(place)
-        return pa.ipc.read_record_batch(pa.py_buffer(self._opened.read(length)), _schema())
+        return pa.ipc.read_record_batch(pa.py_buffer(self._opened.read(length)), schema())
 
     def _check(self, settings: Any) -> None:
         if settings == self._settings:
@@ -184,133 +177,10 @@ class Journal:
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
+        # Where an open file cannot be deleted it stays, and does no harm.
+        with suppress(OSError):
+            Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
-        Path(self._lock.lock_file).unlink(missing_ok=True)
-
-
-def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
-    """A sweep's file: what is noted in it, and one row for each case, estimator and budget.
-
-    Raises:
-        StoredFileError: it is missing, cannot be read, or is no sweep's.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
-    noted = (table.schema.metadata or {}).get(KEY)
-    if noted is None or not set(_schema().names) <= set(table.column_names):
-        raise StoredFileError(f"{path}: not a file that a sweep wrote")
-    return json.loads(noted), table
-
-
-def cases_of(table: pa.Table) -> Iterator[Case]:
-    """The cases of a sweep's table, in its order."""
-    numbers = table.column("case").to_numpy()
-    edges = np.flatnonzero(np.diff(numbers, prepend=-1))
-    for first, end in zip(edges, [*edges[1:], len(numbers)], strict=True):
-        (batch,) = table.slice(first, end - first).combine_chunks().to_batches()
-        yield _case(batch)
-
-
-def write_table(path: Path, columns: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Writes numbers that are no sweep's, with what they come from, as a sweep's file has it.
-
-    Raises:
-        StoredFileError: the file cannot be written.
-    """
-    import pyarrow as pa
-
-    table = pa.table(dict(columns))
-    _write(path, table.schema.with_metadata(_noted(settings)), table.to_batches())
-
-
-def _noted(settings: Mapping[str, Any], **more: Any) -> dict[bytes, bytes]:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    return {KEY: json.dumps({"settings": settings, "command": command, **more}).encode()}
-
-
-def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """A Parquet file, beside and then renamed."""
-    import pyarrow.parquet as pq
-
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        os.replace(beside, path)
-    except OSError as error:
-        raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {name: pa.float64() for name in FIGURES}
-    kinds |= {name: pa.int64() for name in COUNTS} | {name: pa.bool_() for name in FLAGS}
-    return pa.schema(
-        {
-            "case": pa.int64(),
-            "y": pa.list_(pa.float64()),
-            "theta": pa.list_(pa.float64()),
-            "truth": pa.float64(),
-            "truth_error": pa.float64(),
-            "estimator": pa.string(),
-            "draws": pa.int64(),
-            **kinds,
-            "points": pa.int64(),
-            "seconds": pa.float64(),
-        }
-    )
-
-
-def _rows(case: Case) -> pa.RecordBatch:
-    """A row for each estimator and budget."""
-    import pyarrow as pa
-
-    of_all = [(name, rank) for name in case.by_name for rank in range(len(case.budgets))]
-    n = len(of_all)
-    columns: dict[str, Any] = {
-        "case": [case.number] * n,
-        "y": [case.y.tolist()] * n,
-        "theta": [case.theta.tolist()] * n,
-        "truth": [case.truth] * n,
-        "truth_error": [case.truth_error] * n,
-        "estimator": [name for name, _ in of_all],
-        "draws": [int(case.budgets[rank]) for _, rank in of_all],
-        "points": [case.points] * n,
-        "seconds": [case.seconds] * n,
-    }
-    for figure in FIGURES:
-        columns[figure] = np.concatenate([figures[figure] for figures in case.by_name.values()])
-    return pa.RecordBatch.from_pydict(columns, schema=_schema())
-
-
-def _case(batch: pa.RecordBatch) -> Case:
-    """The case of its rows."""
-    columns = {name: batch.column(name) for name in batch.schema.names}
-    names = columns["estimator"].to_pylist()
-    draws = columns["draws"].to_numpy()
-    figures = {name: columns[name].to_numpy(zero_copy_only=False) for name in FIGURES}
-    rows = {name: [i for i, of in enumerate(names) if of == name] for name in dict.fromkeys(names)}
-    first = {name: columns[name][0].as_py() for name in columns}
-    return Case(
-        number=first["case"],
-        y=np.array(first["y"], dtype=np.float64),
-        theta=np.array(first["theta"], dtype=np.float64),
-        truth=first["truth"],
-        truth_error=first["truth_error"],
-        budgets=draws[next(iter(rows.values()))],
-        points=first["points"],
-        seconds=first["seconds"],
-        by_name={name: {f: figures[f][at] for f in FIGURES} for name, at in rows.items()},
-    )
 
 
 def _short(value: Any) -> str:

@@ -108,13 +108,14 @@ class Sampler:
             return torch.cat(apart, axis + 1).flatten(axis, axis + 1)
 
         def numbers(values: Tensor) -> Array:
-            return values.reshape(*batch, *(() if runs is None else (sets,)), -1).numpy()
+            return values.reshape(*batch, *(() if runs is None else (sets,)), -1).cpu().numpy()
 
         points = row(self.points)
         f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
         log_joint = self.problem.log_joint(points, self.y)
         f = self._checked(points, f, log_joint)
-        log_E2 = self.problem.log_normalizer(self.y, self.theta)
+        theta = None if self.theta is None else self.theta.cpu()
+        log_E2 = self.problem.log_normalizer(self.y.cpu(), theta)
         if log_E2 is not None:
             log_E2 = np.asarray(log_E2)
             log_E2 = log_E2 if runs is None else log_E2[..., None]
@@ -172,15 +173,19 @@ class Sampler:
                     f"and {PROPOSALS[j]} of these does not"
                 )
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
-        return 1 - torch.rand(size, self.problem.x.dim, dtype=self.y.dtype, generator=generator)
+        shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device
+        return 1 - torch.rand(shape, dtype=dtype, device=device, generator=generator)
 
 
-def generators(seed: Any, purpose: str = "runs") -> tuple[torch.Generator, np.random.Generator]:
+def generators(
+    seed: Any, purpose: str = "runs", device: torch.device | None = None
+) -> tuple[torch.Generator, np.random.Generator]:
     """Independent generators for points and for choices, from one seed.
 
     Arguments:
         seed: Whole number from 0 to 2^63 - 1, or a numpy SeedSequence.
         purpose: What they are for, one of `amci_core.checks.PURPOSES`.
+        device: Where points are drawn; by default on the CPU.
 
     Raises:
         ValueError: it is no seed.
@@ -188,4 +193,5 @@ def generators(seed: Any, purpose: str = "runs") -> tuple[torch.Generator, np.ra
     root = seed if isinstance(seed, np.random.SeedSequence) else seed_sequence(seed, purpose)
     for_points, for_choices = root.spawn(2)
     state = int(for_points.generate_state(1, np.uint64)[0] >> np.uint64(1))
-    return torch.Generator().manual_seed(state), np.random.default_rng(for_choices)
+    points = torch.Generator(device or "cpu").manual_seed(state)
+    return points, np.random.default_rng(for_choices)

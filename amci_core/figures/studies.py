@@ -16,11 +16,11 @@ import numpy as np
 
 import amci_core as amci
 from amci_core.errors import Cases, evaluate, read_sweep
-from amci_core.errors.evaluation import origin
-from amci_core.errors.journal import cases_of, write_table
+from amci_core.errors.rows import cases_of, write_table
 from amci_core.files import make_folder
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.origin import origin
 from amci_core.tasks import Where
 
 BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from amci_core.checks import check_number, check_seed
+from amci_core.devices import device_named
 from amci_core.errors import evaluate
 from amci_core.files import (
     Kinds,
@@ -121,7 +122,7 @@ def train(
         "minutes": read.budget_minutes if minutes is None else check_number("minutes", minutes),
         "recipe": {name: asdict(term) for name, term in read.terms.items()},
     }
-    session = _Session(chosen, read, plan, check_path("out", out), _device(device))
+    session = _Session(chosen, read, plan, check_path("out", out), device_named(device))
     session.open(resume=resume)
     try:
         with _deferred_interrupt() as interrupted:
@@ -137,18 +138,6 @@ def train(
         write_card(session.out, evaluate(chosen, proposals, estimators=names, seed=seed))
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.Generator(device)  # meta has none
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, TypeError, ValueError):
-        raise ValueError(f"device: expected auto, cpu or a torch device, got {name!r}") from None
-    return device
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 import amci_core as amci
 from amci_core.errors import Cases, read_sweep
-from amci_core.errors.journal import cases_of
+from amci_core.errors.rows import cases_of
 from amci_core.figures import FIGURES, make_figures
 from amci_core.figures.drawing import Canvas, error_curves, save
 from amci_core.files import StoredFileError

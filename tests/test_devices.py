@@ -1,0 +1,61 @@
+"""The same code on the CPU and on a GPU, where there is one."""
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from amci_core.devices import AUTO, CPU, device_named, moved
+
+GPU = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="PyTorch finds no GPU on this machine"
+)
+
+
+def test_the_device_is_chosen_by_what_is_there():
+    assert device_named("cpu") == CPU
+    assert device_named(AUTO).type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", ["tpu", "meta", "cuda:99", ""])
+def test_a_device_that_is_not_there_is_named(name):
+    with pytest.raises(ValueError, match=rf"^device: expected auto, cpu .*got '{name}'"):
+        device_named(name)
+    with pytest.raises(ValueError, match=r"^device: expected auto, cpu"):
+        amci.evaluate(amci.problem("tail-1d"), amci.load_proposals("tail-1d"), device=name)
+
+
+def test_on_the_cpu_nothing_is_copied():
+    proposals = amci.load_proposals("tail-1d")
+    assert moved(proposals, CPU) is proposals
+
+
+@GPU
+@pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss", "peak"])
+def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    cpu, gpu = (
+        amci.evaluate(problem, proposals, pairs=10, runs=200, budgets=[100], device=device)
+        for device in ("cpu", "cuda")
+    )
+    for estimator in ("amci", "snis-qm"):
+        one, other = cpu.estimators[estimator], gpu.estimators[estimator]
+        spread = np.hypot(one["remse_median_error"], other["remse_median_error"])
+        difference = np.abs(np.subtract(one["remse_median"], other["remse_median"]))
+        assert (difference < 6 * spread).all()
+
+
+@GPU
+def test_proposals_that_are_no_networks_stay_on_the_cpu():
+    oracle = amci.load_proposals("tail-1d", variant="oracle")
+    assert moved(oracle, torch.device("cuda")) is None
+    with pytest.raises(ValueError, match=r"^device: expected cpu for oracle"):
+        amci.evaluate(amci.problem("tail-1d"), oracle, device="cuda")
+
+
+@GPU
+def test_a_gpu_trains(tmp_path):
+    from amci_core.training import train
+
+    out = train("tail-1d", minutes=0.02, out=tmp_path / "out", device="cuda")
+    assert amci.load_proposals("tail-1d", folder=out).q1_plus is not None
