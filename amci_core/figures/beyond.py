@@ -7,7 +7,9 @@ from __future__ import annotations
 
 __all__ = ["dimension", "mismatch", "training"]
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ from amci_core.estimators.draws import Array
 from amci_core.figures.drawing import Canvas
 from amci_core.figures.studies import Studies
 from amci_core.figures.styles import ESTIMATORS
-from amci_core.flows import Proposals
 from amci_core.models.tail import GaussianTail
+from amci_core.tasks import run_tasks
 
 # Total draws at which gains are read.
 DRAWS = 1000
@@ -38,6 +40,8 @@ STARTS = {
 }
 # Seconds at which a proposal that is not trained yet is drawn.
 FIRST = 0.1
+# A folder whose training ended holds this file.
+WHOLE = "whole"
 LEVELS, QUICK_LEVELS = 13, 4
 DIMENSIONS, QUICK_DIMENSIONS = (1, 2, 5, 10, 20), (1, 2)
 MINUTES, QUICK_MINUTES = 3.0, 0.05
@@ -82,10 +86,11 @@ def dimension(studies: Studies) -> Figure:
     title = f"Gain against dimension: {minutes:g} minutes of training each, {DRAWS} draws in all"
     canvas = Canvas(1, 2, title)
     gain, remse = canvas.panels[0]
+    folders = _train(studies, dimensions, minutes)
     found: dict[float, Cases] = {}
     for dim in dimensions:
         problem = GaussianTail(dim)
-        proposals = _learnt(studies, problem, minutes)
+        proposals = amci.load_proposals(problem, folder=folders[dim])
         found[dim] = studies.sweep(
             f"dimension-{dim}", problem, proposals, budgets=[DRAWS], pairs=50
         )
@@ -129,16 +134,37 @@ def training(studies: Studies) -> Figure:
     return canvas.figure
 
 
-def _learnt(studies: Studies, problem: GaussianTail, minutes: float) -> Proposals:
-    """Proposals that `learn` makes in so many minutes; kept beside the data."""
+def _train(studies: Studies, dimensions: Sequence[int], minutes: float) -> dict[int, Path]:
+    """Folders with proposals that `learn` makes in so many minutes each; kept beside the data."""
+    ending = "-quick" if studies.quick else ""
+    folders = {dim: studies.folder / f"proposals-tail-{dim}d{ending}" for dim in dimensions}
+    missing = [(dim, str(path)) for dim, path in folders.items() if not _whole(path)]
+    name = f"training in {len(missing)} dimensions, {minutes:g} minutes each"
+    for rank, done in enumerate(run_tasks(_learn, minutes, missing, studies.where)):
+        if done.failure is not None:
+            raise RuntimeError(f"training in {done.item[0]} dimensions: {done.failure}")
+        for file, content in done.value.items():
+            path = Path(done.item[1]) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        (Path(done.item[1]) / WHOLE).touch()
+        studies.tell(name, rank + 1, len(missing))
+    return folders
+
+
+def _whole(folder: Path) -> bool:
+    return (folder / WHOLE).exists()
+
+
+def _learn(minutes: float, item: tuple[int, str]) -> dict[str, bytes]:
+    """The files of a training; where it is done there may be no common folder."""
     from amci_core.training import learn
 
-    folder = studies.folder / f"proposals-{problem.name}{'-quick' if studies.quick else ''}"
-    if not (folder / "config.json").exists():
-        wanted = max(1, round(minutes * 60))
-        studies.tell(f"training {problem.name} for {minutes:g} minutes", 0, wanted)
-        learn(problem, minutes=minutes, folder=folder, resume=folder.exists())
-    return amci.load_proposals(problem, folder=folder)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "trained"
+        learn(GaussianTail(item[0]), minutes=minutes, folder=out, progress=False)
+        files = [path for path in out.rglob("*") if path.is_file()]
+        return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
 def _gain(cases: Cases, other: str) -> tuple[Array, Array]:

@@ -53,10 +53,10 @@ def appendix_q1(studies: Studies) -> Figure:
     """The appendix's errors with SNIS q1 among them: relative above, absolute below."""
     canvas = Canvas(2, 6, "Appendix: with SNIS q₁, and mean squared errors")
     for column, (problem, variant) in enumerate(_pairs(tuple(TITLES))):
-        cases = studies.shipped(problem, variant)
+        draws, cases = studies.shipped(problem, variant)
         for row, figure in enumerate(("remse", "mse")):
             panel = canvas.panels[row, column]
-            error_curves(panel, _draws(studies), cases, WITH_Q1, figure=figure)
+            error_curves(panel, draws, cases, WITH_Q1, figure=figure)
             if figure == "remse":
                 panel.set_title(f"{TITLES[problem]}, {variant}")
                 panel.set_ylim(top=1e6)
@@ -74,15 +74,16 @@ def _errors(
     canvas = Canvas(1, 2 * len(problems), title)
     for column, (problem, variant) in enumerate(_pairs(problems)):
         panel = canvas.panels[0, column]
-        cases = studies.shipped(problem, variant)
-        error_curves(panel, _draws(studies), cases, names, band=band)
+        draws, cases = studies.shipped(problem, variant)
+        error_curves(panel, draws, cases, names, band=band)
         panel.set_title(f"{TITLES[problem]}, {variant}")
         panel.set_xlabel(DRAWS)
-    for left in canvas.panels[0, ::2]:
-        right = canvas.panels[0, list(canvas.panels[0]).index(left) + 1]
-        limits = np.array([left.get_ylim(), right.get_ylim()])
-        for panel in (left, right):
-            panel.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    for column in range(0, 2 * len(problems), 2):
+        both = canvas.panels[0, column : column + 2]
+        low, high = np.array([panel.get_ylim() for panel in both]).T
+        for panel in both:
+            panel.set_ylim(low.min(), high.max())
+            panel.set_xlim(right=1.2 * max(studies.budgets))
     canvas.panels[0, 0].set_ylabel(REMSE)
     canvas.legend(canvas.panels[0, 0])
     return canvas.figure
