@@ -59,19 +59,22 @@ class Case:
         problem: What is integrated.
         y: (*, D_y), or None.
         theta: (*, D_theta), or None.
+        truth: Whether the truth is needed.
 
     Attributes:
-        mu: The truth, (*).
+        mu: The truth, (*), NaN where it is not needed.
         spent: Number of points at which p(x, y) or f has been evaluated.
         parts: The integrals.
     """
 
-    def __init__(self, problem: Problem, y: Array | None, theta: Array | None) -> None:
+    def __init__(
+        self, problem: Problem, y: Array | None, theta: Array | None, *, truth: bool = True
+    ) -> None:
         self.problem, self.spent = problem, 0
         self.y, self.theta = problem.check(y, theta)
         self.batch = tuple(self.y.shape[:-1])
         self.given = (y, theta)
-        self.mu = np.asarray(problem.truth(y, theta))
+        self.mu = np.asarray(problem.truth(y, theta)) if truth else np.full(self.batch, np.nan)
         self.dim = problem.x.dim
         self.known = problem.log_normalizer(self.y, self.theta) is not None
         self.parts = _parts(self)

@@ -5,12 +5,13 @@ What a budget means is said with each of them; `Case.spent` counts what was eval
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["METHODS", "PROPOSALS", "Method", "powers"]
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,11 +23,14 @@ import amci_core as amci
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import resolve
 from amci_core.flows import Proposals
+from amci_core.models import Problem
 
 # Of vegas's ten rounds, the first half adapts.
 ROUNDS = 10
 # Points of the prior from which a posterior's mean and covariance are told.
 PILOT = 1024
+# Of adaptive quadrature.
+SUBDIVISIONS = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Method:
         seeds: At most so many runs at a budget; None for what the command asks.
         cases: At most so many cases.
         unless: Why it does not apply where it does not.
+        train: What is done once for a problem, with a folder for what it keeps: its seconds.
+        extra: What else is to be said, from a case.
     """
 
     title: str
@@ -56,6 +62,8 @@ class Method:
     unless: str = ""
     seeds: int | None = None
     cases: int | None = None
+    train: Callable[[Problem, Path], dict[str, float]] | None = None
+    extra: Callable[[Case], dict[str, float]] | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -151,8 +159,7 @@ def qmcpy(case: Case, relative: float, seed: int) -> float:
 
 
 def quadrature(case: Case, relative: float, seed: int) -> float:
-    """Adaptive Gauss-Kronrod points in one dimension, Genz and Malik's in two."""
-    rule = "gk15" if case.dim == 1 else "genz-malik"
+    """Adaptive Gauss-Kronrod points, in two dimensions their products."""
     low, high = np.zeros(case.dim), np.ones(case.dim)
     means = []
     for part in case.parts:
@@ -160,33 +167,36 @@ def quadrature(case: Case, relative: float, seed: int) -> float:
             lambda u, part=part: case.values(part, u),
             low,
             high,
-            rule=rule,
+            rule="gk21",
             rtol=relative,
             atol=0.0,
-            max_subdivisions=3000,
+            max_subdivisions=SUBDIVISIONS,
         )
         means.append(np.atleast_1d(found.estimate))
     return float(case.together(means))
 
 
 def vegas_plain(case: Case, points: float, seed: int) -> float:
-    """vegas in ten rounds, of which the first five adapt."""
+    """vegas in ten rounds, of which the first five adapt; an integrator for each integral."""
     import gvar
     import vegas
 
     gvar.ranseed(seed)
-    each = max(20, int(points) // ROUNDS // len(case.parts))
+    apart = [[Part((name,), part.to_x) for name in part.gives] for part in case.parts]
+    each = max(20, int(points) // ROUNDS // sum(map(len, apart)))
     means = []
-    for part in case.parts:
-        integrator = vegas.Integrator([[0.0, 1.0]] * case.dim)
+    for parts in apart:
+        found = []
+        for part in parts:
+            integrator = vegas.Integrator([[0.0, 1.0]] * case.dim)
 
-        @vegas.lbatchintegrand
-        def integrand(u: Array, part: Part = part) -> Array:
-            return np.ascontiguousarray(case.values(part, u))
+            @vegas.lbatchintegrand
+            def integrand(u: Array, part: Part = part) -> Array:
+                return np.ascontiguousarray(case.values(part, u)[:, 0])
 
-        integrator(integrand, nitn=ROUNDS // 2, neval=each)
-        found = integrator(integrand, nitn=ROUNDS // 2, neval=each, adapt=False)
-        means.append(np.array([part.mean for part in found]))
+            integrator(integrand, nitn=ROUNDS // 2, neval=each)
+            found.append(integrator(integrand, nitn=ROUNDS // 2, neval=each, adapt=False).mean)
+        means.append(np.array(found))
     return float(case.together(means))
 
 

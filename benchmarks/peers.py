@@ -1,0 +1,216 @@
+r"""AMCI against what else one would take: `python benchmarks/peers.py`.
+
+For each of 20 cases (y, theta) from p(y) p(theta), each method runs with growing budgets, 20 seeds
+each, until the root mean square of its relative error, against the truth, is below 0.1 %, or the
+seconds of a case are spent. What an error of 10 %, 1 % or 0.1 % takes is read from the first
+budget from which on the error stays below, between two budgets on a log-log line. Times are
+medians over seeds, in one thread, after one run that is not counted. A batch of 1,000 other cases
+is estimated at the budget that the median case needs: at once where the method can, else one by
+one.
+
+Every (problem, method) is a JSON file in `--folder`, and what is there is not run again;
+`--table` prints the tables of `docs/peers.md`, `--picture` draws them. Proposals for the problems
+of `published.py` are learnt, two minutes each, and kept in the folder. Needs `pip install
+amci-explorer[peers]`; a method whose library is missing is skipped, and said to be.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main", "measure", "needs"]
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from peer_cases import Case, problem_of
+from peer_learned import LEARNED
+from peer_methods import METHODS as DIRECT
+from peer_methods import PROPOSALS, Method
+from peer_samplers import SAMPLERS
+from peer_tables import picture, tables
+from published import PUBLISHED
+
+import amci_core as amci
+from amci_core.models import Problem
+from amci_core.training import learn
+
+METHODS: dict[str, Method] = {**DIRECT, **SAMPLERS, **LEARNED}
+OURS = ("tail-1d", "tail-5d", "cancer", "gain-loss")
+THEIRS = ("ring", "bioassay", "corner-peak-5d", "eight-schools", "linear-20d")
+TARGETS = (0.1, 0.01, 0.001)
+CASE_SEED, BATCH_SEED, BATCH = 11, 12, 1000
+# Errors below this are not followed further; runs of a budget that is too slow for all seeds.
+ENOUGH, LEAST_SEEDS = 0.0007, 3
+# Of the cases of a batch that goes one by one, so many are run.
+ONE_BY_ONE = 10
+
+
+def prepare(problem: Problem, folder: Path, minutes: float) -> None:
+    """Puts the proposals for a problem where the methods look for them."""
+    name = problem.name
+    place = folder / "proposals" / name
+    if name not in PUBLISHED:
+        PROPOSALS[name] = amci.load_proposals(name)
+        return
+    if not place.exists():
+        print(f"{name}: learning for {minutes:g} minutes", flush=True)
+        amci.save_proposals(place, learn(problem, minutes=minutes))
+    PROPOSALS[name] = amci.load_proposals(place, problem=problem)
+
+
+def cases_of(problem: Problem, n: int, seed: int) -> list[Case]:
+    """n pairs from p(y) p(theta)."""
+    y, theta = problem.cases(n, seed=seed)
+    return [
+        Case(problem, None if y is None else y[i], None if theta is None else theta[i])
+        for i in range(n)
+    ]
+
+
+def measure(method: Method, case: Case, seeds: int, seconds: float) -> list[dict[str, float]]:
+    """What a method makes of a case, budget by budget: evaluations, ms, rms, seeds."""
+    rows: list[dict[str, float]] = []
+    began = time.perf_counter()
+    for budget in method.ladder:
+        errors, times, before = [], [], case.spent
+        for seed in range(seeds):
+            started = time.perf_counter()
+            value = method.run(case, budget, seed)
+            times.append(time.perf_counter() - started)
+            errors.append(float(value) / float(case.mu) - 1)
+            if len(errors) >= LEAST_SEEDS and time.perf_counter() - began > seconds:
+                break
+        rms = math.sqrt(float(np.mean(np.square(errors))))
+        rows.append(
+            {
+                "budget": budget,
+                "evaluations": (case.spent - before) / len(errors),
+                "ms": 1e3 * statistics.median(times),
+                "rms": rms if math.isfinite(rms) else 1e300,
+                "seeds": len(errors),
+            }
+        )
+        if rms < ENOUGH or time.perf_counter() - began + 2 * times[-1] > seconds:
+            break
+    return rows
+
+
+def needs(rows: Sequence[dict[str, float]], target: float) -> dict[str, float] | None:
+    """Budget, evaluations and ms for an error, from the budget on at which it stays below."""
+    first = len(rows)
+    while first > 0 and rows[first - 1]["rms"] <= target:
+        first -= 1
+    if first == len(rows):
+        return None
+    here = rows[first]
+    columns = ("budget", "evaluations", "ms")
+    if first == 0:
+        return {column: here[column] for column in columns}
+    before = rows[first - 1]
+    share = math.log(before["rms"] / target) / math.log(before["rms"] / max(here["rms"], 1e-300))
+    return {
+        column: before[column] ** (1 - share) * here[column] ** share
+        if before[column] > 0 and here[column] > 0
+        else here[column]
+        for column in columns
+    }
+
+
+def asked_for(rows: Sequence[dict[str, float]], target: float) -> dict[str, float] | None:
+    """The same for a method whose budget is the precision itself."""
+    row = next((row for row in rows if row["budget"] == target), None)
+    return None if row is None or row["rms"] > target else dict(row)
+
+
+def batch(method: Method, problem: Problem, budget: float) -> float:
+    """Milliseconds a case of 1,000, at one budget."""
+    y, theta = problem.cases(BATCH, seed=BATCH_SEED)
+    if method.batch is None:
+        many = range(ONE_BY_ONE)
+        cases = [Case(problem, *(None if v is None else v[i] for v in (y, theta))) for i in many]
+        times = []
+        for case in cases:
+            started = time.perf_counter()
+            method.run(case, budget, 0)
+            times.append(time.perf_counter() - started)
+        return 1e3 * statistics.mean(times)
+    case = Case(problem, y, theta, truth=False)
+    times = []
+    for seed in range(2):
+        started = time.perf_counter()
+        method.batch(case, budget, seed)
+        times.append(time.perf_counter() - started)
+    return 1e3 * min(times) / BATCH
+
+
+def run(name: str, key: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything of one problem and one method."""
+    problem, method = problem_of(name), METHODS[key]
+    cases = cases_of(problem, min(arguments.cases, method.cases or arguments.cases), CASE_SEED)
+    result: dict[str, Any] = {"problem": name, "method": key, "title": method.title}
+    result["told"] = method.told
+    if not method.fits(cases[0]):
+        return {**result, "skipped": method.unless}
+    if method.train is not None:
+        result["training"] = method.train(problem, arguments.folder)
+    seeds = min(arguments.seeds, method.seeds or arguments.seeds)
+    # What is compiled or looked up at the first call is not counted.
+    started = time.perf_counter()
+    method.run(cases[0], method.ladder[0], seeds)
+    result["first"] = time.perf_counter() - started
+    rows = [measure(method, case, seeds, arguments.seconds) for case in cases]
+    read = asked_for if key == "amci-to" else needs
+    found = {str(target): [read(of_case, target) for of_case in rows] for target in TARGETS}
+    if method.extra is not None:
+        result["extra"] = method.extra(cases[0])
+    result.update(cases=rows, needs=found, batch={})
+    for target, of_target in found.items():
+        reached = [need["budget"] for need in of_target if need is not None]
+        if 2 * len(reached) > len(cases):
+            result["batch"][target] = batch(method, problem, statistics.median(reached))
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="*", default=[*OURS, *THEIRS])
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a method and a case")
+    parser.add_argument("--minutes", type=float, default=2.0, help="to learn proposals")
+    parser.add_argument("--folder", type=Path, default=Path("peers"))
+    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    parser.add_argument("--picture", type=Path, help="draw what is there, run nothing")
+    asked = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    for name in [] if asked.table or asked.picture else asked.problems:
+        prepare(problem_of(name), asked.folder, asked.minutes)
+        for key in asked.methods:
+            place = asked.folder / f"{name}--{key}.json"
+            if place.exists():
+                continue
+            if missing := METHODS[key].missing:
+                print(f"{name}, {key}: skipped, {', '.join(missing)} not installed", flush=True)
+                continue
+            started = time.perf_counter()
+            place.write_text(json.dumps(run(name, key, asked), indent=1))
+            print(f"{name}, {key}: {time.perf_counter() - started:.0f} s", flush=True)
+    results = [json.loads(file.read_text()) for file in sorted(asked.folder.glob("*--*.json"))]
+    if asked.picture:
+        picture(results, asked.picture)
+    if asked.table:
+        print(tables(results))
+
+
+if __name__ == "__main__":
+    main()
