@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from peer_cases import Array, Case, Part
+from peer_cases import Array, Case, Part, problem_of
 from peer_methods import Method, powers
 from published import Bioassay, CornerPeak, EightSchools, LinearLimit, Ring
 
 from amci_core.models.cancer import C0_SCALE, C0_SHAPE, EPSILON_A, EPSILON_B, NOISE
 from amci_core.models.gaussian import GaussianModel
 from amci_core.models.tail import GaussianTail
-from amci_core.models.tumour import CENTRE, HIGH, LOW, LOG_REST, REST_RATE, WIDTH, _coefficients
+from amci_core.models.tumour import CENTRE, HIGH, LOW, WIDTH, _coefficients
 
-WARMUP = 500
+# NUTS's warm-up, and the largest number of draws after it.
+WARMUP, MOST_SAMPLES = 500, 128_000
 
 
 def nuts(case: Case, samples: float, seed: int) -> float:
@@ -35,48 +36,49 @@ def nuts_hits(case: Case) -> dict[str, float]:
     """The share of NUTS's draws at which f is not zero."""
     x = _chain(case, 4000, 0)
     with torch.inference_mode():
-        return {"hits": float((case.problem.f(torch.from_numpy(x), case.theta) != 0).float().mean())}
+        return {
+            "hits": float((case.problem.f(torch.from_numpy(x), case.theta) != 0).float().mean())
+        }
 
 
 def _chain(case: Case, samples: int, seed: int) -> Array:
     import jax
 
-    run, to_x = _sampler(case.problem.name, samples)
-    run.warmup(
-        jax.random.PRNGKey(seed),
-        case.y.numpy(),
-        collect_warmup=True,
-        extra_fields=("num_steps",),
-    )
-    steps = int(run.get_extra_fields()["num_steps"].sum())
-    run.run(jax.random.PRNGKey(seed + 1), case.y.numpy(), extra_fields=("num_steps",))
-    case.spent += steps + int(run.get_extra_fields()["num_steps"].sum())
-    return np.array(to_x(run.get_samples()["z"]), dtype=np.float64)
+    chain, to_x = _sampler(case.problem.name)
+    z, steps = chain(jax.random.PRNGKey(seed), case.y.numpy(), samples)
+    case.spent += int(steps)
+    return np.array(to_x(z[:samples]), dtype=np.float64)
 
 
-@lru_cache(maxsize=64)
-def _sampler(name: str, samples: int) -> tuple[Any, Callable[[Any], Any]]:
-    """A chain for a problem, which is compiled at its first use only."""
+@lru_cache(maxsize=1)
+def _sampler(name: str) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
+    """A chain for a problem, compiled at its first use: draws of z and evaluations in all."""
+    import jax
+    import jax.numpy as jnp
     import numpyro
-    from numpyro import distributions
-    from numpyro.infer import MCMC, NUTS
-    from peer_cases import problem_of
+    from numpyro.infer.hmc import hmc
 
     numpyro.enable_x64()
     problem = problem_of(name)
     log_density, to_x = _in_jax(problem)
+    start, step = hmc(potential_fn_gen=lambda y: lambda z: -log_density(z, y), algo="NUTS")
 
-    def model(y: Any) -> None:
-        support = distributions.constraints.real_vector
-        z = numpyro.sample(
-            "z", distributions.ImproperUniform(support, (), event_shape=(problem.x.dim,))
-        )
-        numpyro.factor("density", log_density(z, y))
+    @jax.jit
+    def chain(key: Any, y: Any, samples: Any) -> Any:
+        state = start(jnp.zeros(problem.x.dim), WARMUP, model_args=(y,), rng_key=key)
 
-    run = MCMC(
-        NUTS(model), num_warmup=WARMUP, num_samples=samples, progress_bar=False, jit_model_args=True
-    )
-    return run, to_x
+        def one(i: Any, carried: Any) -> Any:
+            state, kept, steps = carried
+            state = step(state, model_args=(y,))
+            # What is kept during the warm-up is overwritten by the first draw.
+            kept = kept.at[jnp.maximum(i - WARMUP, 0)].set(state.z)
+            return state, kept, steps + state.num_steps
+
+        kept = jnp.zeros((MOST_SAMPLES, problem.x.dim))
+        _, kept, steps = jax.lax.fori_loop(0, WARMUP + samples, one, (state, kept, 0))
+        return kept, steps
+
+    return chain, to_x
 
 
 def _in_jax(problem: Any) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
@@ -156,9 +158,7 @@ def _cancer_in_jax() -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
     return (lambda z, y: density(z + shift, y)), lambda z: to_x(z + shift)
 
 
-def _evidences(
-    case: Case, evidence: Callable[[Callable[[Array], Array]], float]
-) -> float:
+def _evidences(case: Case, evidence: Callable[[Callable[[Array], Array]], float]) -> float:
     """mu from an evidence for each integral, of a function of points of the unit cube (n, D)."""
     found = {"E1": 0.0, "E2": 0.0}
     for part in case.parts:
@@ -262,13 +262,13 @@ def form(case: Case, points: float, seed: int) -> float:
     """FORM, and importance sampling around its design point with so many points."""
     import openturns as ot
 
+    assert case.theta is not None
     event, mean = _event(case, seed)
     solver = ot.Cobyla()
-    solver.setMaximumCallsNumber(2000)
-    start = np.asarray(mean, dtype=float)
-    if isinstance(case.problem, Ring):
-        # The gradient is not defined in the middle of the ring.
-        start = start + np.array([1.0, 0.0])
+    solver.setMaximumCallsNumber(5000)
+    solver.setMaximumConstraintError(1e-2)
+    # From the event's own corner: a search from the mean does not always arrive.
+    start = np.maximum(mean, case.theta.numpy() + 1e-3)
     algorithm = ot.FORM(solver, event, start.tolist())
     algorithm.run()
     sampling = ot.PostAnalyticalImportanceSampling(algorithm.getResult())
@@ -289,7 +289,7 @@ SAMPLERS: Mapping[str, Method] = {
     "nuts": Method(
         "NUTS (numpyro)",
         nuts,
-        [500, 2000, 8000, 32000],
+        [500, 2000, 8000, 32000, 128000],
         "gradients",
         needs=("numpyro",),
         seeds=5,

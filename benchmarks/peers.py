@@ -16,7 +16,7 @@ amci-explorer[peers]`; a method whose library is missing is skipped, and said to
 
 from __future__ import annotations
 
-__all__ = ["main", "measure", "needs"]
+__all__ = ["main", "measure"]
 
 import argparse
 import json
@@ -34,7 +34,7 @@ from peer_learned import LEARNED
 from peer_methods import METHODS as DIRECT
 from peer_methods import PROPOSALS, Method
 from peer_samplers import SAMPLERS
-from peer_tables import picture, tables
+from peer_tables import TARGETS, asked_for, needs, picture, tables
 from published import PUBLISHED
 
 import amci_core as amci
@@ -44,7 +44,6 @@ from amci_core.training import learn
 METHODS: dict[str, Method] = {**DIRECT, **SAMPLERS, **LEARNED}
 OURS = ("tail-1d", "tail-5d", "cancer", "gain-loss")
 THEIRS = ("ring", "bioassay", "corner-peak-5d", "eight-schools", "linear-20d")
-TARGETS = (0.1, 0.01, 0.001)
 CASE_SEED, BATCH_SEED, BATCH = 11, 12, 1000
 # Errors below this are not followed further; runs of a budget that is too slow for all seeds.
 ENOUGH, LEAST_SEEDS = 0.0007, 3
@@ -61,8 +60,19 @@ def prepare(problem: Problem, folder: Path, minutes: float) -> None:
         return
     if not place.exists():
         print(f"{name}: learning for {minutes:g} minutes", flush=True)
+        started = time.perf_counter()
         amci.save_proposals(place, learn(problem, minutes=minutes))
+        seconds = {"seconds": time.perf_counter() - started}
+        place.with_suffix(".json").write_text(json.dumps(seconds))
     PROPOSALS[name] = amci.load_proposals(place, problem=problem)
+
+
+def training(problem: Problem, folder: Path) -> dict[str, float]:
+    """Seconds that AMCI's proposals have taken, from their card or as they were learnt."""
+    learnt = folder / "proposals" / f"{problem.name}.json"
+    if learnt.exists():
+        return dict(json.loads(learnt.read_text()))
+    return {"seconds": sum(PROPOSALS[problem.name].card["configuration"]["seconds"].values())}
 
 
 def cases_of(problem: Problem, n: int, seed: int) -> list[Case]:
@@ -102,33 +112,6 @@ def measure(method: Method, case: Case, seeds: int, seconds: float) -> list[dict
     return rows
 
 
-def needs(rows: Sequence[dict[str, float]], target: float) -> dict[str, float] | None:
-    """Budget, evaluations and ms for an error, from the budget on at which it stays below."""
-    first = len(rows)
-    while first > 0 and rows[first - 1]["rms"] <= target:
-        first -= 1
-    if first == len(rows):
-        return None
-    here = rows[first]
-    columns = ("budget", "evaluations", "ms")
-    if first == 0:
-        return {column: here[column] for column in columns}
-    before = rows[first - 1]
-    share = math.log(before["rms"] / target) / math.log(before["rms"] / max(here["rms"], 1e-300))
-    return {
-        column: before[column] ** (1 - share) * here[column] ** share
-        if before[column] > 0 and here[column] > 0
-        else here[column]
-        for column in columns
-    }
-
-
-def asked_for(rows: Sequence[dict[str, float]], target: float) -> dict[str, float] | None:
-    """The same for a method whose budget is the precision itself."""
-    row = next((row for row in rows if row["budget"] == target), None)
-    return None if row is None or row["rms"] > target else dict(row)
-
-
 def batch(method: Method, problem: Problem, budget: float) -> float:
     """Milliseconds a case of 1,000, at one budget."""
     y, theta = problem.cases(BATCH, seed=BATCH_SEED)
@@ -158,6 +141,8 @@ def run(name: str, key: str, arguments: argparse.Namespace) -> dict[str, Any]:
     result["told"] = method.told
     if not method.fits(cases[0]):
         return {**result, "skipped": method.unless}
+    if key.startswith("amci"):
+        result["training"] = training(problem, arguments.folder)
     if method.train is not None:
         result["training"] = method.train(problem, arguments.folder)
     seeds = min(arguments.seeds, method.seeds or arguments.seeds)
