@@ -142,10 +142,11 @@ def _lost(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
                         factor = ours / theirs if theirs else math.inf
                         found.append((factor, name, result["title"], target, words, theirs, ours))
     found.sort(key=lambda row: -row[0])
-    head = "| problem | error | peer | measure | peer | AMCI | factor |\n|---|---:|---|---|---:|---:|---:|"
+    head = "| problem | error | peer | measure | peer's | AMCI's | factor |\n"
+    head += "|---|---:|---|---|---:|---:|---:|"
     rows = [
-        f"| {name} | {100 * target:g} % | {title} | {words} | {_number(theirs)} | {_number(ours)} | "
-        f"{_number(factor)} |"
+        f"| {name} | {100 * target:g} % | {title} | {words} | {_number(theirs)} | "
+        f"{_number(ours)} | {_number(factor)} |"
         for factor, name, title, target, words, theirs, ours in found
     ]
     return "\n".join([head, *rows])
@@ -153,8 +154,8 @@ def _lost(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
 
 def _reached(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
     """How many times less AMCI needs for 1 % than the best peer that draws."""
-    head = "| problem | measure | AMCI | best peer | which | times less |\n|---|---|---:|---:|---|---:|"
-    rows = [head]
+    head = "| problem | measure | AMCI | best peer | which | times less |\n"
+    rows = [head + "|---|---|---:|---:|---|---:|"]
     for name, of_problem in by_problem.items():
         for key in OURS:
             if key not in of_problem:
