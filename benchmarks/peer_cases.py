@@ -77,6 +77,7 @@ class Case:
         self.mu = np.asarray(problem.truth(y, theta)) if truth else np.full(self.batch, np.nan)
         self.dim = problem.x.dim
         self.known = problem.log_normalizer(self.y, self.theta) is not None
+        self.signed = not problem.nonnegative
         self.parts = _parts(self)
 
     def terms(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,8 @@ after one run that is not counted. A batch of 1,000 other cases
 is estimated at the budget that the median case needs: at once where the method can, else one by
 one.
 
-Every (problem, method) is a JSON file in `--folder`, and what is there is not run again;
+`--times` measures the times at these budgets again, all methods in turn, so that another load of
+the machine hits all of them. Every (problem, method) is a JSON file in `--folder`, and what is there is not run again;
 `--table` prints the tables of `docs/peers.md`, `--picture` draws them. Proposals for the problems
 of `published.py` are learnt, two minutes each, and kept in the folder. Needs `pip install
 amci-explorer[peers]`; a method whose library is missing is skipped, and said to be.
@@ -50,6 +51,8 @@ CASE_SEED, BATCH_SEED, BATCH = 11, 12, 1000
 ENOUGH, LEAST_SEEDS = 0.0007, 3
 # Of the cases of a batch that goes one by one, so many are run.
 ONE_BY_ONE = 10
+# Rounds of the times that are measured in turn; what takes longer, in ms, keeps its first time.
+TURNS, SLOW = 11, 500.0
 
 
 def prepare(problem: Problem, folder: Path, minutes: float) -> None:
@@ -134,6 +137,39 @@ def batch(method: Method, problem: Problem, budget: float) -> float:
     return 1e3 * min(times) / BATCH
 
 
+def again(name: str, folder: Path, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Times of all methods at what each case needs, in turn, so that all see the same machine."""
+    problem = problem_of(name)
+    found: dict[str, Any] = {}
+    quick = {
+        (r["method"], target): [need and need["budget"] for need in r["needs"][target]]
+        for r in results
+        if "skipped" not in r
+        for target in r["needs"]
+        if statistics.median(n["ms"] if n else math.inf for n in r["needs"][target]) < SLOW
+    }
+    for key in {key for key, _ in quick}:
+        if (train := METHODS[key].train) is not None:
+            train(problem, folder)
+    cases = cases_of(problem, max(len(budgets) for budgets in quick.values()), CASE_SEED)
+    times: dict[tuple[str, str], list[float]] = {which: [] for which in quick}
+    for turn in range(TURNS + 1):
+        for (key, target), budgets in quick.items():
+            there = [i for i, budget in enumerate(budgets) if budget is not None]
+            i = there[turn % len(there)]
+            started = time.process_time()
+            METHODS[key].run(cases[i], budgets[i], turn)
+            if turn > 0:
+                times[key, target].append(1e3 * (time.process_time() - started))
+    for (key, target), budgets in quick.items():
+        entry = found.setdefault(key, {}).setdefault(target, {})
+        entry["ms"] = statistics.median(times[key, target])
+        middle = statistics.median_low([budget for budget in budgets if budget is not None])
+        many = METHODS[key].batch is not None
+        entry["batch"] = batch(METHODS[key], problem, middle) if many else entry["ms"]
+    return found
+
+
 def run(name: str, key: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Everything of one problem and one method."""
     problem, method = problem_of(name), METHODS[key]
@@ -175,11 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=2.0, help="to learn proposals")
     parser.add_argument("--folder", type=Path, default=Path("peers"))
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    parser.add_argument("--times", action="store_true", help="measure the times again, in turn")
     parser.add_argument("--picture", type=Path, help="draw what is there, run nothing")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     asked.folder.mkdir(parents=True, exist_ok=True)
-    for name in [] if asked.table or asked.picture else asked.problems:
+    reads = asked.table or asked.picture or asked.times
+    for name in [] if reads else asked.problems:
         prepare(problem_of(name), asked.folder, asked.minutes)
         for key in asked.methods:
             place = asked.folder / f"{name}--{key}.json"
@@ -192,6 +230,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             place.write_text(json.dumps(run(name, key, asked), indent=1))
             print(f"{name}, {key}: {time.perf_counter() - started:.0f} s", flush=True)
     results = [json.loads(file.read_text()) for file in sorted(asked.folder.glob("*--*.json"))]
+    for name in asked.problems if asked.times else []:
+        prepare(problem_of(name), asked.folder, asked.minutes)
+        found = again(name, asked.folder, [r for r in results if r["problem"] == name])
+        (asked.folder / f"{name}-times.json").write_text(json.dumps(found, indent=1))
+    for result in results:
+        place = asked.folder / f"{result['problem']}-times.json"
+        if place.exists():
+            result["times"] = json.loads(place.read_text()).get(result["method"], {})
     if asked.picture:
         picture(results, asked.picture)
     if asked.table:

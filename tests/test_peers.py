@@ -8,8 +8,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from peer_cases import Case, problem_of
-from peer_methods import METHODS
+from peer_methods import METHODS, PROPOSALS
 from peer_tables import needs
+
+import amci_core as amci
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss", "corner-peak-5d"])
@@ -22,6 +24,15 @@ def test_sobol_points_give_the_truth_and_are_counted(name):
         assert abs(found / case.mu - 1) < 0.03
         # As many points as were asked for, but for the rounding to a power of two for each part.
         assert 2**16 <= case.spent <= 2**17
+
+
+@pytest.mark.parametrize("name", ["tail-5d", "cancer", "gain-loss"])
+def test_the_value_alone_is_that_of_an_estimate(name):
+    problem, PROPOSALS[name] = problem_of(name), amci.load_proposals(name)
+    case = Case(problem, *problem.cases(4, seed=3))
+    e = amci.estimate(problem, PROPOSALS[name], *case.given, draws=5, seed=2)
+    assert METHODS["amci-value"].batch(case, 5, 2) == pytest.approx(e.value, rel=1e-9)
+    assert case.spent == 4 * e.draws
 
 
 def test_a_batch_has_what_its_cases_have():
