@@ -236,8 +236,12 @@ def vegas_pdf(case: Case, points: float, seed: int) -> float:
         return seen["f"]
 
     each = max(20, int(points) // ROUNDS)
-    expectation(f_seen, pdf=density, nitn=ROUNDS // 2, neval=each, adapt_to_pdf=False)
-    found = expectation(f_seen, pdf=density, nitn=ROUNDS // 2, neval=each, adapt=False)
+    try:
+        expectation(f_seen, pdf=density, nitn=ROUNDS // 2, neval=each)
+        found = expectation(f_seen, pdf=density, nitn=ROUNDS // 2, neval=each, adapt=False)
+    except ValueError:
+        # What vegas says of covariances where no point has met f.
+        return 0.0
     return float(found.mean)
 
 

@@ -5,15 +5,15 @@ each, until the root mean square of its relative error, against the truth, is be
 seconds of a case are spent. What an error of 10 %, 1 % or 0.1 % takes is read from the first
 budget from which on the error stays below, between two budgets on a log-log line. Times are
 medians over seeds of the processor's time, which is the wall's on an idle core, in one thread,
-after one run that is not counted. A batch of 1,000 other cases
-is estimated at the budget that the median case needs: at once where the method can, else one by
-one.
+after one run that is not counted. A batch of 1,000 other cases is estimated at the budget that the
+median case needs: at once where the method can, else one by one.
 
 `--times` measures the times at these budgets again, all methods in turn, so that another load of
-the machine hits all of them. Every (problem, method) is a JSON file in `--folder`, and what is there is not run again;
-`--table` prints the tables of `docs/peers.md`, `--picture` draws them. Proposals for the problems
-of `published.py` are learnt, two minutes each, and kept in the folder. Needs `pip install
-amci-explorer[peers]`; a method whose library is missing is skipped, and said to be.
+the machine hits all of them. Every (problem, method) is a JSON file in `--folder`, and what is
+there is not run again; `--table` prints the tables of `docs/peers.md`, `--picture` draws them.
+Proposals for the problems of `published.py` are learnt, two minutes each, and kept in the folder.
+Needs `pip install amci-explorer[peers]`; a method whose library is missing is skipped, and said to
+be, and so is one that fails.
 """
 
 from __future__ import annotations
@@ -227,13 +227,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(f"{name}, {key}: skipped, {', '.join(missing)} not installed", flush=True)
                 continue
             started = time.perf_counter()
-            place.write_text(json.dumps(run(name, key, asked), indent=1))
+            try:
+                found = run(name, key, asked)
+            except (ValueError, RuntimeError, ArithmeticError) as error:
+                print(f"{name}, {key}: failed, {error}", flush=True)
+                continue
+            place.write_text(json.dumps(found, indent=1))
             print(f"{name}, {key}: {time.perf_counter() - started:.0f} s", flush=True)
     results = [json.loads(file.read_text()) for file in sorted(asked.folder.glob("*--*.json"))]
     for name in asked.problems if asked.times else []:
         prepare(problem_of(name), asked.folder, asked.minutes)
-        found = again(name, asked.folder, [r for r in results if r["problem"] == name])
-        (asked.folder / f"{name}-times.json").write_text(json.dumps(found, indent=1))
+        turned = again(name, asked.folder, [r for r in results if r["problem"] == name])
+        (asked.folder / f"{name}-times.json").write_text(json.dumps(turned, indent=1))
     for result in results:
         place = asked.folder / f"{result['problem']}-times.json"
         if place.exists():
