@@ -25,7 +25,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,22 @@ def measure(method: Method, case: Case, seeds: int, seconds: float) -> list[dict
     return rows
 
 
+def at(method: Method, budget: float, spent: Callable[[float], float]) -> float:
+    """What a budget between two of the ladder takes, on a log-log line."""
+    low = max((rung for rung in method.ladder if rung <= budget * 1.001), default=method.ladder[0])
+    high = min((rung for rung in method.ladder if rung >= budget / 1.001), default=low)
+    if low == high or high < low:
+        return spent(low)
+    share = math.log(budget / low) / math.log(high / low)
+    return spent(low) ** (1 - share) * spent(high) ** share
+
+
 def batch(method: Method, problem: Problem, budget: float) -> float:
     """Milliseconds a case of 1,000, at one budget."""
+    return at(method, budget, lambda rung: _batch(method, problem, rung))
+
+
+def _batch(method: Method, problem: Problem, budget: float) -> float:
     y, theta = problem.cases(BATCH, seed=BATCH_SEED)
     if method.batch is None:
         many = range(ONE_BY_ONE)
@@ -157,10 +171,15 @@ def again(name: str, folder: Path, results: Sequence[dict[str, Any]]) -> dict[st
         for (key, target), budgets in quick.items():
             there = [i for i, budget in enumerate(budgets) if budget is not None]
             i = there[turn % len(there)]
-            started = time.process_time()
-            METHODS[key].run(cases[i], budgets[i], turn)
+
+            def spent(rung: float, key: str = key, i: int = i, turn: int = turn) -> float:
+                started = time.process_time()
+                METHODS[key].run(cases[i], rung, turn)
+                return 1e3 * (time.process_time() - started)
+
+            taken = at(METHODS[key], budgets[i], spent)
             if turn > 0:
-                times[key, target].append(1e3 * (time.process_time() - started))
+                times[key, target].append(taken)
     for (key, target), budgets in quick.items():
         entry = found.setdefault(key, {}).setdefault(target, {})
         entry["ms"] = statistics.median(times[key, target])
