@@ -46,6 +46,7 @@ class Method:
         fits: Whether it applies to a case.
         seeds: At most so many runs at a budget; None for what the command asks.
         cases: At most so many cases.
+        precise: Whether its budget is the relative error that is asked for.
         unless: Why it does not apply where it does not.
         train: What is done once for a problem, with a folder for what it keeps: its seconds.
         extra: What else is to be said, from a case.
@@ -58,6 +59,7 @@ class Method:
     batch: Callable[[Case, float, int], Array] | None = None
     needs: tuple[str, ...] = ()
     fits: Callable[[Case], bool] = lambda case: True
+    precise: bool = False
     unless: str = ""
     seeds: int | None = None
     cases: int | None = None
@@ -275,16 +277,21 @@ METHODS: Mapping[str, Method] = {
         "AMCI, value alone", amci_value, powers(0, 16), "its proposals", batch=amci_value
     ),
     "amci-to": Method(
-        "AMCI, `estimate_to`", amci_to, [0.1, 0.01, 0.001], "its proposals", batch=amci_to
+        "AMCI, `estimate_to`",
+        amci_to,
+        [0.1, 0.01, 0.001],
+        "its proposals",
+        batch=amci_to,
+        precise=True,
     ),
     "monte-carlo": Method(
         "plain Monte Carlo", monte_carlo, powers(6, 22, 2), "the support", batch=monte_carlo
     ),
-    "vegas": Method("vegas", vegas_plain, powers(8, 22), "the support", needs=("vegas", "gvar")),
+    "vegas": Method("vegas", vegas_plain, powers(8, 22, 2), "the support", needs=("vegas", "gvar")),
     "vegas-pdf": Method(
         "vegas, PDFIntegrator",
         vegas_pdf,
-        powers(8, 22),
+        powers(8, 22, 2),
         "the posterior's mean and covariance",
         needs=("vegas", "gvar"),
     ),
