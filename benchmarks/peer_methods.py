@@ -287,7 +287,9 @@ METHODS: Mapping[str, Method] = {
     "monte-carlo": Method(
         "plain Monte Carlo", monte_carlo, powers(6, 22, 2), "the support", batch=monte_carlo
     ),
-    "vegas": Method("vegas", vegas_plain, powers(8, 22, 2), "the support", needs=("vegas", "gvar")),
+    "vegas": Method(
+        "vegas", vegas_plain, powers(8, 22, 2), "the support", needs=("vegas", "gvar")
+    ),
     "vegas-pdf": Method(
         "vegas, PDFIntegrator",
         vegas_pdf,
