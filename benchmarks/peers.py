@@ -36,7 +36,7 @@ from peer_learned import LEARNED
 from peer_methods import METHODS as DIRECT
 from peer_methods import PROPOSALS, Method
 from peer_samplers import SAMPLERS
-from peer_tables import TARGETS, asked_for, needs, picture, tables
+from peer_tables import OF_MANY, TARGETS, asked_for, needs, picture, tables
 from published import PUBLISHED
 
 import amci_core as amci
@@ -47,8 +47,6 @@ METHODS: dict[str, Method] = {**DIRECT, **SAMPLERS, **LEARNED}
 OURS = ("tail-1d", "tail-5d", "cancer", "gain-loss")
 THEIRS = ("ring", "bioassay", "corner-peak-5d", "eight-schools", "linear-20d")
 CASE_SEED, BATCH_SEED, BATCH = 11, 12, 1000
-# The error of the batch.
-OF_MANY = 0.01
 # Errors below this are not followed further; runs of a budget that is too slow for all seeds.
 ENOUGH, LEAST_SEEDS = 0.0007, 3
 # Of the cases of a batch that goes one by one, so many are run.
