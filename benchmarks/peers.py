@@ -68,7 +68,7 @@ def prepare(problem: Problem, folder: Path, minutes: float) -> None:
         amci.save_proposals(place, learn(problem, minutes=minutes))
         seconds = {"seconds": time.perf_counter() - started}
         place.with_suffix(".json").write_text(json.dumps(seconds))
-    PROPOSALS[name] = amci.load_proposals(place, problem=problem)
+    PROPOSALS[name] = amci.load_proposals(problem, folder=place)
 
 
 def training(problem: Problem, folder: Path) -> dict[str, float]:
