@@ -271,10 +271,10 @@ def _whitening(case: Case, seed: int) -> tuple[Array, Array]:
 
 METHODS: Mapping[str, Method] = {
     "amci": Method(
-        "AMCI, `estimate`", amci_estimate, powers(0, 16), "its proposals", batch=amci_estimate
+        "AMCI, `estimate`", amci_estimate, powers(0, 16, 2), "its proposals", batch=amci_estimate
     ),
     "amci-value": Method(
-        "AMCI, value alone", amci_value, powers(0, 16), "its proposals", batch=amci_value
+        "AMCI, value alone", amci_value, powers(0, 16, 2), "its proposals", batch=amci_value
     ),
     "amci-to": Method(
         "AMCI, `estimate_to`",
@@ -297,7 +297,7 @@ METHODS: Mapping[str, Method] = {
         "the posterior's mean and covariance",
         needs=("vegas", "gvar"),
     ),
-    "sobol": Method("Sobol (scipy)", sobol, powers(4, 21), "the support", batch=sobol),
+    "sobol": Method("Sobol (scipy)", sobol, powers(4, 22, 2), "the support", batch=sobol),
     "qmcpy": Method(
         "Sobol (QMCPy's stopping rule)",
         qmcpy,

@@ -224,6 +224,7 @@ COLOURS = {
 def picture(results: Sequence[Result], place: Path) -> None:
     """Evaluations, and below them ms, against the error, a column of panels a problem."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     names = list(dict.fromkeys(result["problem"] for result in results))
     across = math.ceil(len(names) / 2) if len(names) > 5 else len(names)
@@ -239,10 +240,11 @@ def picture(results: Sequence[Result], place: Path) -> None:
                     continue
                 line = _curve(axes, result, measure)
                 if line is not None:
-                    lines.setdefault(result["title"], line)
+                    lines.setdefault(result["title"].replace("`", ""), line)
             axes.set(xscale="log", yscale="log", xlim=(0.45, 0.0007))
             axes.set_xticks([0.1, 0.01, 0.001], ["10 %", "1 %", "0.1 %"])
             axes.tick_params(labelbottom=True, labelsize=8)
+            axes.yaxis.set_minor_formatter(NullFormatter())
             axes.grid(alpha=0.3)
             axes.set_title(name if row == 0 else "", fontsize=10)
             axes.set_ylabel("density evaluations" if row == 0 else "ms a query", fontsize=9)
