@@ -175,7 +175,8 @@ def again(name: str, folder: Path, results: Sequence[dict[str, Any]]) -> dict[st
 
             def spent(rung: float, key: str = key, i: int = i, turn: int = turn) -> float:
                 started = time.process_time()
-                METHODS[key].run(cases[i], rung, turn)
+                # No more seeds than something has been trained for.
+                METHODS[key].run(cases[i], rung, turn % (METHODS[key].seeds or TURNS))
                 return 1e3 * (time.process_time() - started)
 
             taken = at(METHODS[key], budgets[i], spent)
