@@ -255,7 +255,7 @@ def picture(results: Sequence[Result], place: Path) -> None:
             panels[2 * (i // across) + row, i % across].axis("off")
     figure.legend(lines.values(), lines.keys(), loc="lower center", ncols=5, fontsize=8)
     figure.tight_layout(rect=(0, 0.9 / (5.2 * down + 0.9), 1, 1))
-    figure.savefig(place, dpi=80)
+    figure.savefig(place, dpi=66)
 
 
 def _curve(axes: Any, result: Result, measure: str) -> Any:
