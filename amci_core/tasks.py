@@ -26,8 +26,9 @@ import torch
 from amci_core.executor import executor
 from amci_core.models.loading import FILE_MODULE
 
-# Tasks that wait at the workers, for each that is being done: none has to wait for the next.
-AHEAD = 2
+# Tasks at the workers for each that is being done, and at least: none has to wait for the next,
+# and Dask's messages, of which one goes every few milliseconds, carry many.
+AHEAD, AHEAD_DASK, LEAST_DASK = 2, 3, 16
 # What a worker keeps of what tasks share: problems with their proposals.
 KEPT = 8
 # The longest message of a failed task.
@@ -87,20 +88,25 @@ class Pool:
     def __init__(self, where: Where) -> None:
         self._where = where
         self._executor, self.at_a_time = executor(workers=where.workers, dask=where.dask)
+        self._client: Any = getattr(self._executor, "_client", None)
+        most = AHEAD if self._client is None else AHEAD_DASK
+        self._ahead = max(most * self.at_a_time, 0 if self._client is None else LEAST_DASK)
 
     def run(self, function: Function, shared: Any, items: Iterable[Any]) -> Iterator[Done]:
         """Does `function(shared, item)` for every item; results in the order in which they end."""
-        sent = _packed(shared)
-        key = hashlib.sha256(sent).hexdigest()
+        sent = _Sent(_packed((function, shared)))
+        # Dask's workers get what tasks share once, the tasks a reference to it.
+        given = sent if self._client is None else self._client.scatter(sent, broadcast=True)
         waiting, suspects = deque(items), deque[Any]()
         running: dict[Future[Any], Any] = {}
+        tried: set[str] = set()
         while waiting or suspects or running:
-            limit = 1 if suspects else AHEAD * self.at_a_time
+            limit = 1 if suspects else self._ahead
             broken: list[Any] = []
             while len(running) < limit and (suspects or waiting) and not broken:
                 item = (suspects or waiting).popleft()
                 try:
-                    future = self._executor.submit(_task, function, key, sent, item)
+                    future = self._executor.submit(_task, given, item)
                     running[future] = item
                 except BrokenProcessPool:
                     broken.append(item)
@@ -110,8 +116,15 @@ class Pool:
                 error = future.exception()
                 if isinstance(error, BrokenProcessPool):
                     broken.append(item)
+                elif error is None:
+                    yield future.result()
+                elif self._client is not None and repr(item) not in tried:
+                    # All workers that held it may be gone: from now on tasks carry it themselves.
+                    given = sent
+                    tried.add(repr(item))
+                    waiting.append(item)
                 else:
-                    yield future.result() if error is None else Done(item, None, _lost(error), 0.0)
+                    yield Done(item, None, _lost(error), 0.0)
             if not broken:
                 continue
             broken += running.values()
@@ -161,10 +174,11 @@ def run_tasks(
         pool.close(kill=not whole)
 
 
-def _task(function: Function, key: str, sent: bytes, item: Any) -> Done:
+def _task(sent: _Sent, item: Any) -> Done:
     """What a worker does."""
     _one_thread()
-    return _timed(function, _unpacked(_Sent(key, sent)), item)
+    function, shared = _unpacked(sent)
+    return _timed(function, shared, item)
 
 
 def _one_thread() -> None:
@@ -186,8 +200,8 @@ def _timed(function: Function, shared: Any, item: Any) -> Done:
 class _Sent:
     """Bytes that are the same where their hash is."""
 
-    def __init__(self, key: str, content: bytes) -> None:
-        self.key, self.content = key, content
+    def __init__(self, content: bytes) -> None:
+        self.content, self.key = content, hashlib.sha256(content).hexdigest()
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -228,7 +242,8 @@ def _lost(error: BaseException) -> str:
 def _end(pool: Executor, *, kill: bool) -> None:
     if not isinstance(pool, ProcessPoolExecutor):
         pool.shutdown(wait=False)
-        getattr(pool, "_client").close()  # noqa: B009
+        client: Any = getattr(pool, "_client", None)
+        client.close()
         return
     processes = list((getattr(pool, "_processes", None) or {}).values()) if kill else []
     pool.shutdown(wait=not kill, cancel_futures=True)
