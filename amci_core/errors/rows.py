@@ -17,6 +17,7 @@ __all__ = [
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY = b"amci"
+# Batches that a Parquet file holds in a group.
+TOGETHER = 100
 COUNTS = ("failed",)
 FLAGS = ("mean_judged", "truth_matters")
 
@@ -86,13 +89,16 @@ def write(path: Path, head: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Non
     Raises:
         StoredFileError: it cannot be written.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     beside = path.with_name(f".{path.name}.new")
     try:
+        every = iter(batches)
         with pq.ParquetWriter(beside, head, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+            # A group of rows for each batch would be mostly its own description.
+            while some := list(islice(every, TOGETHER)):
+                writer.write_table(pa.Table.from_batches(some).cast(head))
         os.replace(beside, path)
     except OSError as error:
         raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None
