@@ -23,6 +23,7 @@ __all__ = [
     "estimate",
     "estimate_terms",
     "estimate_to",
+    "estimate_value",
     "evaluate",
     "load_problem",
     "load_proposals",
@@ -54,7 +55,13 @@ if TYPE_CHECKING:
         stream_error_curves,
         stream_reuse_errors,
     )
-    from amci_core.estimation import diagnose, estimate, estimate_to, pilot_moments
+    from amci_core.estimation import (
+        diagnose,
+        estimate,
+        estimate_to,
+        estimate_value,
+        pilot_moments,
+    )
     from amci_core.estimators import split_budget, tables
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
@@ -73,7 +80,7 @@ _HOMES = {
         "stream_error_curves",
         "stream_reuse_errors",
     ),
-    "estimation": ("diagnose", "estimate", "estimate_to", "pilot_moments"),
+    "estimation": ("diagnose", "estimate", "estimate_to", "estimate_value", "pilot_moments"),
     "estimators": ("split_budget", "tables"),
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),

@@ -111,14 +111,10 @@ class Sampler:
             return values.reshape(*batch, *(() if runs is None else (sets,)), -1).cpu().numpy()
 
         points = row(self.points)
-        f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
-        log_joint = self.problem.log_joint(points, self.y)
-        f = self._checked(points, f, log_joint)
-        theta = None if self.theta is None else self.theta.cpu()
-        log_E2 = self.problem.log_normalizer(self.y.cpu(), theta)
-        if log_E2 is not None:
-            log_E2 = np.asarray(log_E2)
-            log_E2 = log_E2 if runs is None else log_E2[..., None]
+        f, log_joint = self.integrand(points)
+        log_E2 = self.log_E2
+        if log_E2 is not None and runs is not None:
+            log_E2 = log_E2[..., None]
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),
@@ -127,6 +123,23 @@ class Sampler:
             signed=not self.problem.nonnegative or self.shift > 0,
             log_E2=log_E2,
         )
+
+    @property
+    def log_E2(self) -> Array | None:
+        """log E2 in nats, (*), where the problem knows it."""
+        theta = None if self.theta is None else self.theta.cpu()
+        known = self.problem.log_normalizer(self.y.cpu(), theta)
+        return None if known is None else np.asarray(known)
+
+    def integrand(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """f and log p(x, y) in nats at points x (*, n, D), (*, n) each.
+
+        Raises:
+            ValueError: a value is none that an estimate can be made of.
+        """
+        f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
+        log_joint = self.problem.log_joint(points, self.y)
+        return self._checked(points, f, log_joint), log_joint
 
     def _checked(self, points: Tensor, f: Tensor, log_joint: Tensor) -> Tensor:
         """f, where no value would make an estimate wrong in silence.

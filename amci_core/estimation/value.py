@@ -1,0 +1,85 @@
+r"""The estimate alone: what many queries, or fast ones, take when the proposals are trusted."""
+
+from __future__ import annotations
+
+__all__ = ["estimate_value"]
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from amci_core.checks import check_count
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimators.draws import Array
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+Q2 = 2
+
+
+def estimate_value(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    draws: int = 64,
+    seed: int = 0,
+) -> Array:
+    """AMCI's estimate of mu(y, theta), with nothing that judges it.
+
+    Every proposal is drawn from for its own term, and nothing else is evaluated: no density of
+    another proposal, no draw of a broad reference. It is up to 65 times as fast as `estimate` for
+    a batch, which draws 128 points or more to judge itself.
+
+    Warning:
+        It comes without error and without verdict. Ask `estimate` at a few of the same y and theta
+        first; where a proposal misses a part of its term nothing here tells.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: A number or an array of shape (*, D_y); None where the problem has no y.
+        theta: Likewise, (*, D_theta); the two broadcast.
+        draws: Number of draws from each proposal.
+        seed: Whole number >= 0; the same seed gives the same draws.
+
+    Returns:
+        The estimates, (*), in units of f; equal to `estimate(...).value` but for rounding.
+
+    References:
+        Section 4 of the paper, eq. (amci-mc-estimator).
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+        >>> found = amci.estimate_value(problem, proposals, 1.0, [[3.0], [4.0]], draws=10)
+        >>> bool((abs(found / problem.truth(1.0, [[3.0], [4.0]]) - 1) < 0.01).all())
+        True
+    """
+    y, theta = problem.check(y, theta)
+    check_count("draws", draws, low=1, high=MAX_POINTS)
+    sampler = Sampler(problem, proposals, y, theta)
+    log_E2, means = sampler.log_E2, {}
+    used = [j for j in sampler.present if j != Q2 or log_E2 is None]
+    points = draws * len(used) * math.prod(y.shape[:-1])
+    check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
+    generator, _ = generators(seed)
+    with torch.inference_mode():
+        for j in used:
+            x, log_q = sampler.densities[j].draw(draws, generator)
+            f, log_joint = sampler.integrand(x)
+            log_w = log_joint - log_q
+            if j != Q2:
+                log_w = log_w + (f if j == 0 else -f).clamp(min=0).log()
+            means[j] = (log_w.logsumexp(-1) - math.log(draws)).numpy()
+    unit = means[Q2] if log_E2 is None else log_E2
+    # Where no draw of q2 meets the posterior there is no estimate.
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = np.exp(means[0] - unit)
+        return np.asarray(value - np.exp(means[1] - unit) if 1 in means else value)
