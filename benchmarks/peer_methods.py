@@ -20,7 +20,6 @@ from scipy.integrate import cubature
 from scipy.stats import qmc
 
 import amci_core as amci
-from amci_core.estimation.sampling import generators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -90,22 +89,11 @@ def amci_estimate(case: Case, draws: float, seed: int) -> Array:
 
 
 def amci_value(case: Case, draws: float, seed: int) -> Array:
-    """The same value with nothing that judges it: each proposal's own draws, for its own term."""
-    n, means = int(draws), {}
-    with torch.inference_mode():
-        densities = PROPOSALS[case.problem.name].at(case.y, case.theta)
-        generator = generators(seed)[0]
-        for j, q in densities.items():
-            x, log_q = q.draw(n, generator)
-            log_joint, f = case.terms(x)
-            log_w = log_joint - log_q
-            if j < 2 and case.signed:
-                f = (f if j == 0 else -f).clamp(min=0)
-            log_factor = f.log() if j < 2 else 0.0
-            means[j] = (log_w + log_factor).logsumexp(-1) - math.log(n)
-        log_E2 = means.get(2, 0.0)
-        value = (means[0] - log_E2).exp()
-        return (value - (means[1] - log_E2).exp() if 1 in means else value).numpy()
+    """`estimate_value`: the same value with nothing that judges it."""
+    proposals = PROPOSALS[case.problem.name]
+    used = sum(proposal is not None for proposal in proposals.as_tuple)
+    case.spent += math.prod(case.batch) * int(draws) * used
+    return amci.estimate_value(case.problem, proposals, *case.given, draws=int(draws), seed=seed)
 
 
 def amci_to(case: Case, relative_error: float, seed: int) -> Array:

@@ -17,6 +17,7 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 
 Q2 = 2
+DENSITIES = "log_prior and log_likelihood"
 
 
 def estimate_value(
@@ -73,10 +74,15 @@ def estimate_value(
     with torch.inference_mode():
         for j in used:
             x, log_q = sampler.densities[j].draw(draws, generator)
-            f, log_joint = sampler.integrand(x)
-            log_w = log_joint - log_q
-            if j != Q2:
-                log_w = log_w + (f if j == 0 else -f).clamp(min=0).log()
+            if j == Q2:
+                log_w = problem.log_joint(x, y) - log_q
+                if not (log_w < torch.inf).all():
+                    raise ValueError(
+                        "log_prior and log_likelihood: expected numbers below infinity"
+                    )
+            else:
+                f, log_joint = sampler.integrand(x)
+                log_w = log_joint - log_q + (f if j == 0 else -f).clamp(min=0).log()
             means[j] = (log_w.logsumexp(-1) - math.log(draws)).numpy()
     unit = means[Q2] if log_E2 is None else log_E2
     # Where no draw of q2 meets the posterior there is no estimate.
