@@ -102,7 +102,7 @@ def share(data: Data, name: str, true: Callable[[Cases, int], np.ndarray], total
     found = true(cases, int(np.flatnonzero(budgets == total)[0]))
     p = float(np.mean(found))
     return (
-        f"{100 * p:.0f} ± {100 * np.sqrt(max(p * (1 - p), 0.25 / len(found)) / len(found)):.0f} %"
+        f"{100 * p:.0f} ± {100 * np.sqrt(max(p * (1 - p), 0.25 / len(found)) / len(found)):.1g} %"
     )
 
 

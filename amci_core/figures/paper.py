@@ -176,7 +176,7 @@ def _reuse(
     studies.table(name, columns, problem, proposals)
     known = np.where(found.judged, np.log10(np.maximum(found.remse, 1e-30)), np.nan)
     picture = panel.pcolormesh(grid, grid, known.T, cmap="viridis", shading="nearest")
-    canvas.figure.colorbar(picture, ax=panel, label="log₁₀ ReMSE")
+    canvas.figure.colorbar(picture, ax=panel, label="log₁₀ ReMSE (white: not judged)")
     marks = {
         "AMCI (1, 0)": ((1.0, 0.0), "o", ESTIMATORS["amci"].light),
         "the paper's α*, β*": (found.paper, "s", "#d55e00"),

@@ -30,6 +30,7 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("figures")
 def test_all_figures_are_there_with_their_data(made):
     for name in FIGURES:
         for kind, first in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
@@ -53,6 +54,7 @@ def test_all_figures_are_there_with_their_data(made):
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("figures")
 def test_the_data_are_what_evaluate_finds(made):
     path = made / "data" / "tail-1d-spline-quick.parquet"
     noted, table = read_sweep(path)
@@ -72,6 +74,7 @@ def test_the_data_are_what_evaluate_finds(made):
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("figures")
 def test_what_is_there_is_not_computed_again(made):
     before = {path: path.stat().st_mtime_ns for path in (made / "data").iterdir() if path.is_dir()}
     files = {path.name: path.read_bytes() for path in made.glob("fig[12]-quick.*")}
