@@ -201,7 +201,7 @@ def test_files_are_small_and_none_is_a_pickle():
     assert sum(p.stat().st_size for p in files) < 20 * MEGABYTE
     for default in pretrained_root().glob("*/spline"):
         assert sum(p.stat().st_size for p in default.glob("*.safetensors")) < MEGABYTE
-    assert {p.suffix for p in files} <= {".safetensors", ".json", ".md"}
+    assert {p.suffix for p in files} <= {".safetensors", ".json", ".md", ".parquet"}
 
 
 def test_damaged_weights_are_refused(copied):
