@@ -44,7 +44,8 @@ GROUPS = {
     "Training": {"amci_core.training": None},
     "Estimates": {
         "amci": (
-            *("estimate", "estimate_to", "pilot_moments", "split_budget", "estimate_terms"),
+            *("estimate", "estimate_to", "estimate_value", "pilot_moments"),
+            *("split_budget", "estimate_terms"),
             *("reference", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),

@@ -47,6 +47,7 @@ class Journal:
         self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))
         self._places: dict[int, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
+        self._added = False
 
     def __enter__(self) -> Journal:
         try:
@@ -89,6 +90,7 @@ class Journal:
                 f"{self._part}: cannot be written ({error.strerror}); what was there is kept"
             ) from None
         self._places[case.number] = (place, len(content))
+        self._added = True
 
     def finish(self, failures: Mapping[int, str]) -> None:
         """Makes the Parquet file of all cases that are there, in their order.
@@ -99,11 +101,15 @@ class Journal:
         """
         if not self._places:
             return
+        if self._added or not self.path.exists():
+            self._write(failures)
+        self._opened.close()
+        self._part.unlink(missing_ok=True)
+
+    def _write(self, failures: Mapping[int, str]) -> None:
         said = noted(self._settings, failures={str(n): why for n, why in failures.items()})
         batches = (self._batch(number) for number in sorted(self._places))
         write(self.path, schema().with_metadata(said), batches)
-        self._opened.close()
-        self._part.unlink(missing_ok=True)
 
     @property
     def _opened(self) -> BinaryIO:

@@ -144,7 +144,9 @@ def test_the_name_says_what_the_file_is(tmp_path):
 def test_a_whole_file_is_not_computed_again(tmp_path):
     path = tmp_path / "sweep.parquet"
     first = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    before = path.read_bytes()
     again = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert path.read_bytes() == before
     assert again.draws_per_second == 0 < first.draws_per_second
     assert repr(again.estimators) == repr(first.estimators)
     assert repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators) == repr(first.estimators)
