@@ -127,7 +127,7 @@ def _of_dask(address: str) -> tuple[Executor, int]:
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=SECONDS_FOR_DASK, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, TypeError, ValueError, TimeoutError) as error:
         expected = "dask: expected the address of a scheduler"
         raise ValueError(f"{expected}, got {address!r}: {error}") from None
     at_a_time = sum(client.nthreads().values())

@@ -103,6 +103,7 @@ class Pool:
         while waiting or suspects or running:
             limit = 1 if suspects else self._ahead
             broken: list[Any] = []
+            unsent = False
             while len(running) < limit and (suspects or waiting) and not broken:
                 item = (suspects or waiting).popleft()
                 try:
@@ -110,6 +111,7 @@ class Pool:
                     running[future] = item
                 except BrokenProcessPool:
                     broken.append(item)
+                    unsent = True
             ended, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ended:
                 item = running.pop(future)
@@ -130,7 +132,7 @@ class Pool:
             broken += running.values()
             running.clear()
             self._restart()
-            if limit == 1:
+            if limit == 1 and not unsent:
                 yield Done(broken[0], None, "its process died: killed, or out of memory", 0.0)
             else:
                 suspects.extend(broken)

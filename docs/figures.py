@@ -109,8 +109,10 @@ def share(data: Data, name: str, true: Callable[[Cases, int], np.ndarray], total
 def draws_for(data: Data, name: str, estimator: str, total: int) -> str:
     """Draws after which an estimator's median error is that of AMCI with `total`."""
     budgets, cases = data(name)
-    wanted = np.median(cases.by_name["amci"]["remse"][:, int(np.flatnonzero(budgets == total)[0])])
-    median = np.median(cases.by_name[estimator]["remse"], axis=0)
+    wanted = np.nanmedian(
+        cases.by_name["amci"]["remse"][:, int(np.flatnonzero(budgets == total)[0])]
+    )
+    median = np.nanmedian(cases.by_name[estimator]["remse"], axis=0)
     reached = np.flatnonzero(median <= wanted)
     if not len(reached):
         return f"more than {budgets[-1]:,} (there its ReMSE is {number(median[-1])}, and AMCI's {number(wanted)} with {total})"

@@ -181,8 +181,10 @@ class Journal:
         raise ValueError(f"out: {self.path} belongs to another sweep: {said}")
 
     def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        # What could not be written cannot be flushed either, and was told already.
+        with suppress(OSError):
+            if self._file is not None:
+                self._file.close()
         # Where an open file cannot be deleted it stays, and does no harm.
         with suppress(OSError):
             Path(self._lock.lock_file).unlink(missing_ok=True)

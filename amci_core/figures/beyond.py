@@ -125,7 +125,7 @@ def training(studies: Studies) -> Figure:
         _bands(panel, found, lambda cases: cases.by_name["amci"]["remse"][:, 0], "amci")
         last = list(found.values())[-1]
         for other in ("snis-q2", "bound"):
-            at = float(np.median(last.by_name[other]["remse"]))
+            at = float(np.nanmedian(last.by_name[other]["remse"]))
             line = ESTIMATORS[other]
             panel.axhline(at, color=line.light, ls=(0, (4, 3)), label=line.label)
         panel.set(title=PROBLEMS[name], xlabel="seconds of training", xscale="log", yscale="log")

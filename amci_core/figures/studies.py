@@ -132,7 +132,9 @@ class Studies:
         if (problem, variant) in SLOW:
             stored = pretrained_root() / problem / variant / CASES
             noted, table = read_sweep(stored)
-            shutil.copyfile(stored, self.path(name))
+            beside = self.path(f".{name}.new")
+            shutil.copyfile(stored, beside)
+            beside.replace(self.path(name))
             cases, budgets = Cases(cases_of(table)), noted["settings"]["budgets"]
         else:
             cases, budgets = self._swept(name, problem, variant), self.budgets

@@ -28,7 +28,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from amci_core.checks import check_number, check_seed
 from amci_core.files import StoredFileError, make_folder, plain, read_json, read_text, write_json
+from amci_core.models import problems
 from amci_core.tasks import Where, run_tasks
 from amci_core.training.recipes import DEFAULT_VARIANT, FILE, read_recipe, recipe
 from amci_core.training.train import train
@@ -83,6 +85,9 @@ def read_grid(path: Path) -> list[dict[str, Any]]:
     if unknown:
         raise ValueError(f"{path}: expected [base] and [grid], got {', '.join(sorted(unknown))}")
     base, grid = content.get("base", {}), content.get("grid", {})
+    for name, table in (("base", base), ("grid", grid)):
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: expected a table as [{name}], got {table!r}")
     for name, values in grid.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{path}: expected a list of values as grid.{name}, got {values!r}")
@@ -102,10 +107,33 @@ def read_grid(path: Path) -> list[dict[str, Any]]:
         for values in itertools.product(*grid.values())
     ]
     for settings in every:
-        if settings["problem"] is None:
-            raise ValueError(f"{path}: expected the name of a problem as base.problem")
-        _recipe(settings)
+        _check(path, settings)
+    names = [_name(settings) for settings in every]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path}: expected different trainings, got {twice} twice")
     return every
+
+
+def _check(path: Path, settings: Mapping[str, Any]) -> None:
+    """Whether a training can be begun with these settings."""
+    problem = settings["problem"]
+    if problem not in problems():
+        expected = f"one of {', '.join(problems())} as the problem"
+        raise ValueError(f"{path}: expected {expected}, got {problem!r}")
+    check_seed(settings["seed"])
+    if settings["minutes"] is not None:
+        check_number("minutes", settings["minutes"], "a number above 0", lambda v: v > 0)
+    if not isinstance(settings["device"], str):
+        raise ValueError(f"{path}: expected a device's name, got {settings['device']!r}")
+    for name, value in settings.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{path}: expected numbers and words as {name}, got {value!r}"
+            ) from None
+    _recipe(settings)
 
 
 def search(
@@ -146,6 +174,8 @@ def search(
     for done in run_tasks(_train, None, missing, where):
         name, settings = done.item
         if done.failure is None:
+            # What is left of a training without its record is not one.
+            shutil.rmtree(out / name, ignore_errors=True)
             _unpack(out / name, done.value)
             found.append(_tried(out / name))
         else:
