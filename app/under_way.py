@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
+from statistics import median_low
 from typing import Any, Protocol
 
 from app.engine import Engine, Task, Visitor, Work
@@ -69,11 +70,12 @@ class UnderWay:
         self._count, self._next = 1, 0
         self._parts: list[Any] = []
         self._early: dict[int, Any] = {}
+        self._seconds: list[float] = []
         self._merging, self._merged = False, 0
         # A result, and how long it took.
         self._newest: tuple[Any, float] = None, 0.0
         self._began = time.monotonic()
-        self._due = self._spent = 0.0
+        self._due = 0.0
 
     def join(self, one: Waiting) -> None:
         """Somebody waits for it from now on: sees at once what there is."""
@@ -144,22 +146,24 @@ class UnderWay:
     def _keep(self, number: int, timed: tuple[float, tuple[int, Any]], _: float) -> None:
         """Keeps a part, how many there are, and what they cost; ends where that is too much."""
         seconds, (self._count, self._early[number]) = timed
-        self._spent += seconds
-        self.cost = max(self.cost, self._spent)
+        self._seconds.append(seconds)
+        self.cost = max(self.cost, sum(self._seconds))
         while len(self._parts) in self._early:
             self._parts.append(self._early.pop(len(self._parts)))
         done, engine = len(self._parts), self._engine
         over = [] if done in (0, self._count) else self._over()
         if done == self._count or over:
-            whole = self._spent * self._count / (done + len(self._early))
-            engine.learn(self._work, whole)
+            # A process takes seconds to begin, in its first part: the median knows nothing of that.
+            usual = median_low(self._seconds) * self._count
+            engine.learn(self._work, usual)
             for one, allowed in over:
+                whole = max(usual, sum(self._seconds))
                 one.end(too_much(self._work.less, whole, allowed, engine.budget))
 
     def _over(self) -> list[tuple[Waiting, float]]:
         """For whom it costs too much, and what it may."""
         allowed = [(one, one.allowed()) for one in self._waiting]
-        return [(one, most) for one, most in allowed if self._spent > most]
+        return [(one, most) for one, most in allowed if sum(self._seconds) > most]
 
     def _show_result(self, parts: int, result: Any, seconds: float) -> None:
         """Tells the pages of a result that is made of so many parts."""

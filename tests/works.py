@@ -16,7 +16,7 @@ class Count:
     """Numbers of parts, as a list; `seconds` for each part.
 
     `fails` and `kills` are the part at which it raises or ends its process; with a path in `once`
-    only the first time.
+    only the first time. The first part takes `begins` seconds more.
     """
 
     parts: int
@@ -26,6 +26,7 @@ class Count:
     once: str = ""
     busy: bool = False
     name: str = ""
+    begins: float = 0.0
 
     @property
     def kind(self):
@@ -41,7 +42,8 @@ class Count:
     def part(self, number):
         if self.busy:
             started = time.process_time()
-            while time.process_time() < started + self.seconds:
+            wanted = self.seconds + (self.begins if number == 0 else 0)
+            while time.process_time() < started + wanted:
                 pass
         time.sleep(self.seconds)
         if number == self.fails:

@@ -363,6 +363,15 @@ def test_what_fits_the_budget_is_done(server):
         assert created.seconds(Count(50, seconds=0.01, busy=True)) > 0.4
 
 
+def test_what_a_process_takes_to_begin_is_not_expected_of_every_part(server):
+    with ThreadPoolExecutor(1) as pool:
+        created = Engine(lambda: (pool, 1), budget=1)
+        work = Count(5, seconds=0.01, busy=True, begins=0.5)
+        assert run(server, Jobs(server, server, of=created), work)[1] == [None]
+        # With the beginning in it, this would be 5.5 seconds, and refused.
+        assert created.seconds(Count(50, seconds=0.01, busy=True)) < 0.9
+
+
 def test_what_is_under_way_when_a_job_ends_does_not_begin_it_again(server, watched):
     created = Engine(lambda: (watched, 2), budget=0.2)
     jobs, ends = Jobs(server, server, of=created), []

@@ -45,7 +45,9 @@ def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
     opened.wait_for_text("held-out cases: at worst")
     for name in ("q1_plus", "q2"):
         best = opened.data(f"learning-{name}", "best")
-        assert best[-1] < best[0] / 5
+        assert (np.diff(best) <= 0).all()
+        # Where a term starts well, as q1 does, there is less to learn.
+        assert best[-1] < min(best[0] / 1.5, 0.05)
     opened.wait_for_end(100)
     # All that is left is said without a mark of an earlier result.
     assert "earlier" not in opened.status("errors")
