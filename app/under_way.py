@@ -153,7 +153,7 @@ class UnderWay:
         done, engine = len(self._parts), self._engine
         over = [] if done in (0, self._count) else self._over()
         if done == self._count or over:
-            # A process takes seconds to begin, in its first part: the median knows nothing of that.
+            # A process takes seconds to begin: the median part knows nothing of that.
             usual = median_low(self._seconds) * self._count
             engine.learn(self._work, usual)
             for one, allowed in over:

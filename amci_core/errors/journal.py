@@ -34,13 +34,14 @@ class Journal:
 
     Raises:
         ValueError: another sweep is writing the file; or it is there with other settings, or is
-            no sweep's.
+            no sweep's, or no file; or its folder takes no lock.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        self.path = check_path("out", path)
-        if self.path.suffix != ".parquet":
+        if check_path("out", path).suffix != ".parquet":
             raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
+        # What a link leads to is written, and the link stays.
+        self.path = Path(os.path.realpath(path))
         make_folder("out", self.path.parent)
         self._part = self.path.with_name(self.path.name + ".part")
         self._settings = json.loads(json.dumps(settings))
@@ -56,6 +57,11 @@ class Journal:
             raise ValueError(f"out: another sweep is writing {self.path}") from None
         except OSError as error:
             raise ValueError(f"out: {self.path} cannot be written ({error.strerror})") from None
+        except NotImplementedError:
+            raise ValueError(
+                f"out: expected a folder whose files can be locked, got {self.path.parent}; "
+                "without a lock two sweeps could write one file"
+            ) from None
         try:
             self._open()
         except BaseException:
@@ -118,6 +124,9 @@ class Journal:
         return self._file
 
     def _open(self) -> None:
+        for path in (self.path, self._part):
+            if path.exists() and not path.is_file():
+                raise ValueError(f"out: expected a regular file, got {path}")
         if not self._part.exists():
             self._begin()
         self._file = self._part.open("r+b")

@@ -50,6 +50,8 @@ class SplineProposal(Trainable):
         for kind, members in groupby(self.kinds[1:]):
             start = self.rows[-1][1].stop if self.rows else 1
             self.rows.append((kind, slice(start, start + len(list(members)))))
+        # To list them takes a tenth of a query of a few draws.
+        self._stackable = [p for network in self.networks[1:] for p in network.parameters()]
         self._kept: tuple[Any, Stacked] | None = None
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -82,7 +84,7 @@ class SplineProposal(Trainable):
 
     def stacked(self) -> Stacked:
         """The networks of all coordinates but the first; kept while no weight changes."""
-        weights = [p for network in self.networks[1:] for p in network.parameters()]
+        weights = self._stackable
         if torch.is_grad_enabled() or any(p.is_inference() for p in weights):
             return self._stack(weights[0])
         state = [(p.data_ptr(), p._version, p.dtype) for p in weights]
@@ -111,7 +113,8 @@ class SplineDensity(TrainableDensity):
         parameters = first.network(inputs)
         proposal.refuse_nan(parameters)
         super().__init__(y.shape[:-1], dim=len(proposal.kinds), like=parameters)
-        self._kinds, self._rows, self._bins = proposal.kinds, proposal.rows, proposal.bins
+        self._kinds, self._rows = proposal.kinds, proposal.rows
+        self._widths = spline_widths(proposal.bins)
         self._bound = proposal.bound(theta_rows, parameters)
         knots, of_support = self._split(parameters)
         self._knots = SharedKnots(knots)
@@ -183,10 +186,8 @@ class SplineDensity(TrainableDensity):
 
     def _split(self, parameters: Tensor) -> tuple[Knots, Tensor]:
         """The splines, and what the supports read, of parameters (*, P)."""
-        widths = spline_widths(self._bins)
-        *of_spline, of_support = parameters.split(
-            [*widths, parameters.shape[-1] - sum(widths)], -1
-        )
+        rest = parameters.shape[-1] - sum(self._widths)
+        *of_spline, of_support = parameters.split([*self._widths, rest], -1)
         return Knots(*of_spline), of_support
 
     def _bound_of(self, coordinates: int | slice) -> Tensor | None:

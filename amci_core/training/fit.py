@@ -2,7 +2,7 @@ r"""Fitting one proposal: steps of an optimizer, the best so far, and a state to
 
 from __future__ import annotations
 
-__all__ = ["Fit", "run_in_turn", "stream_seeds"]
+__all__ = ["Fit", "proposal_of", "run_in_turn", "stream_seeds"]
 
 import copy
 import math
@@ -74,7 +74,7 @@ class Fit:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
         target = target or TARGETS[name](problem)
-        self.proposal = _made("family", term.family, FAMILIES, target.problem, **term.arguments)
+        self.proposal = proposal_of(target.problem, term)
         for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
         if start is not None:
@@ -257,12 +257,22 @@ def run_in_turn(
             yield fit, progress
 
 
+def proposal_of(problem: Problem, term: TermRecipe) -> Trainable:
+    """The proposal that a recipe begins with.
+
+    Raises:
+        ValueError: there is no such family, or its arguments do not fit.
+    """
+    made: Trainable = _made("family", term.family, FAMILIES, problem, **term.arguments)
+    return made
+
+
 def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:
     if name not in known:
         raise ValueError(f"{what}: expected one of {', '.join(known)}, got {name!r}")
     try:
         return known[name](*given, **arguments)
-    except TypeError as error:
+    except (TypeError, RuntimeError) as error:
         raise ValueError(f"{what}: {name} does not take {arguments} ({error})") from None
 
 

@@ -30,8 +30,11 @@ from typing import Any
 
 from amci_core.checks import check_number, check_seed
 from amci_core.files import StoredFileError, make_folder, plain, read_json, read_text, write_json
+from amci_core.models import problem as problem_named
 from amci_core.models import problems
 from amci_core.tasks import Where, run_tasks
+from amci_core.training.data import TARGETS
+from amci_core.training.fit import proposal_of
 from amci_core.training.recipes import DEFAULT_VARIANT, FILE, read_recipe, recipe
 from amci_core.training.train import train
 
@@ -158,7 +161,7 @@ def search(
         All trainings, the best first.
 
     Raises:
-        ValueError: the folder cannot be made.
+        ValueError: the folder cannot be made, or holds a training by another recipe.
         StoredFileError: a file cannot be written.
     """
     make_folder("out", out)
@@ -166,6 +169,11 @@ def search(
     for settings in grid:
         name = _name(settings)
         if (out / name / RECORD).exists():
+            if read_json(out / name / FILE) != _recipe(settings):
+                raise ValueError(
+                    f"out: {out / name} was trained by another recipe, which has changed since: "
+                    "expected another folder, or this one without it"
+                )
             found.append(_tried(out / name))
         else:
             missing.append((name, dict(settings)))
@@ -248,9 +256,12 @@ def _recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         write_json(Path(folder) / FILE, content)
         try:
-            read_recipe(Path(folder))
+            read = read_recipe(Path(folder))
         except StoredFileError as error:
             raise ValueError(f"grid: {str(error).partition(': ')[2]}") from None
+    problem = problem_named(settings["problem"])
+    for name, term in read.terms.items():
+        proposal_of(TARGETS[name](problem).problem, term)
     return content
 
 

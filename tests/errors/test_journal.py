@@ -128,6 +128,34 @@ def test_a_file_that_no_sweep_wrote_is_refused_and_kept(content, tmp_path):
         (tmp_path / name).unlink()
 
 
+@pytest.mark.parametrize("name", ["sweep.parquet", "sweep.parquet.part"])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused(name, make, tmp_path):
+    make(tmp_path / name)
+    with pytest.raises(ValueError, match=rf"^out: expected a regular file, got .*{name}$"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_a_link_leads_to_is_written(tmp_path):
+    link, path = tmp_path / "link.parquet", tmp_path / "elsewhere" / "sweep.parquet"
+    path.parent.mkdir()
+    link.symlink_to(path)
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=link)
+    assert link.is_symlink()
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert [file.name for file in path.parent.iterdir()] == ["sweep.parquet"]
+
+
+def test_a_folder_without_locks_is_refused(tmp_path, monkeypatch):
+    def acquire(*_, **__):
+        raise NotImplementedError("FileSystem does not appear to support flock")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
+    with pytest.raises(ValueError, match=r"^out: expected a folder whose files can be locked"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
+
+
 def test_a_table_from_elsewhere_is_no_sweep(tmp_path):
     import pyarrow as pa
 

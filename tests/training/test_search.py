@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import amci_core.training.search
 from amci_core.files import StoredFileError, read_tensors
 from amci_core.tasks import Where
 from amci_core.training.search import read_grid, search
@@ -66,12 +67,34 @@ def test_processes_train_the_same_weights_and_what_is_there_is_kept(grid, tmp_pa
     assert told == [(2, 2)]
 
 
-def test_a_training_that_fails_is_named_and_the_others_go_on(grid, tmp_path):
-    text = GRID.replace('"terms.q1_plus.learning_rate" = [0.003, 0.01]',
-                        '"terms.q1_plus.arguments.bins" = [-3, 8]')  # fmt: skip
-    found = search(read_grid(grid(text))[:2], tmp_path / "out")
-    assert [tried.failure is None for tried in found] == [True, False]
-    assert found[1].settings["terms.q1_plus.arguments.bins"] == -3
+def test_a_training_that_fails_is_named_and_the_others_go_on(grid, tmp_path, monkeypatch):
+    right = amci_core.training.search.train
+
+    def wrong(problem, *, seed, **settings):
+        if seed == 1:
+            raise ArithmeticError("nothing was learnt")
+        return right(problem, seed=seed, **settings)
+
+    monkeypatch.setattr(amci_core.training.search, "train", wrong)
+    text = GRID.replace("[0.003, 0.01]", "[0.01]")
+    found = search(read_grid(grid(text)), tmp_path / "out")
+    assert [tried.failure for tried in found] == [None, "ArithmeticError: nothing was learnt"]
+    assert found[1].settings["seed"] == 1
+
+
+def test_what_another_recipe_trained_is_refused_and_kept(grid, tmp_path):
+    wanted = read_grid(grid())[:1]
+    (tried,) = search(wanted, tmp_path / "out")
+    path = tmp_path / "out" / tried.folder / "recipe.json"
+    content = json.loads(path.read_text())
+    # As it would be if the package's recipe had changed since.
+    content["terms"]["q1_plus"]["settings"]["cases"] += 1
+    path.write_text(json.dumps(content))
+    weights = tmp_path / "out" / tried.folder / "q1_plus.safetensors"
+    before = weights.read_bytes()
+    with pytest.raises(ValueError, match=rf"^out: .*{tried.folder} was trained by another recipe"):
+        search(wanted, tmp_path / "out")
+    assert weights.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -88,6 +111,11 @@ def test_a_training_that_fails_is_named_and_the_others_go_on(grid, tmp_path):
         ("0.002", "-1", "^minutes: expected a number above 0"),
         ("[0.003, 0.01]", "[1979-05-27]", "expected numbers and words as terms"),
         ("[0.003, 0.01]", "[nan]", "expected numbers and words as terms"),
+        (
+            'learning_rate" = [0.003, 0.01]',
+            'arguments.bins" = [-3, 8]',
+            "^bins: expected a whole number from 1",
+        ),
         (GRID, "base = 3", r"expected a table as \[base\], got 3"),
         ("q1_plus.learning_rate", "q9.learning_rate", "is no place in the recipe"),
         ("[0.003, 0.01]", '["fast"]', "grid: .*learning_rate"),
