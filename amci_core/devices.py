@@ -4,11 +4,7 @@ from __future__ import annotations
 
 __all__ = ["AUTO", "CPU", "device_named", "moved"]
 
-import copy
-from dataclasses import replace
-
 import torch
-from torch import nn
 
 from amci_core.flows import Proposals
 
@@ -44,12 +40,4 @@ def moved(proposals: Proposals, device: torch.device) -> Proposals | None:
     """
     if device.type == "cpu":
         return proposals
-    # Copied together: a proposal can hold another as a component.
-    names = ("q1_plus", "q1_minus", "q2")
-    parts = copy.deepcopy({name: getattr(proposals, name) for name in names})
-    for part in parts.values():
-        if isinstance(part, nn.Module):
-            part.to(device)
-        elif part is not None:
-            return None
-    return replace(proposals, **parts)
+    return proposals.converted(lambda network: network.to(device))

@@ -88,12 +88,19 @@ def amci_estimate(case: Case, draws: float, seed: int) -> Array:
     return e.value
 
 
-def amci_value(case: Case, draws: float, seed: int) -> Array:
+def amci_value(case: Case, draws: float, seed: int, *, single: bool = False) -> Array:
     """`estimate_value`: the same value with nothing that judges it."""
     proposals = PROPOSALS[case.problem.name]
     used = sum(proposal is not None for proposal in proposals.as_tuple)
     case.spent += math.prod(case.batch) * int(draws) * used
-    return amci.estimate_value(case.problem, proposals, *case.given, draws=int(draws), seed=seed)
+    return amci.estimate_value(
+        case.problem, proposals, *case.given, draws=int(draws), seed=seed, single=single
+    )
+
+
+def amci_single(case: Case, draws: float, seed: int) -> Array:
+    """The same in single precision."""
+    return amci_value(case, draws, seed, single=True)
 
 
 def amci_to(case: Case, relative_error: float, seed: int) -> Array:
@@ -262,7 +269,14 @@ METHODS: Mapping[str, Method] = {
         "AMCI, `estimate`", amci_estimate, powers(0, 16, 2), "its proposals", batch=amci_estimate
     ),
     "amci-value": Method(
-        "AMCI, value alone", amci_value, powers(0, 16, 2), "its proposals", batch=amci_value
+        "AMCI, value alone", amci_value, powers(0, 16), "its proposals", batch=amci_value
+    ),
+    "amci-single": Method(
+        "AMCI, value alone, single precision",
+        amci_single,
+        powers(0, 16),
+        "its proposals",
+        batch=amci_single,
     ),
     "amci-to": Method(
         "AMCI, `estimate_to`",

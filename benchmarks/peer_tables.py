@@ -15,7 +15,7 @@ TARGETS = (0.1, 0.01, 0.001)
 # The error of the batch.
 OF_MANY = 0.01
 LEVELS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-OURS = ("amci", "amci-value", "amci-to")
+OURS = ("amci", "amci-value", "amci-single", "amci-to")
 # What the numbers to reach are taken over: peers that draw points and need no training.
 DRAWING = (
     *("monte-carlo", "vegas", "vegas-pdf", "sobol", "qmcpy"),
@@ -178,17 +178,18 @@ WANTED = {
 def _reached(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
     """How many times less AMCI needs for 1 % than the best peer that draws."""
     head = "| problem | measure | best peer | its need | `estimate` | times less | value alone | "
-    rows = [head + "times less | wanted |\n|---|---|---|" + "---:|" * 6]
+    head += "times less | single precision | times less | wanted |\n|---|---|---|" + "---:|" * 8
+    rows = [head]
     for name, wanted in WANTED.items():
         of_problem = by_problem.get(name, {})
         peers = [result for key, result in of_problem.items() if key in DRAWING]
-        if not peers or not {"amci", "amci-value"} <= set(of_problem):
+        if not peers or not set(OURS[:3]) <= set(of_problem):
             continue
         for measure, times in wanted.items():
             best = min(peers, key=lambda result: median(result, 0.01, measure))
             theirs = median(best, 0.01, measure)
             cells = [_number(theirs)]
-            for key in ("amci", "amci-value"):
+            for key in OURS[:3]:
                 own = median(of_problem[key], 0.01, measure)
                 cells += [_number(own), _number(theirs / own)]
             rows.append(
@@ -202,6 +203,7 @@ def _reached(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
 COLOURS = {
     "amci": "#d55e00",
     "amci-value": "#e8000b",
+    "amci-single": "#ff7f7f",
     "amci-to": "#8b2b00",
     "monte-carlo": "#999999",
     "vegas": "#0072b2",

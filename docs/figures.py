@@ -353,8 +353,10 @@ def _medians(data: Data, name: str) -> Number:
 
 def _short(value: float) -> str:
     if 1000 <= abs(value) < 1e6:
-        return f"{value:,.0f}"
-    return f"{value:.2g}" if 0.01 <= abs(value) < 1000 or value == 0 else f"{value:.1e}"
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return (
+        f"{float(f'{value:.2g}'):g}" if 0.01 <= abs(value) < 1000 or value == 0 else f"{value:.1e}"
+    )
 
 
 def mismatch(data: Data) -> list[str]:

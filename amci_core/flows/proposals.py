@@ -4,12 +4,13 @@ from __future__ import annotations
 
 __all__ = ["REFERENCE", "Proposals", "Snapshot", "draw_all"]
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from amci_core.flows.density import (
     ConditionalDensity,
@@ -55,6 +56,9 @@ class Proposals:
     q1_minus: Proposal | None
     q2: Proposal | None
     card: dict[str, Any] = field(default_factory=dict)
+    _single: tuple[Any, Proposals] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.q2, Trainable):
@@ -159,6 +163,38 @@ class Proposals:
         q2 = Broad(problem, "E2", None) if known is None else None
         note = {"note": "Nothing has been trained: the problem's reference draws for each term."}
         return cls(problem.name, REFERENCE, Broad(problem, "E1_plus", None), negated, q2, note)
+
+    def converted(self, to: Callable[[nn.Module], object]) -> Proposals | None:
+        """A copy whose networks a function has moved, to a device or a type of numbers.
+
+        None where a proposal is no network of PyTorch.
+        """
+        # Copied together: a proposal can hold another as a component.
+        parts: tuple[Any, Any, Any] = copy.deepcopy(self.as_tuple)
+        for part in parts:
+            if isinstance(part, nn.Module):
+                to(part)
+            elif part is not None:
+                return None
+        q1_plus, q1_minus, q2 = parts
+        return replace(self, q1_plus=q1_plus, q1_minus=q1_minus, q2=q2)
+
+    def single(self) -> Proposals | None:
+        """The same in single precision, a copy that is kept while no weight changes.
+
+        None where a proposal is no network of PyTorch.
+        """
+        networks: list[Any] = [part for part in self.as_tuple if isinstance(part, nn.Module)]
+        weights = [p for network in networks for p in network.parameters()]
+        state = [(p.data_ptr(), -1 if p.is_inference() else p._version) for p in weights]
+        if self._single is None or self._single[0] != state:
+            with torch.inference_mode(False), torch.no_grad():
+                made = self.converted(lambda network: network.float())
+            if made is None:
+                return None
+            object.__setattr__(self, "_single", (state, made))
+            return made
+        return self._single[1]
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
