@@ -140,15 +140,19 @@ def _train(studies: Studies, dimensions: Sequence[int], minutes: float) -> dict[
     folders = {dim: studies.folder / f"proposals-tail-{dim}d{ending}" for dim in dimensions}
     missing = [(dim, str(path)) for dim, path in folders.items() if not _whole(path)]
     name = f"training in {len(missing)} dimensions, {minutes:g} minutes each"
+    failures: list[str] = []
     for rank, done in enumerate(run_tasks(_learn, minutes, missing, studies.where)):
         if done.failure is not None:
-            raise RuntimeError(f"training in {done.item[0]} dimensions: {done.failure}")
+            failures.append(f"training in {done.item[0]} dimensions: {done.failure}")
+            continue
         for file, content in done.value.items():
             path = Path(done.item[1]) / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         (Path(done.item[1]) / WHOLE).touch()
         studies.tell(name, rank + 1, len(missing))
+    if failures:
+        raise RuntimeError("; ".join(failures))
     return folders
 
 

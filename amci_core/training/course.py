@@ -9,6 +9,7 @@ import math
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from amci_core.flows.broad import Defensive
 from amci_core.models import Problem
 from amci_core.training.clock import now
 from amci_core.training.fit import REPORTS, Fit, stream_seeds
+from amci_core.training.found import NotReached
 from amci_core.training.imitation import imitation
 from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
@@ -279,7 +281,9 @@ class Course:
         """Other cases, so that the network does not learn these by heart."""
         target = self.scouted.target
         seconds = RENEWING * self.seconds
-        target.found = look(target, self.generator, steps=self.steps, seconds=seconds)
+        # Where no other case is reached the particles that there are have to do.
+        with suppress(NotReached):
+            target.found = look(target, self.generator, steps=self.steps, seconds=seconds)
 
     def _defended(self, flow: Trainable) -> Trainable:
         return usable(Defensive(flow, copy.deepcopy(self.scouted.broad), self.share or SHARE))

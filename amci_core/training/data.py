@@ -200,6 +200,10 @@ class Target:
         """A broad density that reaches the whole target."""
         if self._broad:
             return self._broad[y.dtype](y, theta)
+        return self.own(y, theta)
+
+    def own(self, y: Tensor, theta: Tensor | None) -> Density:
+        """The problem's own reference, whatever has been found since."""
         return Reference(self.problem, y, theta, [self.term])
 
 

@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["find"]
+__all__ = ["NotReached", "find"]
 
 import math
 
@@ -38,6 +38,10 @@ LEVELS = 60
 AT_ONCE = 4_000_000
 # Draws of the prior for cases whose f is zero at nearly all of them, in numbers of particles.
 TRIES = 32
+
+
+class NotReached(ValueError):
+    """The term is zero, or as good as zero, wherever one has looked."""
 
 
 def find(
@@ -65,7 +69,7 @@ def find(
         The cases that were reached, with their particles.
 
     Raises:
-        ValueError: no case was.
+        NotReached: no case was.
     """
     started = now()
     with torch.inference_mode():
@@ -91,7 +95,13 @@ def find(
         many = alive >= particles // 4
         reached = temper(many if many.any() else alive >= ENOUGH)
         if target.refers:
-            reached = state.take_from_reference(reached)
+            reference = target.reference(y, theta)
+            reached = state.take_from(reference, reached, worth=particles / 4)
+            # In many coordinates thousands of draws of the problem's own are worth a few, which
+            # become more by moves.
+            if not reached.any():
+                reached = state.take_from(target.own(y, theta), reached, worth=ENOUGH)
+                state.move(reached.nonzero()[:, 0], LAST_MOVES * (1 + state.dim // 10))
         where = _standard(y, theta)
         for _ in range(ROUNDS):
             rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]
@@ -118,7 +128,7 @@ def find(
             state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
         rows = reached.nonzero()[:, 0]
         if not len(rows):
-            raise ValueError(
+            raise NotReached(
                 f"f: none of {state.cases} cases has {ENOUGH} of {particles * TRIES:,} draws of "
                 "the prior where the term is not zero; define sample_reference and log_reference"
             )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows.carried import Charts
+from amci_core.flows.density import Density
 from amci_core.training.clock import CLOCK
 from amci_core.training.data import Target
 
@@ -72,15 +73,19 @@ class Tempered:
         self.log_p[rows] = self.log_p[rows].gather(1, index)
         self.log_L[rows] = self.log_L[rows].gather(1, index)
 
-    def take_from_reference(self, reached: Tensor) -> Tensor:
-        """Takes weighted draws of the problem's own reference, where these are worth enough.
+    def take_from(self, reference: Density, reached: Tensor, *, worth: float) -> Tensor:
+        """Takes weighted draws of a reference, where these are worth enough.
 
         Cases that are reached keep what they have where the reference misses a part of it.
+
+        Arguments:
+            reference: What is drawn from, at y and theta.
+            reached: The cases that are reached so far, (cases,).
+            worth: How many draws with equal weights they have to be worth.
 
         Returns:
             The cases that are reached then, (cases,).
         """
-        reference = self.target.reference(self.y, self.theta)
         x, log_h = reference.draw(4 * self.n, self.generator)
         log_w = self._log_weights(x, log_h)
         top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
@@ -90,7 +95,7 @@ class Tempered:
         above = self._log_weights(have, reference.log_prob(have)) - top
         far = above > math.log(FAR_ABOVE) + weights.mean(-1, keepdim=True).log()
         whole = ~reached | (far.double().mean(-1) < MISSED)
-        rows = ((effective >= self.n / 4) & whole).nonzero()[:, 0]
+        rows = ((effective >= worth) & whole).nonzero()[:, 0]
         if not len(rows):
             return reached
         index = torch.multinomial(
