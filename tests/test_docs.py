@@ -172,6 +172,39 @@ def test_the_tables_of_what_proposals_reach_are_those_of_the_evaluations():
     assert tables["PAGE"].read_text() == tables["render"](), "run: python docs/reach.py"
 
 
+@pytest.fixture(scope="module")
+def figures():
+    """The script that writes docs/figures.md, as its names."""
+    return runpy.run_path(str(DOCS / "figures.py"))
+
+
+def test_every_claim_of_the_paper_is_on_the_page_and_answered(figures):
+    page = (DOCS / "figures.md").read_text()
+    for claim in figures["CLAIMS"]:
+        assert f"| {claim.says} | {claim.measure} |" in page
+    assert figures["OPEN"] not in page
+
+
+@pytest.mark.parametrize(
+    ("judgement", "limits", "number", "said"),
+    [
+        ("above", [1], (3.0, 0.5), True),
+        ("above", [1], (0.1, 0.2), False),
+        ("above", [1], (1.5, 0.5), None),
+        ("below", [1], (0.1, 0.2), True),
+        ("below", [1], (3.0, 0.5), False),
+        ("below", [1], (1.5, 0.5), None),
+        ("about", [10, 2], (12.0, 1.0), True),
+        ("about", [10, 2], (30.0, 1.0), False),
+        ("about", [10, 2], (2.0, 1.0), False),
+        ("about", [10, 2], (19.0, 1.0), None),
+        ("about", [10, 2], (19.0, float("nan")), True),
+    ],
+)
+def test_a_claim_is_judged_beyond_two_standard_errors(figures, judgement, limits, number, said):
+    assert figures[judgement](*limits)(figures["Number"](*number)) is said
+
+
 def test_the_table_of_public_names_is_that_of_the_docstrings():
     tables = runpy.run_path(str(DOCS / "reference.py"))
     page = tables["PAGE"].read_text()
