@@ -118,7 +118,7 @@ def _paid(amci: Result, peer: Result) -> str:
     """The number of queries at 1 % after which training has cost less than the peer would."""
     ours, theirs = (median(result, 0.01, "ms") for result in (amci, peer))
     if math.isinf(theirs):
-        return "peer does not reach it"
+        return "peer does not in its time"
     if theirs <= ours:
         return "never"
     seconds = amci["training"]["seconds"]

@@ -48,7 +48,7 @@ def estimate_value(
         draws: Number of draws from each proposal.
         seed: Whole number >= 0; the same seed gives the same draws.
         single: Whether to compute in single precision: about half the time for a batch, other
-            draws, and a relative rounding error of up to 1e-4.
+            draws, and rounding errors typically of 1e-5, far below those of the draws.
 
     Returns:
         The estimates, (*), in units of f; equal to `estimate(...).value` but for rounding, in
