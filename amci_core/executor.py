@@ -124,6 +124,8 @@ def _of_dask(address: str) -> tuple[Executor, int]:
         import distributed
     except ImportError:
         raise ValueError("dask: Dask is not installed; pip install distributed") from None
+    if not address.strip():
+        raise ValueError(f"dask: expected the address of a scheduler, got {address!r}")
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=SECONDS_FOR_DASK, set_as_default=False)

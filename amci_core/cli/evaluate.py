@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["evaluate"]
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from amci_core.errors import Evaluation
 
 FAILED = 1
-CASES = "cases.parquet"
+CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"
 
 
 def evaluate(
@@ -79,8 +80,8 @@ def evaluate(
     if write and folder is not None:
         if out is not None:
             raise ValueError("out: cannot be combined with --write, which writes cases.parquet")
-        out = folder / CASES
-        out.unlink(missing_ok=True)
+        # What is there stays until all of the new cases are.
+        out = folder / NEW_CASES
     known: dict[str, Any] = {"pairs": 100 if pairs is None else pairs}
     if truth is None and not chosen.knows_truth:
         raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
@@ -117,6 +118,7 @@ def evaluate(
         from amci_core.training import write_card
 
         write_card(folder, found)
+        os.replace(folder / NEW_CASES, folder / CASES)
     if form is terminal.Format.json:
         terminal.print_json(found.as_dict())
     else:

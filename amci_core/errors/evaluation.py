@@ -18,6 +18,7 @@ from amci_core.errors.cases import Case, Cases
 from amci_core.errors.journal import Journal
 from amci_core.errors.runs import BOUND, Estimators
 from amci_core.errors.sweep import Sweep, case_errors
+from amci_core.files import check_path
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.origin import digest, origin
@@ -183,7 +184,7 @@ def evaluate(
         seed=seed,
         device=device,
     )
-    journal = None if out is None else Journal(Path(out), _settings(sweep))
+    journal = None if out is None else Journal(check_path("out", out), _settings(sweep))
     found: list[Case] = []
     failures: dict[int, str] = {}
     with journal or nullcontext():

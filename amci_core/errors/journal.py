@@ -1,7 +1,8 @@
 r"""A sweep's file: one case after another is added, and a sweep that was killed goes on.
 
-Cases are added to an Arrow stream beside the file, FILE.part. When all are there it becomes the
-Parquet file, in the order of the cases. A last case that was cut off is dropped and done again.
+Cases are added to FILE.part beside the file: Arrow messages, each behind its length and checksum.
+When all are there it becomes the Parquet file, in the order of the cases. What comes after a
+message that was cut off or damaged is dropped and done again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ __all__ = ["Journal"]
 
 import json
 import os
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +26,10 @@ from amci_core.files import StoredFileError, check_path, make_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# Before each message: its length in bytes, and its CRC-32.
+FRAME = struct.Struct("<QI")
 
 
 class Journal:
@@ -70,7 +77,8 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        # A sweep that did nothing is in no other's way.
+        self._close(drop=not self._places)
 
     @property
     def done(self) -> frozenset[int]:
@@ -84,7 +92,7 @@ class Journal:
 
     def add(self, case: Case) -> None:
         """Adds a case; it is on the disk when this returns."""
-        content = memoryview(rows(case).serialize())
+        content = _framed(rows(case).serialize())
         file = self._opened
         place = file.seek(0, os.SEEK_END)
         try:
@@ -142,9 +150,9 @@ class Journal:
         beside = self._part.with_name(f".{self._part.name}.new")
         with beside.open("wb") as file:
             metadata = {KEY: json.dumps({"settings": self._settings}).encode()}
-            file.write(memoryview(schema().with_metadata(metadata).serialize()))
+            file.write(_framed(schema().with_metadata(metadata).serialize()))
             for case in before:
-                file.write(memoryview(rows(case).serialize()))
+                file.write(_framed(rows(case).serialize()))
         os.replace(beside, self._part)
 
     def _look(self) -> None:
@@ -152,30 +160,30 @@ class Journal:
         import pyarrow as pa
 
         file = self._opened
-        size = os.fstat(file.fileno()).st_size
+        content = _read(file)
         try:
-            reader = pa.ipc.MessageReader.open_stream(pa.PythonFile(file, mode="r"))
-            head = pa.ipc.read_schema(reader.read_next_message())
-        except (pa.ArrowInvalid, OSError, StopIteration):
+            if content is None:
+                raise ValueError
+            head = pa.ipc.read_schema(pa.py_buffer(content))
+            said = json.loads((head.metadata or {})[KEY])["settings"]
+        except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise ValueError(f"out: {self._part} is not the beginning of a sweep") from None
-        self._check(json.loads((head.metadata or {}).get(KEY, b"{}")).get("settings"))
+        self._check(said)
         place = file.tell()
-        while place < size:
-            try:
-                batch = pa.ipc.read_record_batch(reader.read_next_message(), head)
-            except (pa.ArrowInvalid, OSError, StopIteration):
-                file.truncate(place)
-                return
-            number = int(batch.column("case")[0].as_py())
-            self._places[number] = (place, file.tell() - place)
+        while (content := _read(file)) is not None:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(content), schema())
+            self._places[int(batch.column("case")[0].as_py())] = (place, file.tell() - place)
             place = file.tell()
+        file.truncate(place)
 
     def _batch(self, number: int) -> pa.RecordBatch:
         import pyarrow as pa
 
-        place, length = self._places[number]
-        self._opened.seek(place)
-        return pa.ipc.read_record_batch(pa.py_buffer(self._opened.read(length)), schema())
+        self._opened.seek(self._places[number][0])
+        content = _read(self._opened)
+        if content is None:
+            raise StoredFileError(f"{self._part}: damaged; the same command does its end again")
+        return pa.ipc.read_record_batch(pa.py_buffer(content), schema())
 
     def _check(self, settings: Any) -> None:
         if settings == self._settings:
@@ -189,15 +197,34 @@ class Journal:
         )
         raise ValueError(f"out: {self.path} belongs to another sweep: {said}")
 
-    def _close(self) -> None:
+    def _close(self, *, drop: bool = False) -> None:
         # What could not be written cannot be flushed either, and was told already.
         with suppress(OSError):
             if self._file is not None:
                 self._file.close()
+                if drop:
+                    self._part.unlink(missing_ok=True)
         # Where an open file cannot be deleted it stays, and does no harm.
         with suppress(OSError):
             Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
+
+
+def _framed(content: Any) -> bytes:
+    message = bytes(memoryview(content))
+    return FRAME.pack(len(message), zlib.crc32(message)) + message
+
+
+def _read(file: BinaryIO) -> bytes | None:
+    """The next message; None at the end, and where it was cut off or damaged."""
+    start = file.read(FRAME.size)
+    if len(start) < FRAME.size:
+        return None
+    length, checksum = FRAME.unpack(start)
+    left = os.fstat(file.fileno()).st_size - file.tell()
+    content = file.read(length) if length <= left else b""
+    whole = len(content) == length and zlib.crc32(content) == checksum
+    return content if whole else None
 
 
 def _short(value: Any) -> str:

@@ -50,10 +50,15 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
         table = pq.read_table(path, partitioning=None)
     except (pa.ArrowInvalid, OSError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
-    said = (table.schema.metadata or {}).get(KEY)
-    if said is None or not set(schema().names) <= set(table.column_names):
-        raise StoredFileError(f"{path}: not a file that a sweep wrote")
-    return json.loads(said), table
+    refused = StoredFileError(f"{path}: not a file that a sweep wrote")
+    try:
+        said = json.loads((table.schema.metadata or {})[KEY])
+        known = table.select(schema().names).cast(schema())
+    except (KeyError, ValueError, pa.ArrowException):
+        raise refused from None
+    if not isinstance(said, dict) or not len(known) or any(c.null_count for c in known.columns):
+        raise refused
+    return said, table
 
 
 def cases_of(table: pa.Table) -> Iterator[Case]:

@@ -69,6 +69,8 @@ def estimate_value(
     """
     y, theta = problem.check(y, theta)
     check_count("draws", draws, low=1, high=MAX_POINTS)
+    if not isinstance(single, bool):
+        raise ValueError(f"single: expected True or False, got {single!r}")
     if single:
         given, variant = proposals.single(), proposals.variant
         if given is None:

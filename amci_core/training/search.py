@@ -28,7 +28,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
+import torch
+
 from amci_core.checks import check_number, check_seed
+from amci_core.devices import AUTO
 from amci_core.files import StoredFileError, make_folder, plain, read_json, read_text, write_json
 from amci_core.models import problem as problem_named
 from amci_core.models import problems
@@ -40,7 +44,9 @@ from amci_core.training.train import train
 
 BASE = {"problem": None, "variant": DEFAULT_VARIANT, "minutes": None, "seed": 0, "device": "cpu"}
 MOST = 1000
-RECORD, SUMMARY = "tried.json", "search.json"
+RECORD, SUMMARY, LOCK = "tried.json", "search.json", ".search.lock"
+# Parts of a term's recipe that take further names.
+FREE = ("arguments", "settings")
 
 
 @dataclass(frozen=True)
@@ -127,8 +133,12 @@ def _check(path: Path, settings: Mapping[str, Any]) -> None:
     check_seed(settings["seed"])
     if settings["minutes"] is not None:
         check_number("minutes", settings["minutes"], "a number above 0", lambda v: v > 0)
-    if not isinstance(settings["device"], str):
-        raise ValueError(f"{path}: expected a device's name, got {settings['device']!r}")
+    try:
+        # Where it is trained, on Dask's workers say, there may be devices that are not here.
+        torch.device("cpu" if settings["device"] == AUTO else settings["device"])
+    except (RuntimeError, TypeError):
+        expected = f"device: expected {AUTO}, cpu or a torch device"
+        raise ValueError(f"{expected}, got {settings['device']!r}") from None
     for name, value in settings.items():
         try:
             json.dumps(value, allow_nan=False)
@@ -161,10 +171,28 @@ def search(
         All trainings, the best first.
 
     Raises:
-        ValueError: the folder cannot be made, or holds a training by another recipe.
+        ValueError: the folder cannot be made, or holds a training by another recipe,
+            or another search writes it.
         StoredFileError: a file cannot be written.
     """
     make_folder("out", out)
+    lock = filelock.FileLock(out / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ValueError(f"out: another search is writing {out}") from None
+    try:
+        return _searched(grid, out, where, progress)
+    finally:
+        lock.release()
+
+
+def _searched(
+    grid: Sequence[Mapping[str, Any]],
+    out: Path,
+    where: Where | None,
+    progress: Callable[[int, int], None] | None,
+) -> list[Tried]:
     found, missing = [], []
     for settings in grid:
         name = _name(settings)
@@ -246,11 +274,12 @@ def _recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
         if place in BASE:
             continue
         *path, last = place.split(".")
-        entry = content
+        entry: Any = content
         for step in path:
-            entry = entry.get(step, {}) if isinstance(entry, dict) else {}
+            entry = entry.get(step) if isinstance(entry, dict) else None
         # An argument that the recipe leaves out may be given; the family refuses what it lacks.
-        if not isinstance(entry, dict) or (last not in entry and len(path) < 3):
+        free = len(path) == 3 and path[2] in FREE
+        if not isinstance(entry, dict) or not (last in entry or free):
             raise ValueError(f"grid: {place} is no place in the recipe of {settings['problem']}")
         entry[last] = value
     with tempfile.TemporaryDirectory() as folder:
@@ -275,15 +304,18 @@ def _name(settings: Mapping[str, Any]) -> str:
 
 
 def _tried(folder: Path) -> Tried:
-    record, config = read_json(folder / RECORD), read_json(folder / "config.json")
     evaluation = folder / "evaluation.json"
-    remse = None
-    if evaluation.exists():
-        remse = read_json(evaluation)["estimators"]["amci"]["remse_median"][-1]
-    return Tried(
-        folder=record["folder"],
-        settings=record["settings"],
-        relative_variance={n: q["relative_variance"] for n, q in config["quality"].items()},
-        remse=remse,
-        seconds=sum(config["seconds"].values()),
-    )
+    try:
+        record, config = read_json(folder / RECORD), read_json(folder / "config.json")
+        remse = None
+        if evaluation.exists():
+            remse = read_json(evaluation)["estimators"]["amci"]["remse_median"][-1]
+        return Tried(
+            folder=record["folder"],
+            settings=record["settings"],
+            relative_variance={n: q["relative_variance"] for n, q in config["quality"].items()},
+            remse=remse,
+            seconds=sum(config["seconds"].values()),
+        )
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise StoredFileError(f"{folder}: not as a search left it ({error!r})") from None

@@ -96,6 +96,56 @@ def test_nothing_is_lost_or_repeated_wherever_a_write_was_cut_off(tmp_path):
                 same(found, case)
 
 
+def test_a_damaged_file_gives_no_wrong_number(tmp_path):
+    path, made = tmp_path / "sweep.parquet", some_cases()
+    part = tmp_path / "sweep.parquet.part"
+    with Journal(path, SETTINGS) as journal:
+        for case in made:
+            journal.add(case)
+    whole = part.read_bytes()
+    rng, refused = np.random.default_rng(0), 0
+    for place in rng.integers(0, len(whole), 60):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        part.write_bytes(damaged)
+        said = ""
+        try:
+            with Journal(path, SETTINGS) as journal:
+                for found in journal.cases():
+                    same(found, made[found.number])
+                assert len(journal.done) < 3
+        except ValueError as error:
+            said = str(error)
+        if said:
+            # Its beginning is damaged: nothing is known of it.
+            assert "is not the beginning of a sweep" in said
+            assert part.read_bytes() == damaged
+            refused += 1
+    assert refused < 60
+
+
+def test_a_sweep_that_did_nothing_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r"^workers"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet", workers=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_another_sweep_has_begun_stays_where_it_is_refused(tmp_path):
+    path, part = tmp_path / "sweep.parquet", tmp_path / "sweep.parquet.part"
+    with Journal(path, SETTINGS) as journal:
+        journal.add(some_cases()[0])
+    before = part.read_bytes()
+    with pytest.raises(ValueError, match="belongs to another sweep"), Journal(path, {"seed": 4}):
+        pass
+    assert part.read_bytes() == before
+
+
+@pytest.mark.parametrize("out", [3, b"z.parquet", ["z.parquet"], ""])
+def test_a_path_that_is_none_is_named(out):
+    with pytest.raises(ValueError, match=r"^out: expected a path"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=out)
+
+
 def test_a_second_sweep_into_the_file_is_refused(tmp_path):
     path = tmp_path / "sweep.parquet"
     with (
@@ -162,6 +212,37 @@ def test_a_table_from_elsewhere_is_no_sweep(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
         read_sweep(tmp_path / "other.parquet")
+
+
+@pytest.mark.parametrize("said", [b"[]", b"null", b"3", b"no JSON"])
+def test_what_a_sweep_did_not_note_is_no_sweep(said, tmp_path):
+    path = tmp_path / "sweep.parquet"
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({b"amci": said}), path)
+    with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+
+
+def test_a_table_with_gaps_or_other_columns_is_no_sweep(tmp_path):
+    import pyarrow as pa
+
+    path = tmp_path / "sweep.parquet"
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    table = pq.read_table(path)
+    n = len(table)
+    for name, column in (
+        ("case", pa.array(["a"] * n)),
+        ("truth", pa.nulls(n, pa.float64())),
+        ("estimator", pa.nulls(n, pa.string())),
+    ):
+        other = table.set_column(table.column_names.index(name), name, column)
+        pq.write_table(other, path)
+        with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
+            read_sweep(path)
+    pq.write_table(table.slice(0, 0), path)
+    with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
+        read_sweep(path)
 
 
 def test_the_name_says_what_the_file_is(tmp_path):

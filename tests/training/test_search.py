@@ -2,6 +2,7 @@
 
 import json
 
+import filelock
 import pytest
 
 import amci_core.training.search
@@ -97,6 +98,22 @@ def test_what_another_recipe_trained_is_refused_and_kept(grid, tmp_path):
     assert weights.read_bytes() == before
 
 
+def test_two_searches_into_one_folder_are_refused(grid, tmp_path):
+    with (
+        filelock.FileLock(tmp_path / ".search.lock"),
+        pytest.raises(ValueError, match=r"^out: another search is writing"),
+    ):
+        search(read_grid(grid())[:1], tmp_path)
+
+
+def test_a_damaged_record_is_named(grid, tmp_path):
+    wanted = read_grid(grid())[:1]
+    (tried,) = search(wanted, tmp_path)
+    (tmp_path / tried.folder / "tried.json").write_text("{}")
+    with pytest.raises(StoredFileError, match=f"{tried.folder}: not as a search left it"):
+        search(wanted, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -118,6 +135,10 @@ def test_what_another_recipe_trained_is_refused_and_kept(grid, tmp_path):
         ),
         (GRID, "base = 3", r"expected a table as \[base\], got 3"),
         ("q1_plus.learning_rate", "q9.learning_rate", "is no place in the recipe"),
+        ("plus.learning_rate", "pluss.arguments.bins", "is no place in the recipe"),
+        ("plus.learning_rate", "plus.argumets.bins", "is no place in the recipe"),
+        ("plus.learning_rate", "plus.arguments.a.b", "is no place in the recipe"),
+        ("minutes = 0.002", 'device = "nope"', "^device: expected auto, cpu or a torch device"),
         ("[0.003, 0.01]", '["fast"]', "grid: .*learning_rate"),
         ("seed = [0, 1]", f"seed = {list(range(600))}", "at most 1,000 combinations, got 1,200"),
     ],

@@ -574,6 +574,12 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys):
     evaluation = load_proposals("tail-1d", folder=folder).card["evaluation"]
     assert evaluation["budgets"] == [4, 8]
     assert "snis-qm-stratified" in evaluation["estimators"]
+    cases = (folder / "cases.parquet").read_bytes()
+    assert not (folder / "cases.new.parquet").exists()
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "tail-1d", *options.split(), str(folder), "--runs", "0"])
+    assert ended.value.code == 2
+    assert (folder / "cases.parquet").read_bytes() == cases
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", "--write"])
     assert ended.value.code == 2
