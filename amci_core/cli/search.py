@@ -37,7 +37,7 @@ def search(
     import torch
 
     from amci_core.tasks import Where
-    from amci_core.training.search import read_grid
+    from amci_core.training.grid import read_grid
     from amci_core.training.search import search as run
 
     torch.set_num_threads(1)

@@ -30,7 +30,7 @@ from amci_core.flows.autoregressive import SplineProposal, autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity
 from amci_core.flows.gaussian import Layer
-from amci_core.flows.spline import MOST_BINS, Knots, SharedKnots
+from amci_core.flows.spline import Knots, SharedKnots
 from amci_core.flows.supports import Kind, Line, kind_of
 from amci_core.models.base import Problem
 
@@ -70,12 +70,7 @@ class LineSpline:
 
 
 def line_spline_widths(bins: int) -> tuple[int, int]:
-    """Numbers of parameters of a `LineSpline`: sizes of bins on both axes, and derivatives.
-
-    Raises:
-        ValueError: there can be no so many bins.
-    """
-    check_count("bins", bins, low=1, high=MOST_BINS)
+    """Numbers of parameters of a `LineSpline`: sizes of bins on both axes, and derivatives."""
     return 2 * bins, bins - 1
 
 

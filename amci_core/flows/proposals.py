@@ -56,9 +56,7 @@ class Proposals:
     q1_minus: Proposal | None
     q2: Proposal | None
     card: dict[str, Any] = field(default_factory=dict)
-    _single: tuple[Any, Proposals] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    _single: Any = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.q2, Trainable):
@@ -187,14 +185,12 @@ class Proposals:
         networks: list[Any] = [part for part in self.as_tuple if isinstance(part, nn.Module)]
         weights = [p for network in networks for p in network.parameters()]
         state = [(p.data_ptr(), -1 if p.is_inference() else p._version) for p in weights]
-        if self._single is None or self._single[0] != state:
-            with torch.inference_mode(False), torch.no_grad():
-                made = self.converted(lambda network: network.float())
-            if made is None:
-                return None
-            object.__setattr__(self, "_single", (state, made))
-            return made
-        return self._single[1]
+        if self._single is not None and self._single[0] == state:
+            return self._single[1]  # type: ignore[no-any-return]
+        with torch.inference_mode(False), torch.no_grad():
+            made = self.converted(lambda network: network.float())
+        object.__setattr__(self, "_single", None if made is None else (state, made))
+        return made
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:

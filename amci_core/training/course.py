@@ -279,10 +279,8 @@ class Course:
 
     def _renew(self) -> None:
         """Other cases, so that the network does not learn these by heart."""
-        target = self.scouted.target
-        seconds = RENEWING * self.seconds
-        # Where no other case is reached the particles that there are have to do.
-        with suppress(NotReached):
+        target, seconds = self.scouted.target, RENEWING * self.seconds
+        with suppress(NotReached):  # then the particles that there are have to do
             target.found = look(target, self.generator, steps=self.steps, seconds=seconds)
 
     def _defended(self, flow: Trainable) -> Trainable:

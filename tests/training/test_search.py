@@ -8,7 +8,8 @@ import pytest
 import amci_core.training.search
 from amci_core.files import StoredFileError, read_tensors
 from amci_core.tasks import Where
-from amci_core.training.search import read_grid, search
+from amci_core.training.grid import read_grid
+from amci_core.training.search import search
 
 GRID = """
 [base]
