@@ -30,7 +30,7 @@ PICTURES = PAGE.with_name("figures")
 HEAD = """# The paper's figures today
 
 `amci figure all --out FOLDER --workers 2` makes every figure of this page from the shipped weights, as PDF and PNG, with its data as Parquet; each file
-names the command, versions, seeds and hashes of weights that it came from. It takes some 50 minutes on two cores, `--quick` a minute and a half.
+names the command, versions, seeds and hashes of weights that it came from. It takes some 53 minutes on two cores that also do other things, `--quick` a minute and a half.
 The same command after a kill goes on where it stopped. With the data in FOLDER,
 `python docs/figures.py FOLDER` writes this page.
 
