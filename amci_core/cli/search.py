@@ -19,7 +19,7 @@ def search(
         Path,
         typer.Argument(
             metavar="FILE.toml",
-            help="[base]: problem, variant, minutes, seed, device. [grid]: lists of values for "
+            help="The table base: problem, variant, minutes, seed, device. The table grid: lists of values for "
             'these, and for places in the recipe such as "terms.q1_plus.learning_rate".',
         ),
     ],

@@ -50,7 +50,7 @@ class SplineProposal(Trainable):
         for kind, members in groupby(self.kinds[1:]):
             start = self.rows[-1][1].stop if self.rows else 1
             self.rows.append((kind, slice(start, start + len(list(members)))))
-        # To list them takes a tenth of a query of a few draws.
+        # Listed once: a query of a few draws would notice.
         self._stackable = [p for network in self.networks[1:] for p in network.parameters()]
         self._kept: tuple[Any, Stacked] | None = None
 
