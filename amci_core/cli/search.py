@@ -19,8 +19,9 @@ def search(
         Path,
         typer.Argument(
             metavar="FILE.toml",
-            help="The table base: problem, variant, minutes, seed, device. The table grid: lists of values for "
-            'these, and for places in the recipe such as "terms.q1_plus.learning_rate".',
+            help="The table base: problem, variant, minutes, seed, device. The table grid: lists "
+            "of values for these, and for places in the recipe such as "
+            '"terms.q1_plus.learning_rate".',
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder; each training gets one of its own in it.")],
