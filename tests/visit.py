@@ -103,6 +103,17 @@ class Visit:
         )
         return self.data(source, column)
 
+    def wait_for_same(self, one: tuple[str, str], other: tuple[str, str]) -> None:
+        """Waits until two columns are the same."""
+        self.wait(
+            f"""both => {{
+                const [one, other] = both.map({DATA})
+                return one?.length && one.length == other.length
+                    && one.every((value, i) => Object.is(value, other[i]))
+            }}""",
+            [list(one), list(other)],
+        )
+
     def slider(self, label: str) -> Any:
         return self.page.get_by_role("slider", name=label)
 

@@ -104,10 +104,16 @@ def test_a_hostile_address_does_not_take_long(name):
     # A model's own work, such as its likelihood's equations, is done once.
     State(name).read({"problem": name, "f": "x1"})
     for text in HOSTILE:
-        state = State(name)
-        began = time.process_time()
-        wrong = state.read({"problem": name, "f": text})
-        assert time.process_time() - began < 0.5, text
+        # The work of this thread alone, and the least of three: others' work is not the text's.
+        taken = []
+        for _ in range(3):
+            state = State(name)
+            began = time.thread_time()
+            wrong = state.read({"problem": name, "f": text})
+            taken.append(time.thread_time() - began)
+            if taken[-1] < 0.5:
+                break
+        assert min(taken) < 0.5, text
         assert wrong.keys() <= {"f"}
         assert len(wrong.get("f", "")) < 300
         assert bool(wrong) != bool(state.f)
