@@ -89,11 +89,24 @@ def without_main() -> Iterator[None]:
             sys.modules["__main__"] = main
 
 
+@contextmanager
+def _without_interrupt() -> Iterator[None]:
+    """Keeps Ctrl-C from a process that is started inside; this one has it afterwards."""
+    if not FORKSERVER:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker(CONTEXT.Process):  # type: ignore[name-defined]
-    """A process that does not run the main script."""
+    """A process that does not run the main script, and does not hear of Ctrl-C."""
 
     def start(self) -> None:
-        with without_main():
+        with without_main(), _without_interrupt():
             super().start()
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "read_json",
     "read_tensors",
     "read_text",
+    "replacing",
     "write_json",
     "write_tensors",
 ]
@@ -23,7 +24,8 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -188,20 +190,37 @@ def _read(path: Path) -> bytes:
         raise StoredFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _replace(path: Path, content: bytes) -> None:
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside, which takes the place of the path where all went well.
+
+    Raises:
+        StoredFileError: it cannot be written, because the disk is full, say.
+
+    Example:
+        >>> with replacing(Path(tempfile.gettempdir()) / "example.txt") as beside:
+        ...     _ = beside.write_text("whole or not at all")
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        beside = Path(name)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
+            yield beside
+            beside.chmod(0o644)
+            beside.replace(path)
         except BaseException:
-            Path(beside).unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from error
+        why = error.strerror or error
+        raise StoredFileError(f"{path}: cannot be written ({why})") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with replacing(path) as beside:
+        beside.write_bytes(content)
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 from servers import Server
 from serving import PATIENCE
 
-from amci_core.executor import executor, usual_workers
+from amci_core.executor import FORKSERVER, executor, usual_workers
 from app.computations import Asked
 from app.engine import Engine
 from app.jobs import Jobs
@@ -26,6 +26,17 @@ from amci_core.executor import executor
 pool, _ = executor(workers=1)
 print(pool.submit(os.getpid).result(), flush=True)
 time.sleep(600)
+"""
+INTERRUPTED = """
+import os, time
+from amci_core.executor import executor
+pool, _ = executor(workers=1)
+try:
+    print("starting", flush=True)
+    pool.submit(time.sleep, 600).result()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    os._exit(0)
 """
 
 
@@ -92,3 +103,20 @@ def test_dasks_workers_compute_what_processes_do():
     assert ends == [None]
     # NaN, as a standard error, is not equal to itself.
     assert repr(shown[-1]) == repr(asked.result([asked.part(0)[1]]))
+
+
+@pytest.mark.skipif(not FORKSERVER, reason="processes are not forked here")
+@pytest.mark.parametrize("seconds", [0.0, 0.4, 1.0])
+def test_ctrl_c_while_processes_start_is_heard_by_the_command_alone(seconds):
+    command = (sys.executable, "-c", INTERRUPTED)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "starting\n"
+        time.sleep(seconds)
+        # As a terminal does it: every process of the group is told.
+        os.killpg(process.pid, signal.SIGINT)
+        out, complaints = process.communicate(timeout=60)
+    assert out == "interrupted\n"
+    assert "Traceback" not in complaints

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -105,9 +106,18 @@ def test_a_full_disk_is_named_and_the_old_file_kept(tmp_path, monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fdopen", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(StoredFileError, match=r"f\.json: cannot be written \(No space left"):
         write_json(tmp_path / "f.json", {"a": 2})
     monkeypatch.undo()
     assert read_json(tmp_path / "f.json") == {"a": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_a_link_that_lies_beside_is_not_followed(tmp_path):
+    (tmp_path / "other").write_text("kept")
+    for name in (".x.json.new", "x.json"):
+        (tmp_path / name).symlink_to(tmp_path / "other")
+    write_json(tmp_path / "x.json", {"a": 1})
+    assert (tmp_path / "other").read_text() == "kept"
+    assert read_json(tmp_path / "x.json") == {"a": 1}

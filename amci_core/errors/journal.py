@@ -22,7 +22,7 @@ import filelock
 
 from amci_core.errors.cases import Case
 from amci_core.errors.rows import KEY, case_of, cases_of, noted, read_sweep, rows, schema, write
-from amci_core.files import StoredFileError, check_path, make_folder
+from amci_core.files import StoredFileError, check_path, make_folder, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,13 +147,11 @@ class Journal:
             there, table = read_sweep(self.path)
             self._check(there.get("settings"))
             before = list(cases_of(table))
-        beside = self._part.with_name(f".{self._part.name}.new")
-        with beside.open("wb") as file:
+        with replacing(self._part) as beside, beside.open("wb") as file:
             metadata = {KEY: json.dumps({"settings": self._settings}).encode()}
             file.write(_framed(schema().with_metadata(metadata).serialize()))
             for case in before:
                 file.write(_framed(rows(case).serialize()))
-        os.replace(beside, self._part)
 
     def _look(self) -> None:
         """Finds where each case lies, and drops what was cut off."""

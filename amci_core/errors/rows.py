@@ -15,7 +15,6 @@ __all__ = [
 ]
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amci_core.errors.cases import FIGURES, Case
-from amci_core.files import StoredFileError
+from amci_core.files import StoredFileError, replacing
 from amci_core.origin import command
 
 if TYPE_CHECKING:
@@ -97,18 +96,14 @@ def write(path: Path, head: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Non
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        every = iter(batches)
-        with pq.ParquetWriter(beside, head, compression="zstd") as writer:
-            # A group of rows for each batch would be mostly its own description.
-            while some := list(islice(every, TOGETHER)):
-                writer.write_table(pa.Table.from_batches(some).cast(head))
-        os.replace(beside, path)
-    except OSError as error:
-        raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    every = iter(batches)
+    with (
+        replacing(path) as beside,
+        pq.ParquetWriter(beside, head, compression="zstd") as writer,
+    ):
+        # A group of rows for each batch would be mostly its own description.
+        while some := list(islice(every, TOGETHER)):
+            writer.write_table(pa.Table.from_batches(some).cast(head))
 
 
 def schema() -> pa.Schema:

@@ -19,7 +19,7 @@ import amci_core as amci
 from amci_core.errors import Cases, evaluate, read_sweep
 from amci_core.errors.rows import cases_of, write_table
 from amci_core.estimators.draws import Array
-from amci_core.files import make_folder, pretrained_root
+from amci_core.files import make_folder, pretrained_root, replacing
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.origin import origin
@@ -132,9 +132,8 @@ class Studies:
         if (problem, variant) in SLOW:
             stored = pretrained_root() / problem / variant / CASES
             noted, table = read_sweep(stored)
-            beside = self.path(f".{name}.new")
-            shutil.copyfile(stored, beside)
-            beside.replace(self.path(name))
+            with replacing(self.path(name)) as beside:
+                shutil.copyfile(stored, beside)
             cases, budgets = Cases(cases_of(table)), noted["settings"]["budgets"]
         else:
             cases, budgets = self._swept(name, problem, variant), self.budgets

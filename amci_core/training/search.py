@@ -156,9 +156,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _unpack(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes a training's files beside, and renames their folder."""
-    beside = folder.with_name(f".{folder.name}.new")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
+        beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise StoredFileError(f"{folder}: cannot be written ({error.strerror})") from None
+    try:
+        beside.chmod(0o755)
         for name, content in files.items():
             path = beside / name
             path.parent.mkdir(parents=True, exist_ok=True)
