@@ -120,14 +120,14 @@ def check_path(name: str, path: str | Path) -> Path:
     """Returns a path that the system can look up.
 
     Raises:
-        StoredFileError: it is no path or empty, or holds a NUL or what no file name can.
+        StoredFileError: it is no path or empty, or holds a NUL or what is no UTF-8.
     """
     try:
-        if isinstance(path, str | Path) and str(path) and b"\0" not in os.fsencode(path):
+        if isinstance(path, str | Path) and str(path) and b"\0" not in str(path).encode():
             return Path(path)
     except UnicodeEncodeError:
         pass
-    raise StoredFileError(f"{name}: expected a path without NUL, got {str(path)!r}")
+    raise StoredFileError(f"{name}: expected a path in UTF-8 without NUL, got {str(path)!r}")
 
 
 def make_folder(name: str, path: Path) -> None:

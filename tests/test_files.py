@@ -90,8 +90,9 @@ def test_a_name_with_a_nul_is_refused_and_named(tmp_path):
     for read in (read_json, read_tensors):
         with pytest.raises(StoredFileError, match=r"without NUL, got '.*a\\x00b'"):
             read(tmp_path / "a\0b")
-    with pytest.raises(StoredFileError, match="without NUL"):
-        check_path("folder", "\ud800")
+    for path in ("\ud800", "not-utf-8-\udcff"):
+        with pytest.raises(StoredFileError, match=r"in UTF-8 without NUL, got '.*\\u"):
+            check_path("folder", path)
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):

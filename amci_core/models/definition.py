@@ -111,11 +111,11 @@ class Variable:
 def _as_float64(value: Any) -> Tensor:
     # Conversions would turn None into NaN, and drop the imaginary part of a complex number.
     if isinstance(value, Tensor):
-        if value.is_complex():
+        if value.is_complex() or value.is_meta or value.layout != torch.strided:
             raise TypeError
         return value.detach().double()
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" or np.ma.is_masked(value):
         raise TypeError
     # A copy: torch takes no reversed and warns of read-only arrays.
     return torch.as_tensor(np.array(array, np.float64, order="C"))

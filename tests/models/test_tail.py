@@ -181,6 +181,9 @@ def test_arrays_of_any_layout_and_type_do():
         (np.array([1 + 1j]), 1.0, r"y: expected .* got array\(\[1\.\+1\.j\]\)"),
         (torch.tensor([1 + 1j]), 1.0, r"y: expected .* got tensor\(\[1\.\+1\.j\]\)"),
         ([[1.0], [1.0, 2.0]], 1.0, r"y: expected .* got \[\[1.0\]"),
+        (torch.empty(1, device="meta"), 1.0, r"y: expected .* got tensor\(\.\.\., device='meta'"),
+        (torch.ones(1).to_sparse(), 1.0, r"y: expected .* got tensor\(indices="),
+        (np.ma.masked_array([1.0], mask=[True]), 1.0, r"y: expected .* got masked_array"),
     ],
 )
 def test_bad_arguments_are_named(y, theta, message):
