@@ -27,8 +27,10 @@ pool, _ = executor(workers=1)
 print(pool.submit(os.getpid).result(), flush=True)
 time.sleep(600)
 """
+# A process that was started in the background may have been told not to hear of Ctrl-C.
 INTERRUPTED = """
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from amci_core.executor import executor
 pool, _ = executor(workers=1)
 try:
@@ -117,6 +119,9 @@ def test_ctrl_c_while_processes_start_is_heard_by_the_command_alone(seconds):
         time.sleep(seconds)
         # As a terminal does it: every process of the group is told.
         os.killpg(process.pid, signal.SIGINT)
-        out, complaints = process.communicate(timeout=60)
+        try:
+            out, complaints = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
     assert out == "interrupted\n"
     assert "Traceback" not in complaints
