@@ -198,8 +198,11 @@ def replacing(path: Path) -> Iterator[Path]:
         StoredFileError: it cannot be written, because the disk is full, say.
 
     Example:
-        >>> with replacing(Path(tempfile.gettempdir()) / "example.txt") as beside:
-        ...     _ = beside.write_text("whole or not at all")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(Path(folder) / "a.txt") as beside:
+        ...         _ = beside.write_text("whole or not at all")
+        ...     print(*(path.name for path in Path(folder).iterdir()))
+        a.txt
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
