@@ -133,7 +133,8 @@ def a_quick_hand_is_followed_to_where_it_ends(opened):
     opened.wait(
         f"""() => {{
             const value = {MODEL % THETA}.attributes.value
-            return value > 0.55 && value == new URL(location.href).searchParams.get("theta")
+            const said = Number(new URL(location.href).searchParams.get("theta"))
+            return value > 0.505 && Math.abs(value - said) < 1e-6
         }}"""
     )
 
