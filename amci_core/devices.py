@@ -29,7 +29,9 @@ def device_named(name: str) -> torch.device:
         torch.Generator(device)  # meta has none
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, TypeError, ValueError):
-        raise ValueError(f"device: expected auto, cpu or a torch device, got {name!r}") from None
+        raise ValueError(
+            f"device: expected auto, cpu or a torch device that this machine has, got {name!r}"
+        ) from None
     return device
 
 

@@ -111,7 +111,9 @@ def evaluate(
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        if out is not None:
+        from amci_core.errors.journal import part_of
+
+        if out is not None and any(p.exists() for p in (out, part_of(out))):
             typer.echo(f"amci: the same command goes on where {out} stands", err=True)
         raise
     if write and folder is not None:

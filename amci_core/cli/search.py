@@ -59,7 +59,8 @@ def search(
             )
             for tried in found
         ]
-        header = ("folder", *varied, "ReMSE of AMCI", "relative variance of q1", "seconds")
+        measured = ("ReMSE of AMCI, most draws", "relative variance of q1", "seconds")
+        header = ("folder", *varied, *measured)
         terminal.print_table("Trainings, the best first", header, rows)
     failed = [tried for tried in found if tried.failure]
     for tried in failed:

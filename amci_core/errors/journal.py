@@ -7,7 +7,7 @@ message that was cut off or damaged is dropped and done again.
 
 from __future__ import annotations
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "part_of"]
 
 import json
 import os
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 FRAME = struct.Struct("<QI")
 
 
+def part_of(path: Path) -> Path:
+    """Where a sweep keeps the cases that it has done, until its file is whole."""
+    return path.with_name(path.name + ".part")
+
+
 class Journal:
     """Creates, or goes on with, the file of a sweep; to be used in a `with` statement.
 
@@ -50,7 +55,7 @@ class Journal:
         # What a link leads to is written, and the link stays.
         self.path = Path(os.path.realpath(path))
         make_folder("out", self.path.parent)
-        self._part = self.path.with_name(self.path.name + ".part")
+        self._part = part_of(self.path)
         self._settings = json.loads(json.dumps(settings))
         self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))
         self._places: dict[int, tuple[int, int]] = {}
@@ -61,6 +66,9 @@ class Journal:
         try:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
+            # Where no file can be made, such as in /proc, there is no lock either.
+            if not Path(self._lock.lock_file).exists():
+                raise ValueError(f"out: no file can be written in {self.path.parent}") from None
             raise ValueError(f"out: another sweep is writing {self.path}") from None
         except OSError as error:
             raise ValueError(f"out: {self.path} cannot be written ({error.strerror})") from None

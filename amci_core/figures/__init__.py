@@ -51,7 +51,8 @@ def make_figures(
         ValueError: there is no such figure, or the folder holds data of others.
         RuntimeError: a case failed.
     """
-    wanted = list(FIGURES) if list(names) == [ALL] else list(names)
+    # Files have hyphens where functions cannot.
+    wanted = list(FIGURES) if list(names) == [ALL] else [n.replace("-", "_") for n in names]
     unknown = [name for name in wanted if name not in FIGURES]
     if unknown or not wanted:
         raise ValueError(

@@ -172,20 +172,22 @@ def _reuse(
     )
     alpha, beta = np.meshgrid(grid, grid, indexing="ij")
     columns = {"alpha": alpha, "beta": beta, "remse": found.remse, "judged": found.judged}
+    marks = {"AMCI (1, 0)": ((1.0, 0.0), "o", ESTIMATORS["amci"].light)}
+    # Draws so rare that no run meets them can rule both: then the runs say nothing of them.
+    if found.prediction_judged:
+        marks["the paper's α*, β*"] = (found.paper, "s", "#d55e00")
+        marks["optimum with covariances"] = (found.optimum, "*", "#cc79a7")
     name = f"fig3-reuse-{proposals.variant}-{row}"
-    studies.table(name, columns, problem, proposals)
+    places = {label: place for label, (place, *_) in marks.items()}
+    studies.table(name, columns, problem, proposals, marks=places)
     known = np.where(found.judged, np.log10(np.maximum(found.remse, 1e-30)), np.nan)
     picture = panel.pcolormesh(grid, grid, known.T, cmap="viridis", shading="nearest")
     canvas.figure.colorbar(picture, ax=panel, label="log₁₀ ReMSE (white: not judged)")
-    marks = {
-        "AMCI (1, 0)": ((1.0, 0.0), "o", ESTIMATORS["amci"].light),
-        "the paper's α*, β*": (found.paper, "s", "#d55e00"),
-        "optimum with covariances": (found.optimum, "*", "#cc79a7"),
-    }
     for label, (at, marker, colour) in marks.items():
         inside = np.clip(at, 0, 1)
         panel.plot(
             *inside, marker, color=colour, mec="white", ms=9, label=label, clip_on=False, ls="none"
         )
-    panel.set_title(f"sharing, {proposals.variant}")
+    ending = "" if found.prediction_judged else " (optima: not judged)"
+    panel.set_title(f"sharing, {proposals.variant}{ending}")
     panel.grid(False)

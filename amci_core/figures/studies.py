@@ -144,11 +144,16 @@ class Studies:
         return self.sweep(name, amci.problem(problem), proposals)
 
     def table(
-        self, name: str, columns: Mapping[str, Any], problem: Problem, proposals: Proposals
+        self,
+        name: str,
+        columns: Mapping[str, Any],
+        problem: Problem,
+        proposals: Proposals,
+        **more: Any,
     ) -> None:
-        """Writes data that are no sweep's."""
+        """Writes data that are no sweep's, and notes more beside their origin."""
         lists = {key: np.asarray(value).ravel() for key, value in columns.items()}
-        write_table(self.path(name), lists, origin(problem, proposals) | {"seed": SEED})
+        write_table(self.path(name), lists, origin(problem, proposals) | {"seed": SEED} | more)
 
     def tell(self, name: str, done: int, wanted: int) -> None:
         """Passes progress on."""

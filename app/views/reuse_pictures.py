@@ -88,8 +88,10 @@ class ReusePictures:
         # Rows of an image go up the y axis: beta.
         self.image.data = {"remse": [remse.T], "shown": [shown.T]}
         marked = [] if found.best is None else [(*found.best, *MARKS["best"][:2])]
+        # Draws so rare that no run meets them can rule both.
+        borne_out = found.common or found.prediction_judged
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
-            if found.mean_along([at[0]], beta=at[1])[1][0]:
+            if borne_out and found.mean_along([at[0]], beta=at[1])[1][0]:
                 marked.append((*np.clip(at, REUSE_GRID[0], REUSE_GRID[-1]), *MARKS[name][:2]))
         self.marks.data = {name: [mark[i] for mark in marked] for i, name in enumerate(MARKED)}
         self.move(alpha, beta)

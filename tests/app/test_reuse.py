@@ -66,6 +66,25 @@ def test_the_splits_marked_on_the_slider_are_those_of_least_error(card, found):
         assert variance[round(100 * marks(card)[name]) - 1] < 1.001 * min(variance), name
 
 
+def test_an_optimum_that_rare_draws_rule_is_not_marked(problem):
+    state = State("tail-1d")
+    state.move(y=3.0, theta=0.1)
+    state.set(variant="paper", draws=64, runs=100)
+    card = ReuseCard(state, Results())
+    card.open()
+    proposals = amci.load_proposals("tail-1d", variant="paper")
+    found = amci.reuse_errors(
+        problem, proposals, 3.0, 0.1, alphas=[0, 1], betas=[0], draws=64, runs=100
+    )
+    # The runs settle the error there, which is six times that of AMCI.
+    (at_optimum,), (settled,) = found.mean_along([found.optimum[0]], beta=found.optimum[1])
+    assert settled
+    assert at_optimum > 3 * found.remse[1, 0]
+    assert not found.prediction_judged
+    show(card, found)
+    assert not {"diamond", "square"} & set(card.pictures.marks.data["marker"])
+
+
 def test_a_mark_says_in_words_where_it_is(card, found):
     show(card, found)
     for mark in card.share.marks:

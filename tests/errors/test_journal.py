@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -156,6 +157,12 @@ def test_a_second_sweep_into_the_file_is_refused(tmp_path):
         pass
     with Journal(path, SETTINGS):
         pass
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_takes_no_file_is_named():
+    with pytest.raises(ValueError, match=r"^out: no file can be written in /proc"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out="/proc/sweep.parquet")
 
 
 def test_another_sweep_s_file_is_refused_and_kept(tmp_path):

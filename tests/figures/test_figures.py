@@ -55,6 +55,20 @@ def test_all_figures_are_there_with_their_data(made):
 
 @pytest.mark.long
 @pytest.mark.xdist_group("figures")
+def test_an_optimum_that_rare_draws_rule_is_not_marked(made):
+    marks = {}
+    for path in (made / "data").glob("fig3-reuse-*.parquet"):
+        noted = json.loads(pq.read_schema(path).metadata[b"amci"])["settings"]
+        marks[path.name.removesuffix("-quick.parquet")] = noted["marks"]
+    assert all(found["AMCI (1, 0)"] == [1, 0] for found in marks.values())
+    # The paper's q2 has so thin tails that a broad reference finds weights no run meets.
+    assert len(marks["fig3-reuse-paper-1"]) == 1
+    assert len(marks["fig3-reuse-spline-1"]) == 3
+    assert all(0.5 < at[0] <= 1 for at in marks["fig3-reuse-spline-1"].values())
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("figures")
 def test_the_data_are_what_evaluate_finds(made):
     path = made / "data" / "tail-1d-spline-quick.parquet"
     noted, table = read_sweep(path)
@@ -89,6 +103,12 @@ def test_what_is_there_is_not_computed_again(made):
 def test_an_unknown_figure_is_named(name, tmp_path):
     with pytest.raises(ValueError, match=r"^figure: expected all or one of fig1"):
         make_figures([name], tmp_path)
+
+
+def test_a_figure_may_be_named_as_its_file(tmp_path):
+    make_figures(["appendix-q1"], tmp_path)
+    with pytest.raises(ValueError, match=r"^figure: .* got appendix_q9$"):
+        make_figures(["appendix-q1", "appendix-q9"], tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
