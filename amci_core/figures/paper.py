@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["appendix_cases", "appendix_q1", "fig1", "fig2", "fig3"]
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,7 +123,8 @@ def fig3(studies: Studies) -> Figure:
         canvas.panels[row, 3].set_ylabel("β")
     for column, name in enumerate(("x", DRAWS, DRAWS, "α", "α")):
         canvas.panels[1, column].set_xlabel(name)
-    canvas.legend(canvas.panels[0, 0], canvas.panels[0, 1], canvas.panels[0, 3])
+    # What is not judged with one variant may be with the other.
+    canvas.legend(*canvas.panels[0, [0, 1, 3, 4]])
     return canvas.figure
 
 
@@ -183,11 +185,10 @@ def _reuse(
     known = np.where(found.judged, np.log10(np.maximum(found.remse, 1e-30)), np.nan)
     picture = panel.pcolormesh(grid, grid, known.T, cmap="viridis", shading="nearest")
     canvas.figure.colorbar(picture, ax=panel, label="log₁₀ ReMSE (white: not judged)")
-    for label, (at, marker, colour) in marks.items():
-        inside = np.clip(at, 0, 1)
-        panel.plot(
-            *inside, marker, color=colour, mec="white", ms=9, label=label, clip_on=False, ls="none"
-        )
+    looks: dict[str, Any] = {"mec": "white", "mew": 0.6, "clip_on": False, "ls": "none"}
+    # Each smaller than the one below it, which shows around it where they meet.
+    for (label, (at, marker, colour)), size in zip(marks.items(), (15, 11, 9), strict=False):
+        panel.plot(*np.clip(at, 0, 1), marker, color=colour, ms=size, label=label, **looks)
     ending = "" if found.prediction_judged else " (optima: not judged)"
     panel.set_title(f"sharing, {proposals.variant}{ending}")
     panel.grid(False)
