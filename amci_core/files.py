@@ -120,14 +120,14 @@ def check_path(name: str, path: str | Path) -> Path:
     """Returns a path that the system can look up.
 
     Raises:
-        StoredFileError: it is no path or empty, or holds a NUL or what is no UTF-8.
+        StoredFileError: it is no path or empty, or holds a NUL or what no file name can.
     """
     try:
-        if isinstance(path, str | Path) and str(path) and b"\0" not in str(path).encode():
+        if isinstance(path, str | Path) and str(path) and b"\0" not in os.fsencode(path):
             return Path(path)
     except UnicodeEncodeError:
         pass
-    raise StoredFileError(f"{name}: expected a path in UTF-8 without NUL, got {str(path)!r}")
+    raise StoredFileError(f"{name}: expected a path without NUL, got {str(path)!r}")
 
 
 def make_folder(name: str, path: Path) -> None:
@@ -191,8 +191,12 @@ def _read(path: Path) -> bytes:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, parents: bool = False) -> Iterator[Path]:
     """A new file beside, which takes the place of the path where all went well.
+
+    Arguments:
+        path: What is written.
+        parents: Whether folders that are missing are made.
 
     Raises:
         StoredFileError: it cannot be written, because the disk is full, say.
@@ -205,7 +209,8 @@ def replacing(path: Path) -> Iterator[Path]:
         a.txt
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         beside = Path(name)
@@ -222,7 +227,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    with replacing(path) as beside:
+    with replacing(path, parents=True) as beside:
         beside.write_bytes(content)
 
 

@@ -113,7 +113,7 @@ def evaluate(
     except KeyboardInterrupt:
         from amci_core.errors.journal import part_of
 
-        if out is not None and any(p.exists() for p in (out, part_of(out))):
+        if out is not None and any(p.exists() for p in (out, part_of(out.resolve()))):
             typer.echo(f"amci: the same command goes on where {out} stands", err=True)
         raise
     if write and folder is not None:

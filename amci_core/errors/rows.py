@@ -46,7 +46,9 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, partitioning=None)
+        # Arrow itself takes paths in UTF-8 alone.
+        with path.open("rb") as file:
+            table = pq.read_table(file, partitioning=None)
     except (pa.ArrowInvalid, OSError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
     refused = StoredFileError(f"{path}: not a file that a sweep wrote")
@@ -99,7 +101,8 @@ def write(path: Path, head: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Non
     every = iter(batches)
     with (
         replacing(path) as beside,
-        pq.ParquetWriter(beside, head, compression="zstd") as writer,
+        beside.open("wb") as file,
+        pq.ParquetWriter(file, head, compression="zstd") as writer,
     ):
         # A group of rows for each batch would be mostly its own description.
         while some := list(islice(every, TOGETHER)):

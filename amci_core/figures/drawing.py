@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Canvas", "error_curves", "save"]
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from amci_core.errors import Cases
 from amci_core.errors.spread import quantiles
 from amci_core.estimators.draws import Array
 from amci_core.figures.styles import ESTIMATORS
-from amci_core.files import StoredFileError
+from amci_core.files import replacing
 
 # Inches of a panel, and of what stands around it.
 WIDTH, HEIGHT, AROUND = 3.3, 2.7, 0.8
@@ -142,14 +141,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     written = []
     for kind, options in (("pdf", {"metadata": {"CreationDate": None}}), ("png", {"dpi": DOTS})):
         path = folder / f"{name}.{kind}"
-        beside = folder / f".{name}.new.{kind}"
-        try:
-            with rc_context(SETTINGS):
-                figure.savefig(beside, **options)
-            os.replace(beside, path)
-        except OSError as error:
-            raise StoredFileError(f"{path}: cannot be written ({error.strerror})") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        with replacing(path) as beside, rc_context(SETTINGS):
+            figure.savefig(beside, format=kind, **options)
         written.append(path)
     return written

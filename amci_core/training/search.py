@@ -158,19 +158,17 @@ def _unpack(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes a training's files beside, and renames their folder."""
     try:
         beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        try:
+            beside.chmod(0o755)
+            for name, content in files.items():
+                path = beside / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            os.replace(beside, folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
         raise StoredFileError(f"{folder}: cannot be written ({error.strerror})") from None
-    try:
-        beside.chmod(0o755)
-        for name, content in files.items():
-            path = beside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        os.replace(beside, folder)
-    except OSError as error:
-        raise StoredFileError(f"{folder}: cannot be written ({error.strerror})") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _tried(folder: Path) -> Tried:

@@ -204,6 +204,22 @@ def test_what_a_link_leads_to_is_written(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["sweep.parquet"]
 
 
+def test_a_link_that_lies_beside_is_not_followed(tmp_path):
+    (tmp_path / "other").write_text("kept")
+    for name in (".sweep.parquet.new", ".sweep.parquet.part.new"):
+        (tmp_path / name).symlink_to(tmp_path / "other")
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
+    assert (tmp_path / "other").read_text() == "kept"
+    assert read_sweep(tmp_path / "sweep.parquet")[1].num_rows
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8 here")
+def test_a_folder_s_name_need_not_be_utf_8(tmp_path):
+    path = tmp_path / os.fsdecode(b"not-utf-8-\xff") / "sweep.parquet"
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert read_sweep(path)[1].num_rows
+
+
 def test_a_folder_without_locks_is_refused(tmp_path, monkeypatch):
     def acquire(*_, **__):
         raise NotImplementedError("FileSystem does not appear to support flock")

@@ -470,7 +470,7 @@ def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(tmp_pa
 def test_a_path_that_holds_a_nul_is_named(tmp_path, argument):
     arguments = {"out": tmp_path / "out", argument: f"{tmp_path}/a\0b"}
     with pytest.raises(
-        ValueError, match=rf"^{argument}: expected a path in UTF-8 without NUL, got '.*a\\x00b'"
+        ValueError, match=rf"^{argument}: expected a path without NUL, got '.*a\\x00b'"
     ):
         train("tail-1d", **arguments)
 
