@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from app.fields import FIELDS
 from app.session import answer
 from app.state import State
-from app.views.inputs import Slider, choice, select, slider
+from app.views.inputs import Slider, choice, same, select, slider
 
 
 def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
@@ -56,7 +56,7 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
 
     def take(*events: Any) -> None:
         # While its options change a widget can be without a value.
-        moves = widget.value is not None and widget.value != getattr(state, name)
+        moves = widget.value is not None and not same(widget.value, getattr(state, name))
         if moves:
             state.set(**{name: widget.value})
         if any(event.name == settled_by for event in events) and (moves or settled_by != "value"):
@@ -66,7 +66,7 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
         new = {"value": getattr(state, name)}
         if FIELDS[name].options is not None and "options" in widget.param:
             new["options"] = _options(state, name)
-        changed = {key: value for key, value in new.items() if getattr(widget, key) != value}
+        changed = {key: new[key] for key in new if not same(getattr(widget, key), new[key])}
         if changed:
             widget.param.update(**changed)
             if changed.keys() == {"options"}:

@@ -15,7 +15,7 @@ from amci_core.models import Variable
 from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
-from app.views.inputs import Message, Slider, decimals, slider
+from app.views.inputs import Message, Slider, decimals, same, slider
 from app.views.layout import column
 from app.words.numbers import number
 
@@ -103,7 +103,7 @@ class CaseControls:
         if state.problem is not self._problem:
             return
         for widget, moves in self._moves.items():
-            if widget is not self._level and widget.value != moves.at():
+            if widget is not self._level and not same(widget.value, moves.at()):
                 widget.value = moves.at()
         ends = state.level_range()
         if ends is None:
@@ -112,8 +112,10 @@ class CaseControls:
             return
         low, high = ends
         start, end = math.floor(100 * low) / 100, math.ceil(100 * high) / 100
-        if (self._level.start, self._level.end, self._level.value) != (start, end, state.level):
-            self._level.param.update(start=start, end=end, value=state.level)
+        new = {"start": start, "end": end, "value": state.level}
+        changed = {k: v for k, v in new.items() if not same(getattr(self._level, k), v)}
+        if changed:
+            self._level.param.update(**changed)
 
     def _show_level(self) -> None:
         """Shows a mismatch that cannot be chosen, as far as it is known."""
@@ -210,7 +212,7 @@ class CaseControls:
         # Of another problem than is open, or of none, while one is being turned to.
         moves = self._moves.get(widget) if self._state.problem is self._problem else None
         # Where the state is already, it was the state that moved the slider.
-        if moves is not None and widget.value != moves.at():
+        if moves is not None and not same(widget.value, moves.at()):
             for message in self._messages.values():
                 if message.visible:
                     message.say()

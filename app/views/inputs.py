@@ -11,6 +11,7 @@ __all__ = [
     "choice",
     "decimals",
     "flat_button",
+    "same",
     "select",
     "slider",
 ]
@@ -184,6 +185,17 @@ def slider(
         margin=(2, 0),
         **({"description": description} if description else {}),
     )
+
+
+def same(value: Any, other: Any) -> bool:
+    """Whether a widget has a value already, but for rounding.
+
+    The steps of a key add up to a value that the state rounds. A page that were told of that would
+    set the handle back to where it was some keys before.
+    """
+    if isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(value == other)
 
 
 def decimals(digits: int) -> str:

@@ -7,7 +7,7 @@ from bokeh.document import Document
 
 from app.state import State
 from app.views import inputs
-from app.views.bound import bound
+from app.views.bound import bound, sliding
 from app.views.case import CaseControls
 from app.views.inputs import slider
 
@@ -37,6 +37,19 @@ def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
     with pytest.raises(ValueError, match="refused"):
         widget.value = at + 1
     assert widget.value == at
+
+
+@pytest.mark.parametrize("name", ["theta", "share"])
+def test_the_steps_of_a_key_are_not_put_back_where_the_state_rounds_them(name):
+    """The page would hear of a put when the key has gone on, and lose the steps since."""
+    state = State()
+    widget = CaseControls(state).single[1] if name == "theta" else sliding(state, name, "Share")
+    # As 0.1 + 0.2 is.
+    stepped, told = 0.30000000000000004, []
+    widget.param.watch(lambda event: told.append(event.new), "value")
+    widget.value = stepped
+    at = state.theta[0] if name == "theta" else state.share
+    assert (at, told) == (0.3, [stepped])
 
 
 class Told:
