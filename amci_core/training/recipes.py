@@ -18,7 +18,7 @@ __all__ = [
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,14 @@ from amci_core.estimators import PROPOSALS
 from amci_core.files import Kinds, StoredFileError, check_object, pretrained_root, read_json
 from amci_core.flows import FAMILIES
 from amci_core.training.data import SOURCES
+from amci_core.training.film import FRAMES, LARGEST_FILM
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.optimizers import OPTIMIZERS
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
 NUMBER: Kinds = (int, float)
-RECIPE: dict[str, Kinds] = dict(note=(str,), budget_minutes=NUMBER, film=(list,), terms=(dict,))
+RECIPE: dict[str, Kinds] = dict(note=(str,), budget_minutes=NUMBER, film=(int,), terms=(dict,))
 TERM: dict[str, Kinds] = {
     "family": (str,),
     "arguments": (dict,),
@@ -85,14 +86,14 @@ class Recipe:
     Arguments:
         terms: Proposal name to its recipe.
         budget_minutes: Default budget, in minutes of one core.
-        film: Fractions of the training of q1_plus at which a snapshot is kept.
+        film: Frames of the film, moments of the training of q1_plus; at most.
         note: What there is to know, in a sentence.
     """
 
     terms: Mapping[str, TermRecipe]
     budget_minutes: float
     note: str
-    film: tuple[float, ...] = field(default=(0.0, 0.001, 0.003, 0.01, 0.05, 0.2, 1.0))
+    film: int = FRAMES
 
     def steps(self, name: str, minutes: float) -> int:
         """Number of steps that a budget in minutes gives to a proposal."""
@@ -149,8 +150,7 @@ def read_recipe(path: Path) -> Recipe:
     check_object(path, content, RECIPE, only=True)
     expect_number("budget_minutes", content["budget_minutes"], 24 * 60)
     film = content["film"]
-    fractions = all(type(moment) in NUMBER and 0 <= moment <= 1 for moment in film)
-    expect(fractions, "fractions from 0 to 1", "film", film)
+    expect(2 <= film <= LARGEST_FILM, f"2 to {LARGEST_FILM} frames", "film", film)
     expect("q1_plus" in content["terms"], "an object with q1_plus", "terms", [*content["terms"]])
     for name, term in content["terms"].items():
         within = f"terms.{name}"
@@ -161,7 +161,7 @@ def read_recipe(path: Path) -> Recipe:
         for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
             expect_number(f"{within}.{key}", term[key], most)
     terms = {name: TermRecipe(**term) for name, term in content["terms"].items()}
-    return Recipe(terms, content["budget_minutes"], content["note"], tuple(film))
+    return Recipe(terms, content["budget_minutes"], content["note"], film)
 
 
 def parse_budget(text: str) -> float:

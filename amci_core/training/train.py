@@ -37,6 +37,7 @@ from amci_core.files import (
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
+from amci_core.training.film import candidates, chosen, is_news
 from amci_core.training.fit import Fit, run_in_turn
 from amci_core.training.progress import Progress
 from amci_core.training.quality import card_estimators, report, write_card
@@ -175,7 +176,7 @@ class _Session:
             name: Fit(problem, name, term, steps=steps[name], seed=plan["seed"], device=device)
             for name, term in read.terms.items()
         }
-        self.stops = {FILMED: {round(fraction * steps[FILMED]) for fraction in read.film}}
+        self.stops = {FILMED: candidates(steps[FILMED])}
         self.log: list[dict[str, Any]] = []
         self.film: list[dict[str, Any]] = []
         self._due = -math.inf  # when the next checkpoint is written, on the monotonic clock
@@ -207,8 +208,7 @@ class _Session:
             # A fit resumed at step 0 reports it again.
             if not self.log or self.log[-1]["step"] != entry["step"]:
                 self.log.append(entry)
-            filmed = [frame["step"] for frame in self.film]
-            if progress.step in self.stops.get(fit.name, ()) and progress.step not in filmed:
+            if fit.name == FILMED:
                 self._film(fit, progress)
             if on_progress is not None:
                 on_progress(progress)
@@ -231,21 +231,31 @@ class _Session:
             name: {"family": term.family, "arguments": dict(term.arguments)}
             for name, term in self.recipe.terms.items()
         }
+        film = chosen(self.film, self.recipe.film)
         write_proposals(
-            self.out, best, configuration=configuration, families=families, snapshots=self.film
+            self.out, best, configuration=configuration, families=families, snapshots=film
         )
+        if complete:
+            for file in {frame["file"] for frame in self.film} - {frame["file"] for frame in film}:
+                (self.out / file).unlink(missing_ok=True)
         write_json(self.out / "training.json", self.log)
 
     def _film(self, fit: Fit, progress: Progress) -> None:
-        file = f"snapshots/{len(self.film):02d}.safetensors"
-        last = progress.step == fit.steps
+        """Keeps a frame of the film where there is something new to see, and the last one."""
+        last, quality = progress.step == fit.steps, progress.quality
+        # A fit resumed at a step reports it again.
+        filmed = {frame["step"] for frame in self.film}
+        if progress.step in filmed or not (last or is_news(self.film, quality.divergence)):
+            return
+        file = f"snapshots/{progress.step:06d}.safetensors"
         weights = fit.best if last else fit.proposal.state_dict()
         frame = {
             "file": file,
             "sha256": write_tensors(self.out / file, weights),
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
-            "relative_variance": progress.best if last else progress.quality.relative_variance,
+            "relative_variance": progress.best if last else quality.relative_variance,
+            "divergence": quality.divergence,
         }
         self.film.append(plain(frame))
 
