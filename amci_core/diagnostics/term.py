@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from amci_core.diagnostics.pareto import ParetoFit, pareto_fit, pareto_k, pareto_threshold
+from amci_core.diagnostics.pareto import ParetoFit, pareto_fit, pareto_threshold
 from amci_core.estimators.combine import Prepared, Sharing
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.estimators.mis import Pooled
@@ -168,10 +168,11 @@ def sharing_of(draws: Draws) -> Sharing:
     for j in reversed([j for j in draws.present if j != 2]):
         log_w, name = draws.log_weight(j), PROPOSALS[j]
         top = log_w.max(axis=-1, keepdims=True)
-        k = pareto_k(np.exp(log_w - np.where(np.isfinite(top), top, 0.0)))
-        limit = float(pareto_threshold(draws.count(j)))
         # None of its own draws is where q1 is zero.
         misses = ((draws.log_q[j] == -np.inf) & (draws.log_joint > -np.inf)).any(axis=-1)
+        weights = np.exp(log_w - np.where(np.isfinite(top), top, 0.0))
+        k = pareto_fit(weights, ~misses).k
+        limit = float(pareto_threshold(draws.count(j)))
         light = k < limit
         allowed &= light & ~misses
         for place in map(tuple, np.argwhere(~light | misses)):

@@ -165,18 +165,22 @@ class Automatic(Tabled):
     """
 
     def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        shared = super()._prepared(draws, counts)
-        if shared.table.ndim == 2:
-            nothing = np.zeros(draws.batch, dtype=bool)
-            return replace(shared, sharing=Sharing(nothing, ("one proposal",)))
         # Diagnostics import estimators, so that they cannot be imported above.
         from amci_core.diagnostics.term import sharing_of
 
-        sharing = sharing_of(draws)
+        nothing = Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
+        sharing = sharing_of(draws) if len(draws.present) > 1 else nothing
+        if not sharing.shared.any():
+            return replace(replace(self, choose=None)._plain(draws, counts), sharing=sharing)
+        shared = super()._prepared(draws, counts)
         plain = self._table(draws.present)
         plain[1, 1] *= draws.signed
         allowed = sharing.shared[..., None, None, None]
         return replace(shared, table=np.where(allowed, shared.table, plain), sharing=sharing)
+
+    def _plain(self, draws: Draws, counts: Counts) -> Prepared:
+        """As AMCI: nothing is shared."""
+        return super()._prepared(draws, counts)
 
 
 @dataclass(frozen=True)
