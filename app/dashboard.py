@@ -14,11 +14,12 @@ from app.guard import decoded
 from app.ready import get_ready
 from app.session import answer, weakly
 from app.shell import page
+from app.style import VARIABLES
 
 # Other problems are made ready once the first visitor has been answered.
 SECONDS_AT_REST = 10
 
-pn.extension("mathjax")
+pn.extension("mathjax", raw_css=[VARIABLES])
 
 serve_files(sys.argv[1:])
 explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))

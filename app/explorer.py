@@ -32,7 +32,9 @@ from app.views.diagnostics import DiagnosticsCard
 from app.views.errors import ErrorCard
 from app.views.evaluation import EvaluationCard
 from app.views.film import FilmView
+from app.views.headline import HeadlineView
 from app.views.inputs import copying
+from app.views.layout import column, side_by_side
 from app.views.place import DensityPlace
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
@@ -84,6 +86,8 @@ class Explorer:
         self._link = Div(visible=False, name="link")
         self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
         self.story = StoryView(self.state)
+        self.headline = HeadlineView(self.state, self.results, self._share)
+        self.results.heard.append(self.headline.show)
         self.errors = ErrorCard(self.state, self.results)
         self.strip = StripCard(self.state, self.results)
         self.tabs = TabsView(*TABS, state=self.state, results=self.results)
@@ -91,6 +95,17 @@ class Explorer:
         self.controls = Controls(
             self.state, self.film, downloads=self._downloads(), choose=self._choose
         )
+        self.rest = column(
+            self.story.alerts,
+            self.controls.top,
+            self.headline.panel,
+            self.story.panel,
+            side_by_side(self.densities.panel, self.errors.panel, least=400, gap=12),
+            self.strip.panel,
+            self.tabs.panel,
+            gap=10,
+        )
+        self.header: list[Any] = []
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
@@ -152,6 +167,7 @@ class Explorer:
         if changed & {"variant", "snapshot"}:
             self.film.show()
         self.story.show()
+        self.headline.show()
         if not self._turning:
             if "card" in changed:
                 self.tabs.show()
@@ -179,6 +195,7 @@ class Explorer:
         self.results.forget()
         self.densities.open()
         self.story.show()
+        self.headline.show()
         self.controls.open()
         self.film.open()
         self.strip.open()
@@ -187,6 +204,11 @@ class Explorer:
         """Turns the other views to it; nothing of another problem stays."""
         self.errors.open()
         self.tabs.open()
+
+    def _share(self, _: Any) -> None:
+        """Opens the card on sharing samples."""
+        self.state.set(card="reuse")
+        self.state.settle()
 
     def _choose(self, preset: Preset) -> None:
         self.state.apply(preset)

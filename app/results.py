@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Receiver", "Result", "Results"]
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -64,6 +64,8 @@ class Results:
         self._kept: dict[str, Result] = {}
         self._running: dict[str, Asked] = {}
         self._refused: dict[str, Asked] = {}
+        # Called whenever a result has come or has been called off.
+        self.heard: list[Callable[[], None]] = []
 
     def of(self, name: str) -> Result | None:
         """The newest result of a card, whatever it answers."""
@@ -116,6 +118,7 @@ class Results:
         """Calls off what is computed for a card."""
         if self._running.pop(name, None) is not None and self._jobs is not None:
             self._jobs.cancel(name)
+            self._tell()
 
     def drop(self, asked: Hashable) -> None:
         """Has no one keep what was computed of it for later."""
@@ -146,6 +149,7 @@ class Results:
         asked = self._running[card.name]
         self._kept[card.name] = found = Result(asked, value, seconds)
         card.take(found)
+        self._tell()
 
     def _finish(self, card: Receiver, message: str | None) -> None:
         asked = self._running.pop(card.name)
@@ -154,3 +158,8 @@ class Results:
             self._kept[card.name] = found = replace(found, complete=True)
             card.take(found)
         card.end(message)
+        self._tell()
+
+    def _tell(self) -> None:
+        for hear in self.heard:
+            hear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CONNECTION_LOST",
     "FIT_PHONES",
-    "HIDE_ON_PHONES",
+    "FOLD",
     "KEEP_THEME",
     "OWN_F",
     "REPLACE_ADDRESS",
@@ -18,5 +18,5 @@ CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in ("connection_lost", "fit_phones", "keep_theme", "own_f", "replace_address")
 )
-# Until a page has folded its sidebar away it does not show it.
-HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"
+# Components of their own, as modules.
+FOLD = (FOLDER / "fold.js").read_text(encoding="utf-8")

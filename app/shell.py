@@ -13,42 +13,33 @@ from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
 from app.explorer import Explorer
-from app.scripts import CONNECTION_LOST, FIT_PHONES, HIDE_ON_PHONES, KEEP_THEME, OWN_F
+from app.scripts import CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F
 from app.session import answer
+from app.style import NARROW, THEME
 from app.views.layout import column, side_by_side
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-THEME = {
-    "light": {
-        "palette": {
-            "primary": {"main": "#1f5f8b"},
-            "background": {"default": "#f4f6f8", "paper": "#ffffff"},
-        },
-        "typography": {"fontFamily": FONT},
-    },
-    "dark": {
-        "palette": {
-            "primary": {"main": "#7cc0ec"},
-            "background": {"default": "#12171c", "paper": "#1a2027"},
-        },
-        "typography": {"fontFamily": FONT},
-        "components": {
-            "MuiAppBar": {
-                "styleOverrides": {
-                    "root": {
-                        "backgroundColor": "#17324a",
-                        "& .MuiIconButton-root": {"color": "#ffffff"},
-                    }
-                }
-            }
-        },
-    },
-}
-
 WITHOUT_HEADER = "header { display: none !important; }"
-MAIN = """
-:host { padding: 16px; gap: 16px; box-sizing: border-box; }
-@media (max-width: 599.95px) { :host { padding: 8px; gap: 8px; } }
+MAIN = f"""
+:host {{ padding: 10px 16px; gap: 12px; box-sizing: border-box; }}
+@media {NARROW} {{ :host {{ padding: 8px; gap: 8px; }} }}
+"""
+# The handles beside the pictures stay in sight while these scroll. On a narrow page what is not
+# in the bar at the bottom comes last, and the page ends above that bar.
+BENCH = f"""
+:host {{ display: flex !important; flex-flow: row nowrap !important; align-items: flex-start; }}
+.scroll-button {{ display: none !important; }}
+@media {NARROW} {{ :host {{ flex-flow: column nowrap !important; padding-bottom: 150px; }} }}
+"""
+SIDE = f"""
+:host {{ flex: 0 0 264px !important; width: 264px !important; position: sticky; top: 0;
+        max-height: calc(100vh - var(--bar)) !important; overflow-y: auto; padding-bottom: 12px;
+        box-sizing: border-box; scrollbar-width: thin; }}
+@media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; position: static;
+                          max-height: none !important; overflow: visible; order: 2; }} }}
+"""
+REST = f"""
+:host {{ flex: 1 1 0 !important; min-width: 0; width: auto !important; }}
+@media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; order: 1; }} }}
 """
 
 
@@ -69,24 +60,22 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
             stylesheet=MAIN,
         )
     else:
+        side, rest = explorer.controls.side, explorer.rest
+        side.stylesheets, rest.stylesheets = (
+            [*part.stylesheets, sheet] for part, sheet in ((side, SIDE), (rest, REST))
+        )
         main = column(
-            explorer.story.panel,
-            side_by_side(explorer.densities.panel, explorer.errors.panel, least=440),
-            explorer.strip.panel,
-            explorer.tabs.panel,
-            explorer.address,
-            stylesheet=MAIN,
+            column(side, rest, gap=16, stylesheet=BENCH), explorer.address, stylesheet=MAIN
         )
     created = pmui.Page(
         title="AMCI Explorer",
-        sidebar=[] if explorer.small else [explorer.controls.panel],
+        sidebar=[],
+        header=[] if explorer.small else explorer.header,
         main=[main],
-        sidebar_width=320,
-        sidebar_resizable=False,
         theme_config=THEME,
         dark_theme=explorer.state.theme == "dark",
         busy_indicator=None,
-        stylesheets=[WITHOUT_HEADER] if explorer.small else [HIDE_ON_PHONES],
+        stylesheets=[WITHOUT_HEADER] if explorer.small else [],
         meta_description="See amortized Monte Carlo integration at work.",
     )
 

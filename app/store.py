@@ -51,8 +51,15 @@ class Store:
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
-        """The estimators whose errors are shown."""
-        return usual_estimators(self.problem, own.proposals(self.problem.name))
+        """The estimators whose errors are shown; `auto` where q1's draws might serve E2."""
+        usual = usual_estimators(self.problem, own.proposals(self.problem.name))
+        auto = ("auto",) if "snis-q2" in usual else ()
+        return (*usual[:1], *auto, *usual[1:])
+
+    def budgets(self, choice: Choice) -> tuple[int, ...]:
+        """Total draws at which errors are shown: those of an estimate for this choice as well."""
+        total = choice.draws * len(self.proposals(choice).present)
+        return tuple(sorted({*BUDGETS, min(total, BUDGETS[-1])}))
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -148,8 +155,9 @@ class Store:
             self.problem,
             self.proposals(choice),
             *choice.pair,
-            budgets=BUDGETS,
+            budgets=self.budgets(choice),
             runs=choice.runs,
+            estimators=self.estimators,
             truth=self.reference(choice),
             seed=choice.seed,
         )

@@ -63,6 +63,8 @@ class Summary:
         hits_of: How many draws that is of.
         where: Where f is not zero, in words.
         level: The mismatch, estimated where the problem does not know it.
+        verdict: The verdict on AMCI's estimate, one of `LEVELS`.
+        reason: The first reason for it, a sentence.
     """
 
     rows: tuple[Row, ...]
@@ -74,6 +76,8 @@ class Summary:
     hits_of: int
     where: str
     level: Level
+    verdict: str
+    reason: str
 
     @property
     def about_kappa(self) -> str:
@@ -169,6 +173,8 @@ def summarize(
         hits_of=hits_of,
         where=where,
         level=level(problem, proposals, y, theta),
+        verdict=str(own.verdict.level),
+        reason=own.verdict.text,
     )
 
 

@@ -1,16 +1,8 @@
 // What has left the page is let go after a second; Bokeh would keep it for half a minute.
 cb_obj._recompute_timeout = 1000
 
-// On a phone the sidebar is a drawer over the page. The server cannot know how wide a screen is, so
-// the page folds it away itself, and does not show it before that. There the tools of pictures
-// stand below them, also of those that come later.
+// On a phone the tools of pictures stand below them, also of those that come later.
 const narrow = window.innerWidth < 600
-for (const root of cb_obj.roots()) {
-    if (root.class_name === "Page") {
-        if (narrow) { root.data.sidebar_open = false }
-        window.setTimeout(() => { root.stylesheets = [] }, 600)
-    }
-}
 if (narrow) {
     let waiting = false
     const fit = () => {

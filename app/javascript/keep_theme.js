@@ -9,7 +9,11 @@ if (page != null) {
         const kept = stored(storage => storage.getItem("amci-theme"))
         page.data.dark_theme = kept == null ? system : kept === "dark"
     }
+    // Style sheets of the page look at its root, see `app.style`.
+    const mark = () => { document.documentElement.classList.toggle("dark", page.data.dark_theme) }
+    mark()
     page.data.properties.dark_theme.change.connect(() => {
+        mark()
         const chosen = page.data.dark_theme ? "dark" : "light"
         stored(storage => storage.setItem("amci-theme", chosen))
     })

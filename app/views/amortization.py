@@ -36,7 +36,7 @@ from app.words.plane import about_map, about_place
 
 GREY = "#9a9a9a"
 TEXT = """
-p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 3em; max-width: 90ch; }
+p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 3em; max-width: 90ch }
 """
 
 

@@ -52,9 +52,10 @@ class CaseControls:
 
     Arguments:
         state: What they change, and follow.
+        stylesheet: Where they stand.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, stylesheet: str = "") -> None:
         self._state = state
         self._messages = {name: Message() for name in ("y", "theta", "level")}
         # What there is for any problem; and of what is in use, what it moves.
@@ -64,7 +65,7 @@ class CaseControls:
         self.single: list[Slider] = []
         self._level = slider(LEVEL, value=0.0, start=0, end=60, description=LEVEL_HELP[True])
         self._watch(self._level)
-        self.panel = column()
+        self.panel = column(stylesheet=stylesheet)
         self.open()
 
     def open(self) -> None:

@@ -1,4 +1,8 @@
-r"""The controls at the side: they change the state, and follow it."""
+r"""The controls: they change the state, and follow it.
+
+Above the pictures stand the problem and its presets, beside them the handles of the case, and
+below those, folded away, what is rarely used.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,38 @@ from app.fields import FIELDS, problem_names
 from app.presets import Preset, presets
 from app.session import answer
 from app.state import State
+from app.style import NARROW
 from app.views.bound import bound
 from app.views.case import CaseControls
 from app.views.film import FilmView
+from app.views.fold import Fold
 from app.views.inputs import CountField, Message, flat_button, select
-from app.views.layout import HTML, column, heading, hide, row
+from app.views.layout import HTML, column, hide, row
+from app.views.position import PositionView
 from app.views.target import TargetControls
 from app.words.choice import about_kept
 from app.words.own import about_warnings, note
 
 COUNTS = {
-    "draws": ("Draws N = M", "From each proposal, in one run."),
-    "runs": ("Runs", "Independent repetitions that errors are over."),
+    "draws": ("Draws per proposal", "In one run."),
+    "runs": ("Runs", "Independent repetitions; errors are over these."),
     "seed": ("Seed", "The same seed gives the same draws."),
 }
-KEPT = "p { margin: 0; font-size: 0.85rem; line-height: 1.4; opacity: 0.85; }"
+NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
+# The handles stand beside the pictures that they move; where there is no room for that, in a bar
+# at the bottom that stays in sight.
+HANDLES = f"""
+@media {NARROW} {{
+  :host {{ position: fixed !important; inset: auto 0 0 0; z-index: 20; max-height: 45vh !important;
+          overflow-y: auto; display: grid !important; gap: 0 16px !important;
+          grid-template-columns: repeat(auto-fit, minmax(150px, 1fr));
+          padding: 6px 12px calc(6px + env(safe-area-inset-bottom)); box-sizing: border-box;
+          background: var(--paper); border-top: 1px solid var(--line);
+          box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
+  .scroll-button {{ display: none !important; }}
+}}
+"""
+CHIPS = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
 
 
 class Controls:
@@ -39,7 +60,7 @@ class Controls:
     Arguments:
         state: What they change.
         film: The training film's player, which is one of them.
-        downloads: What can be taken home.
+        downloads: What can be downloaded.
         choose: Called with a preset that the user goes to.
     """
 
@@ -56,69 +77,81 @@ class Controls:
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         names = problem_names()
         titles = {title: name for name, title in names.items()}
-        self.problem = select("Problem", titles, value=state.original, margin=(6, 0))
+        self.problem = select("Problem", titles, value=state.original, sizing_mode=None, width=290)
         self.problem.param.watch(answer(self._chose_problem), "value")
         self.target = TargetControls(state)
         # What a check of a problem of one's own found, and what its proposals are not.
-        self._warned, self._note = HTML("", KEPT), HTML("", KEPT)
-        self.case = CaseControls(state)
+        self._warned, self._note = HTML("", NOTE), HTML("", NOTE)
+        self.case = CaseControls(state, HANDLES)
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
         most = max(len(presets(own.problem(name))) for name in names)
         self._presets = [
-            flat_button("", partial(self._chose_preset, i), text=True) for i in range(most)
+            flat_button("", partial(self._chose_preset, i), chip=True) for i in range(most)
         ]
-        self._above_presets = heading("Presets")
         self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
         self._steps = [
             flat_button(label, partial(self._go, step))
             for label, step in (("Back", -1), ("Forward", 1))
         ]
         self._compare = flat_button("", lambda _: state.pin(not state.compared))
-        self._kept = HTML("", KEPT)
+        self._kept = HTML("", NOTE)
+        self._position = PositionView(state)
+        self.film = Fold("Training film", column(*film.parts, gap=8))
+        self._own_f = Fold("Your own f", column(self.target.panel, gap=8))
+        self._proposals = Fold(
+            "Proposals",
+            column(
+                bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
+                self._messages["variant"],
+                self._note,
+                gap=8,
+            ),
+        )
+        self._monte_carlo = Fold(
+            "Draws, runs, seed",
+            column(
+                *(field.widget for field in self.counts.values()),
+                flat_button("Resample", self._resample),
+                gap=8,
+            ),
+        )
         state.param.watch(self._show_steps, "released")
         self._show_steps()
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
         self.open()
-        state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
-        self.panel = column(
-            heading("The problem"),
-            self.problem,
+        state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
+        self.top = column(
+            row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=12),
             self._messages["problem"],
             self._warned,
-            heading("The case"),
+            gap=4,
+        )
+        self.side = column(
             self.case.panel,
             row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
             self._compare,
             self._kept,
             self._messages["else"],
-            self._above_presets,
-            column(*self._presets, margin=(0, 0, 0, -6)),
-            heading("The target f"),
-            self.target.panel,
-            heading("Proposals"),
-            bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
-            self._messages["variant"],
-            self._note,
-            heading("Training film"),
-            *film.parts,
-            heading("Monte Carlo"),
-            *(field.widget for field in self.counts.values()),
-            flat_button("Resample", self._resample),
-            heading("Take it with you"),
-            *downloads,
+            self._position.panel,
+            column(
+                self._proposals,
+                self._monte_carlo,
+                self.film,
+                self._own_f,
+                Fold("Download", column(*downloads, gap=8)),
+            ),
             gap=8,
-            stylesheet=":host { padding: 16px 20px 32px 20px; box-sizing: border-box; }",
         )
 
     def open(self) -> None:
         """Takes the handles and presets of the state's problem."""
         state = self._state
         self.case.open()
+        self._position.show()
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)
-        hide(self._above_presets, not presets(state.problem))
         self.problem.value = state.original
         self.target.open()
         self._warned.object = about_warnings(own.warnings(state.original))
@@ -131,14 +164,21 @@ class Controls:
         for name, text in wrong.items():
             if name in self.counts:
                 self.counts[name].complain(text)
+                self._monte_carlo.unfolded = True
             elif name in self._messages:
                 self._messages[name].say(text)
+                self._proposals.unfolded |= name == "variant"
             elif name == "f":
                 self.target.complain(text)
+                self._own_f.unfolded = True
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
             else:
                 self._messages["else"].say(f"{name}: {text}")
+
+    def _show_case(self) -> None:
+        self.case.show()
+        self._position.show()
 
     def _go(self, step: int, _: Any) -> None:
         self._state.go(step)

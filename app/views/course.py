@@ -23,7 +23,7 @@ from app.words.numbers import number
 
 # Ends of the axis of sizes change in steps, so that it can be read while a handle moves.
 STEPS = (1.0, 2.0, 5.0, 10.0)
-TEXT = "p { margin: 0.5rem 0 0 0; font-size: 0.9rem; }"
+TEXT = "p { margin: 0.5rem 0 0 0; font-size: var(--text); }"
 
 
 class CourseView:

@@ -31,8 +31,8 @@ from app.words.diagnosis import about_verdict, about_way, pretty
 SHOWN_FROM = 0.03
 VERDICT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }
-.level { font-size: 1.15rem; font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }
+.level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
+p, li { margin: 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
 ul { margin: 0; padding-left: 1.1rem; }
 """
 EMPTY = '<div class="verdict"><p>Draws are on their way.</p></div>'

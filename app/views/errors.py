@@ -25,7 +25,7 @@ from app.views.layout import HTML
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 
 COLUMNS = ("draws", "low", "median", "high", "mean", "settled", "open")
-NOTE = "p { margin: 4px 0 0 0; font-size: 0.85rem; min-height: 2.6em; opacity: 0.85; }"
+NOTE = "p { margin: 4px 0 0 0; font-size: var(--small); min-height: 2.6em; color: var(--muted); }"
 
 
 class ErrorCard(Card):

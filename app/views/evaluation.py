@@ -30,10 +30,8 @@ from app.words.evaluation import about_case, about_evaluation, about_origin, abo
 from app.words.numbers import number
 
 STORED, LIVE = "stored", "live"
-TEXT = "p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }"
-ORIGIN = (
-    "p { margin: 4px 0; font-size: 0.85rem; line-height: 1.5; opacity: 0.85; max-width: 90ch; }"
-)
+TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
+ORIGIN = "p { margin: 4px 0; font-size: var(--small); color: var(--muted); max-width: 90ch }"
 WAITING = "A live evaluation starts when you press Run."
 # Of the list of cases: none of them.
 NONE = -1

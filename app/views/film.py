@@ -18,9 +18,9 @@ from app.views.layout import HTML
 from app.words.numbers import number
 
 TEXT = """
-p { margin: 0; font-size: 0.82rem; line-height: 1.45; min-height: 3em; opacity: 0.85; }
+p { margin: 0; font-size: var(--small); line-height: 1.45; min-height: 3em; color: var(--muted); }
 svg { display: block; width: 100%; font-size: 11px; }
-text { fill: currentColor; opacity: 0.85; }
+text { fill: currentColor; color: var(--muted); }
 .grid { stroke: currentColor; opacity: 0.2; }
 """
 # The drawing's size, and its frame: left, top, right, bottom.

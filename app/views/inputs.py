@@ -63,7 +63,7 @@ COPY = """
     const copied = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()
     copied.catch(field).then(() => say("Copied"), () => window.prompt(label, text))
 """
-WRONG = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; color: #d32f2f; }"
+WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
 
 
 class Slider(pmui.FloatSlider):
@@ -223,14 +223,14 @@ def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui
 
 
 def flat_button(
-    label: str, act: Callable[[Any], Any], *, text: bool = False, **options: Any
+    label: str, act: Callable[[Any], Any], *, chip: bool = False, **options: Any
 ) -> pmui.Button:
-    """A small button as wide as its place, outlined or, with `text`, of words alone."""
+    """A small button as wide as its place or, as a chip, as its words."""
     settings: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0} | options
-    if text:
-        settings["variant"] = "text"
-        settings["sx"] = {"justifyContent": "flex-start", "textTransform": "none"}
-    created = pmui.Button(label=label, sizing_mode="stretch_width", **settings)
+    settings["sx"] = {"textTransform": "none"} | ({"borderRadius": "16px"} if chip else {})
+    if not chip:
+        settings["sizing_mode"] = "stretch_width"
+    created = pmui.Button(label=label, **settings)
     created.on_click(answer(act))
     return created
 

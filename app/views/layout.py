@@ -10,18 +10,17 @@ from typing import Any
 import panel as pn
 
 TITLE = """
-h2 { font-size: 1.05rem; font-weight: 600; margin: 0; line-height: 1.4; }
-h3 { font-size: 0.8rem; font-weight: 600; margin: 0; letter-spacing: 0.06em;
-     text-transform: uppercase; opacity: 0.75; }
+h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4; }
+h3 { font-size: var(--text); font-weight: 600; margin: 0; }
 """
 HELP = """
-details { font-size: 0.85rem; line-height: 1.5; }
-summary { cursor: pointer; opacity: 0.8; width: max-content; border-radius: 4px; }
+details { font-size: var(--small); line-height: 1.5; }
+summary { cursor: pointer; color: var(--muted); width: max-content; border-radius: 4px; }
 summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
 CARD = """
-:host { border: 1px solid var(--divider-color, #ddd); border-radius: 10px; padding: 14px 16px;
+:host { background: var(--paper); border-radius: 10px; padding: 12px 16px;
         min-width: 0; box-sizing: border-box; contain: layout style; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 """

@@ -29,7 +29,8 @@ from app.words.numbers import in_per_cent
 from app.words.reuse import SHARERS, about_map, about_reuse, about_split, best_splits
 
 TEXT = """
-p { margin: 6px 0 0 0; font-size: 0.9rem; line-height: 1.5; min-height: 4.5em; max-width: 90ch; }
+p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 4.5em;
+    max-width: 90ch; }
 """
 SPLIT = "N : M, draws of q₁ and q₂, per cent"
 IN_PER_CENT = "const n = Math.round(100 * tick); return `${n} : ${100 - n}`"

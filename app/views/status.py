@@ -9,13 +9,13 @@ from html import escape
 from app.views.layout import HTML
 
 STYLE = """
-p { margin: 0; font-size: 0.85rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
+p { margin: 0; font-size: var(--small); line-height: 1.4; font-variant-numeric: tabular-nums; }
 progress { appearance: none; display: block; width: 100%; height: 4px; margin-bottom: 4px;
            border: 0; border-radius: 2px; overflow: hidden;
-           background: var(--divider-color, #ddd); }
-progress::-webkit-progress-bar { background: var(--divider-color, #ddd); }
-progress::-webkit-progress-value { background: var(--primary-color, #1f5f8b); }
-progress::-moz-progress-bar { background: var(--primary-color, #1f5f8b); }
+           background: var(--line); }
+progress::-webkit-progress-bar { background: var(--line); }
+progress::-webkit-progress-value { background: var(--accent); }
+progress::-moz-progress-bar { background: var(--accent); }
 progress.still { visibility: hidden; }
 """
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 __all__ = ["StoryView"]
 
-from functools import cache
 from html import escape
 
 import panel as pn
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
-from app import own
-from app.fields import problem_names
 from app.presets import Preset, presets
 from app.state import State
 from app.views.layout import HTML, column
 
-# All texts of a problem lie on one another, and the longest of any problem: the page does not
-# jump when another one is told.
+# All texts of a problem lie on one another: the page does not jump when another one is told.
 TEXT = """
 div { display: grid; }
-p { grid-area: 1 / 1; margin: 0; font-size: 0.95rem; line-height: 1.5; max-width: 95ch;
+p { grid-area: 1 / 1; margin: 0; font-size: var(--text); line-height: 1.5; max-width: 130ch;
     visibility: hidden; }
 p.told { visibility: visible; }
-@media (max-width: 599.95px) { p.longest { display: none; } }
 """
 FORMULA = {
     "overflow-x": "auto",
@@ -49,7 +44,8 @@ class StoryView:
             "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
         )
         self.alerts = column()
-        self.panel = column(self.alerts, self._text, self._formula)
+        self.panel = column(self._text)
+        self.formula = self._formula
 
     def tell(self, preset: Preset) -> None:
         """Says what to watch at a preset, while the state is there."""
@@ -64,7 +60,7 @@ class StoryView:
             if preset is self._told and self._state.at(preset):
                 told = i
         lines = (f"<p{' class=told' * (i == told)}>{text}</p>" for i, text in enumerate(texts))
-        content = f"<div>{''.join(lines)}<p class=longest>{_longest()}</p></div>"
+        content = f"<div>{''.join(lines)}</div>"
         if content != self._text.object:
             self._text.object = content
         formula = f"$${problem.formula}$$"
@@ -87,9 +83,3 @@ def _texts(problem: Problem) -> list[str]:
     """What can be told of a problem: what it is, and what to watch at its presets."""
     told = (f"<b>{escape(p.name)}.</b> {escape(p.watch)}" for p in presets(problem))
     return [escape(problem.description), *told]
-
-
-@cache
-def _longest() -> str:
-    """The longest text of all problems."""
-    return max((text for name in problem_names() for text in _texts(own.problem(name))), key=len)

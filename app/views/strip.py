@@ -23,27 +23,27 @@ from app.words.numbers import number, ratio
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
-.tile { border-left: 3px solid var(--divider-color, #ccc); padding: 0 0 0 10px; min-width: 0; }
-.tile .name { font-size: 0.78rem; opacity: 0.75; line-height: 1.3; }
-.tile .figure { font-size: 1.3rem; font-weight: 600; line-height: 1.4; white-space: nowrap;
+.tile { border-left: 3px solid var(--line); padding: 0 0 0 10px; min-width: 0; }
+.tile .name { font-size: var(--small); opacity: 0.75; line-height: 1.3; }
+.tile .figure { font-size: var(--figure); font-weight: 600; line-height: 1.4; white-space: nowrap;
                 font-variant-numeric: tabular-nums; }
-.tile .words { font-size: 0.82rem; line-height: 1.4; min-height: 2.8em; }
+.tile .words { font-size: var(--small); line-height: 1.4; min-height: 2.8em; }
 """
 TABLE = """
 .wide { overflow-x: auto; container-type: inline-size; }
-table { border-collapse: collapse; font-size: 0.88rem; width: 100%;
+table { border-collapse: collapse; font-size: var(--text); width: 100%;
         font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 600; font-size: 0.78rem; opacity: 0.75; }
-th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--divider-color, #ddd);
+th { text-align: left; font-weight: 600; font-size: var(--small); color: var(--muted); }
+th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line);
          white-space: nowrap; line-height: 1.4; }
 td:last-child { white-space: normal; min-width: 150px; width: 40%; }
 tr:last-child td { border-bottom: none; }
 svg { vertical-align: middle; margin-right: 6px; }
 @container (max-width: 560px) {
   tr { display: grid; grid-template-columns: 1.1fr 1.1fr 1.1fr 0.8fr;
-       border-bottom: 1px solid var(--divider-color, #ddd); padding: 3px 0; }
+       border-bottom: 1px solid var(--line); padding: 3px 0; }
   table th, table td { border: none; padding: 2px 6px 2px 0; white-space: normal; }
-  table td:last-child { grid-column: 1 / -1; width: auto; opacity: 0.85; }
+  table td:last-child { grid-column: 1 / -1; width: auto; color: var(--muted); }
   td:last-child:empty, th:last-child:empty { display: none; }
 }
 """
@@ -87,7 +87,7 @@ class StripCard(Card):
         # What is to come has its place: nothing below jumps when it does.
         names = [f"effective draws of {PROPOSAL_OF[term]}" for term in self.store.terms]
         self._tile_terms([_tile(name, AWAITED, "") for name in ("κ", *names)])
-        answers = (name for name in self.store.estimators if name != "bound")
+        answers = (name for name in self.store.estimators if name not in ("auto", "bound"))
         awaited = dict.fromkeys(answers, [AWAITED] * 3 + [""])
         self._tabulate("One run of every estimator", NAMES, awaited)
 

@@ -21,17 +21,19 @@ from app.views.upload import Upload
 from app.words import HELP
 from app.words.table import EXPECTED, about_table, rows
 
-INTRODUCTION = "p { margin: 0 0 8px 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }"
+INTRODUCTION = (
+    "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
+)
 RESULT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; margin: 12px 0; }
-.level { font-size: 1.15rem; font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 4px 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }
+.level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
+p, li { margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }
 ul { margin: 0; padding-left: 1.1rem; }
 .scroll { overflow-x: auto; margin: 12px 0; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
-thead th { opacity: 0.75; border-bottom: 1px solid var(--divider-color, #ccc); }
+thead th { opacity: 0.75; border-bottom: 1px solid var(--line); }
 th:first-child { text-align: left; }
 """
 

@@ -15,7 +15,7 @@ from app.state import State
 from app.views.card import Card
 from app.views.layout import HTML, column
 
-NOTE = "p { margin: 0 0 4px 0; font-size: 0.85rem; line-height: 1.4; opacity: 0.85; }"
+NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
 ROOM = ":host { min-height: 95vh; }"
 PLAIN = {

@@ -22,7 +22,7 @@ from app.words.target import allowed, at_its_place, wrong
 
 LABEL = "f(x, θ), then Enter"
 CARET = """
-pre { margin: 0 0 4px 0; font-size: 0.78rem; line-height: 1.25; color: #d32f2f; }
+pre { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.25; color: #d32f2f; }
 """
 PICK = "Examples"
 

@@ -42,15 +42,15 @@ VERDICTS = dict(
 GAUGE = (-0.5, 1.25)
 LEAST_HEIGHT = 0.5
 METER = """
-h3 { font-size: 0.95rem; font-weight: 600; margin: 0 0 2px 0; }
-.name { display: flex; justify-content: space-between; gap: 8px; font-size: 0.85rem; }
+h3 { font-size: var(--text); font-weight: 600; margin: 0 0 2px 0; }
+.name { display: flex; justify-content: space-between; gap: 8px; font-size: var(--small); }
 .name b { font-variant-numeric: tabular-nums; }
 .track { position: relative; height: 10px; border-radius: 5px; margin: 8px 0 4px 0; }
 .mark { position: absolute; top: -5px; width: 4px; height: 20px; margin-left: -2px;
         border-radius: 2px; background: currentColor; }
 .spread { position: absolute; top: 4px; height: 2px; background: currentColor; }
 .limit { position: absolute; top: -2px; height: 14px; border-left: 2px dashed currentColor; }
-.words { font-size: 0.82rem; line-height: 1.4; min-height: 2.8em; opacity: 0.9; }
+.words { font-size: var(--small); line-height: 1.4; min-height: 2.8em; opacity: 0.9; }
 """
 SHORT = 'return Number(tick.toPrecision(4)).toString().replaceAll("-", "−")'
 

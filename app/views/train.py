@@ -30,10 +30,10 @@ from app.views.upload import Upload
 from app.words import HELP
 from app.words.train import INTRODUCTION, about_end, about_phase, about_plan
 
-TEXT = "p { margin: 0 0 8px 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }"
+TEXT = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }"
 SAID = """
-p { margin: 8px 0 0 0; font-size: 0.9rem; line-height: 1.5; max-width: 90ch; }
-details { font-size: 0.85rem; line-height: 1.5; margin-top: 4px; }
+p { margin: 8px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
+details { font-size: var(--small); line-height: 1.5; margin-top: 4px; }
 summary { cursor: pointer; opacity: 0.8; width: max-content; border-radius: 4px; }
 summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 ol { margin: 4px 0 0 0; padding-left: 1.6rem; overflow-wrap: anywhere; max-width: 100ch; }

@@ -1,6 +1,7 @@
 r"""Moments of a training's film: even along the divergence, first and last among them."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +17,7 @@ def test_early_moments_are_looked_at_evenly_on_a_log_scale():
     assert found[0] == 1
     assert found[-1] == 300
     assert len(found) > 15
-    steps = [math.log(b / a) for a, b in zip(found[8:], found[9:], strict=False)]
+    steps = [math.log(b / a) for a, b in pairwise(found[8:])]
     assert max(steps) < 1.5 * min(steps)
 
 
@@ -32,7 +33,7 @@ def test_frames_lie_evenly_along_the_divergence_whenever_they_came(count):
     # Nothing for a while, then most of the fall within few frames.
     film = film_of(*[2.0 ** (-k / 8) for k in range(8)], *[2.0**-k for k in range(1, 30)])
     logs = [math.log(frame["divergence"]) for frame in chosen(film, count)]
-    gaps = [a - b for a, b in zip(logs, logs[1:], strict=False)]
+    gaps = [a - b for a, b in pairwise(logs)]
     assert len(logs) == count
     assert logs[0] == 0
     assert logs[-1] == -29 * math.log(2)

@@ -1,0 +1,74 @@
+r"""The headline of the page: what AMCI is worth at the case, with the verdict's colour."""
+
+from __future__ import annotations
+
+__all__ = ["HeadlineView"]
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from app.numbers.known import log_truth
+from app.numbers.typical import typical
+from app.presets import about_truth
+from app.results import Results
+from app.state import State
+from app.style import NARROW, VERDICTS
+from app.views.inputs import flat_button
+from app.views.layout import HTML, hide, row
+from app.words.diagnosis import sentence
+from app.words.headline import Headline, awaited, headline, how_typical
+
+# Room for three lines on a wide page, so that nothing below jumps; the button has its own place.
+STYLE = f"""
+div {{ border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 5.9rem;
+      box-sizing: border-box; }}
+.headline {{ margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
+            max-width: 75ch; min-height: 2.6em; color: var(--ink); text-wrap: balance; }}
+.why {{ margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted);
+       max-width: 120ch; }}
+.verdict {{ color: var(--level); font-weight: 600; }}
+@media {NARROW} {{ div {{ min-height: 12rem; }} .headline {{ font-size: 1.2rem; }} }}
+"""
+
+
+class HeadlineView:
+    """Creates the headline, with nothing to say.
+
+    Arguments:
+        state: Whose case it is about.
+        results: Where its numbers come from.
+        share: Called when the user wants to share samples.
+    """
+
+    def __init__(self, state: State, results: Results, share: Callable[[Any], Any]) -> None:
+        self._state, self._results = state, results
+        self._text = HTML("", STYLE, styles={"flex": "1 1 auto"})
+        self._button = flat_button("Share samples", share, variant="contained")
+        self._button.param.update(sizing_mode=None, width=150)
+        hide(self._button, True)
+        self.panel = row(self._text, self._button, gap=12)
+
+    def show(self) -> None:
+        """Says what is known of the state's case."""
+        found = self._found()
+        colour = f"--level: var(--{VERDICTS[found.level]})" if found.level else ""
+        common = how_typical(typical(self._state.problem, self._state.y))
+        reason = sentence(found.reason) if found.reason else ""
+        why = f'<span class="verdict">{reason}</span> {escape(common)}'
+        content = (
+            f'<div style="{colour}"><p class="headline" role="status">{escape(found.text)}</p>'
+            f'<p class="why">{why}</p></div>'
+        )
+        if content != self._text.object:
+            self._text.object = content
+            hide(self._button, not found.shares)
+
+    def _found(self) -> Headline:
+        summary, curves = (self._results.of(name) for name in ("strip", "errors"))
+        choice = self._state.choice
+        if summary and curves and curves.complete:
+            if summary.asked.choice == curves.asked.choice == choice:
+                return headline(summary.value, curves.value)
+        known = log_truth(self._state.problem, *choice.pair)
+        return awaited(known, about_truth(self._state.problem, known))
