@@ -20,7 +20,8 @@ from app.views.layout import column, side_by_side
 
 WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = f"""
-:host {{ padding: 10px 16px; gap: 12px; box-sizing: border-box; }}
+:host {{ padding: 12px 16px; gap: 12px; box-sizing: border-box; background: var(--page);
+        min-height: calc(100vh - var(--bar)); }}
 @media {NARROW} {{ :host {{ padding: 8px; gap: 8px; }} }}
 """
 # The handles beside the pictures stay in sight while these scroll. On a narrow page what is not

@@ -56,8 +56,8 @@ _SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPAC
 # A page that is dark says so on its root, or on its body.
 VARIABLES = f"""
 :root {{ {_declared(_SIZES | PALETTE["light"])} --bar: {BAR_HEIGHT}px; }}
-:root.dark {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
-:root.projector {{ font-size: 125%; }}
+:root[data-mode="dark"] {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
+:root[data-projector] {{ font-size: 125%; }}
 body {{ color: var(--ink); }}
 """
 
@@ -71,16 +71,16 @@ THEME = {
         },
         "typography": {"fontFamily": FONT},
         "components": {
+            "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": f"{BAR_HEIGHT}px"}}}},
             "MuiAppBar": {
                 "styleOverrides": {
                     "root": {
                         "backgroundColor": "#17324a",
                         "color": "#ffffff",
-                        "& .MuiToolbar-root": {"minHeight": f"{BAR_HEIGHT}px"},
                         "& .MuiIconButton-root, & .MuiButton-root": {"color": "#ffffff"},
                     }
                 }
-            }
+            },
         },
     }
     for mode, colours in PALETTE.items()

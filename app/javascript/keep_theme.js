@@ -10,7 +10,9 @@ if (page != null) {
         page.data.dark_theme = kept == null ? system : kept === "dark"
     }
     // Style sheets of the page look at its root, see `app.style`.
-    const mark = () => { document.documentElement.classList.toggle("dark", page.data.dark_theme) }
+    const mark = () => {
+        document.documentElement.dataset.mode = page.data.dark_theme ? "dark" : "light"
+    }
     mark()
     page.data.properties.dark_theme.change.connect(() => {
         mark()

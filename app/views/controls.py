@@ -51,7 +51,17 @@ HANDLES = f"""
   .scroll-button {{ display: none !important; }}
 }}
 """
-CHIPS = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
+# Presets beside the problem; on a phone they are a line that one pushes sideways.
+TOP = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
+CHIPS = """
+:host { flex: 1 1 300px !important; width: auto !important; min-width: 0; flex-wrap: wrap !important;
+        overflow: visible !important; }
+@media (max-width: 599.95px) {
+  :host { flex: 1 1 100% !important; flex-wrap: nowrap !important; overflow-x: auto !important;
+          padding-bottom: 4px; }
+  :host > * { flex: none; }
+}
+"""
 
 
 class Controls:
@@ -77,7 +87,9 @@ class Controls:
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         names = problem_names()
         titles = {title: name for name, title in names.items()}
-        self.problem = select("Problem", titles, value=state.original, sizing_mode=None, width=290)
+        self.problem = select(
+            "Problem", titles, value=state.original, sizing_mode=None, width=290, margin=0
+        )
         self.problem.param.watch(answer(self._chose_problem), "value")
         self.target = TargetControls(state)
         # What a check of a problem of one's own found, and what its proposals are not.
@@ -122,7 +134,7 @@ class Controls:
         self.open()
         state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
         self.top = column(
-            row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=12),
+            row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=8, stylesheet=TOP),
             self._messages["problem"],
             self._warned,
             gap=4,

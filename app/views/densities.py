@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from app.pictures import Picture
 
 LEARNT = ("q1", "q1_minus")
+# Of the pictures, in pixels: with the errors beside them they fit a small screen.
+HEIGHT, RATIO_HEIGHT = 236, 176
 # In nats.
 HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
@@ -42,6 +44,7 @@ class DensityView:
         self._shared = Range1d(0, 1)
         self._dark = False
         self._made: dict[bool, tuple[Curves, Any]] = {}
+        # The picture below has the same axis.
         self._visible, shown = self._curves(False)
         self._place = column(shown)
         self._ratio = _Ratio(self._shared, self._painter)
@@ -96,9 +99,10 @@ class DensityView:
                 "densities-log-axis" if logarithmic else "densities",
                 self._painter,
                 x_range=self._shared,
-                height=300,
+                height=HEIGHT,
                 scale="log" if logarithmic else "linear",
             )
+            curves.figure.xaxis.axis_label = None
             self._painter.paint(self._dark)
             self._made[logarithmic] = curves, pane(curves.figure)
         return self._made[logarithmic]
@@ -118,7 +122,7 @@ class _Ratio(Marked):
             alternative="Log-ratio of q1 to g over x, in nats.",
             x_label="x",
             y_label="log q₁ − log g, nats",
-            height=200,
+            height=RATIO_HEIGHT,
             tools="box_zoom,reset",
             x_range=x_range,
             y_range=Range1d(-0.1, 0.1),

@@ -20,7 +20,17 @@ from app.state import State
 from app.store import BUDGETS
 from app.views.bound import bound
 from app.views.card import Card
-from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import (
+    add_hover,
+    add_legend,
+    apart,
+    describe,
+    label_ends,
+    pane,
+    picture,
+    room_for_labels,
+    set_range,
+)
 from app.views.layout import HTML
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 
@@ -44,7 +54,7 @@ class ErrorCard(Card):
     )
     drawn = ("relative",)
     # Of the picture, in pixels.
-    height: ClassVar[int] = 434
+    height: ClassVar[int] = 372
 
     def content(self) -> list[Any]:
         self._items: dict[str, LegendItem] = {}
@@ -53,6 +63,8 @@ class ErrorCard(Card):
             for name in ESTIMATORS
         }
         self._guide = ColumnDataSource({"draws": [], "error": []}, name=f"{self.name}-guide")
+        ends: dict[str, Any] = {column: [] for column in ("x", "y", "text", "colour")}
+        self._ends = ColumnDataSource(ends, name=f"{self.name}-ends")
         self.figure = self._picture()
         self.note = HTML("<p></p>", NOTE)
         return [pane(self.figure), self.note]
@@ -74,12 +86,11 @@ class ErrorCard(Card):
                 part.visible = name in names
             self.sources[name].data = {column: [] for column in COLUMNS}
         self._guide.data = {"draws": [], "error": []}
+        self._ends.data = {column: [] for column in self._ends.data}
         self.note.object = "<p></p>"
 
     def draw(self, found: ErrorCurves, *, complete: bool) -> None:
-        relative, draws = self.state.relative, found.budgets
-        # In units of f squared where errors are absolute.
-        scale = 1.0 if relative else _unit(found)
+        relative, draws, scale = self.state.relative, found.budgets, self._scale(found)
         for name, curve in found.by_name.items():
             quartiles = curve.remse_quartiles if relative else curve.mse_quartiles
             low, median, high = _clipped(quartiles, scale)
@@ -93,6 +104,7 @@ class ErrorCard(Card):
         low_end, high_end = self._extent(found)
         set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
+        self._label(found, scale)
         self.note.object = f"<p>{outside(found, complete=complete, scale=scale)}</p>"
 
     def redraw(self) -> None:
@@ -104,7 +116,7 @@ class ErrorCard(Card):
 
     def fit(self, found: ErrorCurves) -> None:
         """Lets the axis of draws begin and end with these curves."""
-        set_range(self.figure.x_range, *_ends(found.budgets.tolist()))
+        room_for_labels(self.figure, *_ends(found.budgets.tolist()))
 
     def describe(self, found: ErrorCurves) -> None:
         describe(self.figure, about_curves(found))
@@ -158,7 +170,35 @@ class ErrorCard(Card):
         add_hover(shown, dots, tips)
         last = LegendItem(label=SHAPES["guide"].label, renderers=[guide])
         add_legend(shown, [*self._items.values(), last], click_policy="hide")
+        label_ends(shown, self._ends)
+        room_for_labels(shown, *_ends(BUDGETS))
         return shown
+
+    def recolour(self, dark: bool) -> None:
+        super().recolour(dark)
+        if self.shown is not None:
+            self._label(self.shown.value, self._scale(self.shown.value))
+
+    def _scale(self, found: ErrorCurves) -> float:
+        """In units of f squared where errors are absolute."""
+        return 1.0 if self.state.relative else _unit(found)
+
+    def _label(self, found: ErrorCurves, scale: float) -> None:
+        """Names the curves where they end, as far as they end within the picture."""
+        named = {}
+        for name, curve in found.by_name.items():
+            median = np.asarray(curve.squared.quartiles[1], dtype=float)
+            known = np.flatnonzero(np.isfinite(median))
+            end = float(median[known[-1]]) * scale if len(known) else np.nan
+            if self.figure.y_range.start <= end <= self.figure.y_range.end:
+                named[name] = end
+        axis = self.figure.y_range
+        self._ends.data = {
+            "x": [float(found.budgets[-1])] * len(named),
+            "y": apart(list(named.values()), axis.start, axis.end, height=self.height),
+            "text": [ESTIMATORS[name].label for name in named],
+            "colour": [ESTIMATORS[name].colour(self.dark) for name in named],
+        }
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
         # Between AMCI and the bound, if it is known, at the first budget that is enough for both.

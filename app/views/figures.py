@@ -7,27 +7,33 @@ __all__ = [
     "Painter",
     "add_hover",
     "add_legend",
+    "apart",
     "decimal_step_above",
     "describe",
     "entitle",
+    "label_ends",
     "pane",
     "picture",
+    "room_for_labels",
     "set_range",
     "step_above",
 ]
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import panel as pn
 from bokeh.models import (
     BoxInteractionHandles,
+    ColumnDataSource,
     CustomAction,
     CustomJS,
     Filter,
     HoverTool,
     LabelingPolicy,
+    LabelSet,
     Legend,
     LegendItem,
     Node,
@@ -86,6 +92,8 @@ STATELESS = (
     (AreaVisuals, Filter, LabelingPolicy, Node, Scale, SelectionPolicy, Ticker),
     (BoxInteractionHandles, TickFormatter),
 )
+# Room for names beside the curves, as a share of the axis, and the height of one in pixels.
+ROOM_FOR_LABELS, LABEL_HEIGHT = 0.42, 15
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
 SVG_ICON = (
     "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
@@ -152,11 +160,65 @@ def add_legend(shown: figure, items: list[Any], **options: Any) -> Legend:
 
     It begins where the frame does, or as far to the left of that as it needs room.
     """
-    options = {"orientation": "horizontal", "ncols": 2, "margin": 0, "padding": 7} | options
+    looks = {"margin": 0, "padding": 7, "label_text_font_size": "13px"}
+    options = {"orientation": "horizontal", "ncols": 2, **looks} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")
     shown.js_on_change("inner_width", _script(shown, FIT_LEGEND))
     return legend
+
+
+def label_ends(shown: figure, ends: ColumnDataSource) -> None:
+    """Names curves where they end, in the place of the legend; on a phone the legend stays.
+
+    Arguments:
+        shown: The figure, with its legend.
+        ends: Columns x, y, text and colour.
+    """
+    labels = LabelSet(
+        x="x",
+        y="y",
+        text="text",
+        text_color="colour",
+        source=ends,
+        x_offset=8,
+        text_baseline="middle",
+        text_font_size="12px",
+        name="ends",
+    )
+    shown.add_layout(labels)
+    shown.legend.visible = False
+
+
+def room_for_labels(shown: figure, start: float, end: float) -> None:
+    """Has a logarithmic x axis end where the curves do, with room for their names beside it."""
+    set_range(shown.x_range, start, end * (end / start) ** ROOM_FOR_LABELS)
+    for part in (*shown.xaxis, *shown.xgrid):
+        part.bounds = (start, end)
+    # Where a phone has the axis end, see `app/javascript`.
+    shown.tags = [end]
+
+
+def apart(values: Sequence[float], low: float, high: float, *, height: float) -> list[float]:
+    """Moves values on a logarithmic axis as far from one another as their labels need.
+
+    Arguments:
+        values: Where the labels would stand.
+        low: The axis' lower end.
+        high: Its upper end.
+        height: Of the axis, in pixels.
+    """
+    least = LABEL_HEIGHT * math.log(high / low) / height
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    placed = {i: math.log(values[i]) for i in order}
+    # Upwards from the lowest; then what has left the axis at the top pushes the others down.
+    for lower, upper in pairwise(order):
+        placed[upper] = max(placed[upper], placed[lower] + least)
+    top = math.log(high)
+    for i in reversed(order):
+        placed[i] = min(placed[i], top)
+        top = placed[i] - least
+    return [math.exp(placed[i]) for i in range(len(values))]
 
 
 class Legends:

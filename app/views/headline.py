@@ -13,22 +13,22 @@ from app.numbers.typical import typical
 from app.presets import about_truth
 from app.results import Results
 from app.state import State
-from app.style import NARROW, VERDICTS
+from app.style import VERDICTS
 from app.views.inputs import flat_button
 from app.views.layout import HTML, hide, row
 from app.words.diagnosis import sentence
 from app.words.headline import Headline, awaited, headline, how_typical
 
 # Room for three lines on a wide page, so that nothing below jumps; the button has its own place.
-STYLE = f"""
-div {{ border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 5.9rem;
-      box-sizing: border-box; }}
-.headline {{ margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
-            max-width: 75ch; min-height: 2.6em; color: var(--ink); text-wrap: balance; }}
-.why {{ margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted);
-       max-width: 120ch; }}
-.verdict {{ color: var(--level); font-weight: 600; }}
-@media {NARROW} {{ div {{ min-height: 12rem; }} .headline {{ font-size: 1.2rem; }} }}
+STYLE = """
+.said { border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 5.5rem;
+        box-sizing: border-box; }
+.headline { margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
+            max-width: 75ch; min-height: 2.6em;  color: var(--ink); text-wrap: balance; }
+.why { margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted);
+       max-width: 120ch; }
+.verdict { color: var(--level); font-weight: 600; }
+@media (max-width: 599.95px) { .said { min-height: 12rem; } .headline { font-size: 1.2rem; } }
 """
 
 
@@ -57,7 +57,7 @@ class HeadlineView:
         reason = sentence(found.reason) if found.reason else ""
         why = f'<span class="verdict">{reason}</span> {escape(common)}'
         content = (
-            f'<div style="{colour}"><p class="headline" role="status">{escape(found.text)}</p>'
+            f'<div class="said" style="{colour}"><p class="headline" role="status">{escape(found.text)}</p>'
             f'<p class="why">{why}</p></div>'
         )
         if content != self._text.object:

@@ -21,9 +21,7 @@ from app.views.upload import Upload
 from app.words import HELP
 from app.words.table import EXPECTED, about_table, rows
 
-INTRODUCTION = (
-    "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
-)
+INTRODUCTION = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 RESULT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; margin: 12px 0; }
 .level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }

@@ -11,6 +11,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors import Curve, ErrorCurves
+from app.colours import ESTIMATORS
 from app.numbers.typical import DRAWS
 from app.summary import Summary
 from app.words.numbers import number
@@ -24,7 +25,7 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
-UNSETTLED = "The runs do not settle AMCI's mean error: the median is given."
+UNSETTLED = "The runs do not settle AMCI's mean error, so its median is given"
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,20 @@ class _Error:
 
     size: float
     settled: bool
+    median: float
 
     @classmethod
     def of(cls, curve: Curve, at: int) -> _Error:
         settled = bool(curve.mean_judged[at])
-        squared = curve.squared.mean if settled else curve.squared.quartiles[1]
-        return cls(math.sqrt(float(squared[at])), settled)
+        median = math.sqrt(float(curve.squared.quartiles[1][at]))
+        return cls(
+            math.sqrt(float(curve.squared.mean[at])) if settled else median, settled, median
+        )
+
+    @property
+    def as_median(self) -> _Error:
+        """The same, by its median."""
+        return _Error(self.median, False, self.median)
 
 
 def awaited(log_truth: float, about_truth: str) -> Headline:
@@ -84,32 +93,44 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         text = "μ is 0 here, so that there is no relative error: choose MSE below."
         return Headline(text, found.verdict, found.reason)
     amci = _Error.of(curves["amci"], at)
-    rivals = {
-        name: _Error.of(curve, at)
-        for name, curve in curves.by_name.items()
-        if name == "bound" or name.startswith("snis-")
-    }
-    usable = {name: each.size for name, each in rivals.items() if math.isfinite(each.size)}
-    if not math.isfinite(amci.size) or not usable:
+    measured = {n: _Error.of(c, at) for n, c in curves.by_name.items() if n.startswith("snis-")}
+    measured = {name: each for name, each in measured.items() if math.isfinite(each.size)}
+    if not math.isfinite(amci.size) or not measured:
         return Headline("These runs do not settle the errors.", MORE_DRAWS, found.reason)
-    name = min(usable, key=lambda each: usable[each])
-    best = usable[name]
-    worse = amci.size > USELESS and found.verdict == RELIABLE
-    level = MORE_DRAWS if worse else found.verdict
+    name = min(measured, key=lambda each: measured[each].size)
+    rival = measured[name]
+    bound = _Error.of(curves["bound"], at).size if "bound" in curves.by_name else math.inf
+    # No self-normalised sampler is better than this, as far as runs and theory tell.
+    least = min(bound, rival.size)
+    best = (
+        "the best self-normalised sampler by "
+        f"{'at least ' if least == bound or not rival.settled else ''}{_percent(least)}"
+    )
     own = f"AMCI is {_off(amci)}"
+    useless = amci.size > USELESS and found.verdict == RELIABLE
+    said = MORE_DRAWS if useless else found.verdict, found.reason
     if amci.size < EXACT:
-        text = f"{draws}: AMCI is exact (Theorem 1); {_best(name, best)}."
-    elif not amci.settled:
-        text = f"{draws}: {own}, {_best(name, best)}."
-        return Headline(text, level, f"{UNSETTLED} {found.reason}")
-    elif best > ALIKE * amci.size:
-        times = _times((best / amci.size) ** 2)
-        text = f"{draws}: {own}, {_best(name, best)}. That is {times} less squared error."
-    elif amci.size > ALIKE * best:
-        return _loss(found, curves, at, draws, amci=amci, best=best, level=level)
-    else:
-        text = f"{draws}: {own}, {_best(name, best)}: about the same."
-    return Headline(text, level, found.reason)
+        return Headline(f"{draws}: AMCI is exact (Theorem 1), {best}.", *said)
+    if not amci.settled:
+        said = said[0], f"{found.reason}. {UNSETTLED}"
+    if least > ALIKE * amci.size:
+        times = f" That is {_times((least / amci.size) ** 2)} less squared error."
+        return Headline(f"{draws}: {own}, {best}.{times if amci.settled else ''}", *said)
+    # A median beside a mean would say nothing.
+    alike = amci.settled == rival.settled
+    sizes = [each.size if alike else each.median for each in (amci, rival)]
+    other = f"{ESTIMATORS[name].label} {_off(rival) if alike else _off(rival.as_median)}"
+    own = own if alike else f"AMCI is {_off(amci.as_median)}"
+    if sizes[0] > ALIKE * sizes[1]:
+        small = found.level.value < NOTHING_TO_GAIN
+        why = "f is nearly the same everywhere, so AMCI has little to gain. " if small else ""
+        text = f"{why}{draws}: {own}, {other}."
+        auto = _Error.of(curves["auto"], at) if "auto" in curves.by_name else None
+        gets_back = auto is not None and auto.median < amci.median / ALIKE
+        if auto is not None and gets_back:
+            text += f" Sharing samples brings AMCI to {_percent(auto.median)}."
+        return Headline(text, *said, shares=gets_back)
+    return Headline(f"{draws}: {own}, {other}: neither has much of a lead.", *said)
 
 
 def how_typical(share: float) -> str:
@@ -123,27 +144,6 @@ def how_typical(share: float) -> str:
     return f"About one observation in {float(f'{1 / share:.1g}'):,.0f} lies as far out as this."
 
 
-def _loss(
-    found: Summary,
-    curves: ErrorCurves,
-    at: int,
-    draws: str,
-    *,
-    amci: _Error,
-    best: float,
-    level: str,
-) -> Headline:
-    """Where a self-normalised sampler does better."""
-    small = found.level.value < NOTHING_TO_GAIN
-    why = "Here f is nearly the same everywhere, so AMCI has little to gain: " if small else ""
-    text = f"{why}{draws}: AMCI is {_off(amci)}, a self-normalised sampler {_percent(best)}."
-    auto = _Error.of(curves["auto"], at).size if "auto" in curves.by_name else math.inf
-    gets_back = auto < amci.size / ALIKE
-    if gets_back:
-        text += f" Sharing samples brings AMCI to {_percent(auto)}."
-    return Headline(text, level, found.reason, shares=gets_back)
-
-
 def _measured(curves: ErrorCurves, at: int) -> str:
     """How wrong it is, as far as the runs show it."""
     own = _Error.of(curves["amci"], at)
@@ -154,11 +154,6 @@ def _measured(curves: ErrorCurves, at: int) -> str:
 
 def _off(error: _Error) -> str:
     return f"{'' if error.settled else 'typically '}off by {_percent(error.size)}"
-
-
-def _best(name: str, error: float) -> str:
-    least = "at least " if name == "bound" else ""
-    return f"the best self-normalised sampler by {least}{_percent(error)}"
 
 
 def _percent(error: float) -> str:
