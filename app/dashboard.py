@@ -18,7 +18,7 @@ from app.shell import page
 # Other problems are made ready once the first visitor has been answered.
 SECONDS_AT_REST = 10
 
-pn.extension("mathjax")
+pn.extension()
 
 serve_files(sys.argv[1:])
 explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CONNECTION_LOST",
+    "FIGURES",
     "FIT_PHONES",
     "HIDE_ON_PHONES",
     "KEEP_THEME",
@@ -14,9 +15,11 @@ __all__ = [
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
+CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("connection_lost", "fit_phones", "keep_theme", "own_f", "replace_address")
+    for name in (
+        *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f", "replace_address"),
+    )
 )
 # Until a page has folded its sidebar away it does not show it.
 HIDE_ON_PHONES = "@media (max-width: 599.95px) { [data-pmui-layer] { visibility: hidden; } }"

@@ -13,6 +13,7 @@ from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
 from app.explorer import Explorer
+from app.material import COMPONENTS
 from app.scripts import CONNECTION_LOST, FIT_PHONES, HIDE_ON_PHONES, KEEP_THEME, OWN_F
 from app.session import answer
 from app.views.layout import column, side_by_side
@@ -25,6 +26,7 @@ THEME = {
             "background": {"default": "#f4f6f8", "paper": "#ffffff"},
         },
         "typography": {"fontFamily": FONT},
+        "components": COMPONENTS,
     },
     "dark": {
         "palette": {
@@ -32,7 +34,8 @@ THEME = {
             "background": {"default": "#12171c", "paper": "#1a2027"},
         },
         "typography": {"fontFamily": FONT},
-        "components": {
+        "components": COMPONENTS
+        | {
             "MuiAppBar": {
                 "styleOverrides": {
                     "root": {

@@ -7,7 +7,6 @@ __all__ = ["StoryView"]
 from functools import cache
 from html import escape
 
-import panel as pn
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
@@ -15,6 +14,7 @@ from app import own
 from app.fields import problem_names
 from app.presets import Preset, presets
 from app.state import State
+from app.views.formula import FORMULA, formula
 from app.views.layout import HTML, column
 
 # All texts of a problem lie on one another, and the longest of any problem: the page does not
@@ -26,12 +26,6 @@ p { grid-area: 1 / 1; margin: 0; font-size: 0.95rem; line-height: 1.5; max-width
 p.told { visibility: visible; }
 @media (max-width: 599.95px) { p.longest { display: none; } }
 """
-FORMULA = {
-    "overflow-x": "auto",
-    "overflow-y": "hidden",
-    "min-height": "44px",
-    "font-size": "min(1rem, 3.4vw)",
-}
 
 
 class StoryView:
@@ -45,9 +39,7 @@ class StoryView:
         self._state = state
         self._told: Preset | None = None
         self._text = HTML("", TEXT)
-        self._formula = pn.pane.LaTeX(
-            "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
-        )
+        self._formula = HTML("", FORMULA)
         self.alerts = column()
         self.panel = column(self.alerts, self._text, self._formula)
 
@@ -67,9 +59,9 @@ class StoryView:
         content = f"<div>{''.join(lines)}<p class=longest>{_longest()}</p></div>"
         if content != self._text.object:
             self._text.object = content
-        formula = f"$${problem.formula}$$"
-        if formula != self._formula.object:
-            self._formula.object = formula
+        typeset = formula(problem.formula)
+        if typeset != self._formula.object:
+            self._formula.object = typeset
 
     def complain(self, message: str) -> None:
         """Says what went wrong, above all else."""
