@@ -19,7 +19,7 @@ from app.style import VARIABLES
 # Other problems are made ready once the first visitor has been answered.
 SECONDS_AT_REST = 10
 
-pn.extension("mathjax", raw_css=[VARIABLES])
+pn.extension(raw_css=[VARIABLES])
 
 serve_files(sys.argv[1:])
 explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))

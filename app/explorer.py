@@ -20,11 +20,11 @@ from app.fields import FIELDS
 from app.from_files import troubles
 from app.jobs import Jobs
 from app.learner import Learner
-from app.presets import Preset
 from app.results import Results
-from app.scripts import REPLACE_ADDRESS
+from app.scripts import PROJECTOR, REPLACE_ADDRESS
 from app.session import answer, on_failure
 from app.state import OPENING_PROBLEM, State
+from app.tour import Step
 from app.views.amortization import MapCard
 from app.views.card import Card
 from app.views.controls import Controls
@@ -33,14 +33,16 @@ from app.views.errors import ErrorCard
 from app.views.evaluation import EvaluationCard
 from app.views.film import FilmView
 from app.views.headline import HeadlineView
-from app.views.inputs import copying
-from app.views.layout import column, side_by_side
+from app.views.inputs import Scripted, copying, header_button, header_looks
+from app.views.layout import column, hide, side_by_side
 from app.views.place import DensityPlace
+from app.views.play import PlayCard
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
 from app.views.strip import StripCard
 from app.views.table import TableCard
 from app.views.tabs import TabsView
+from app.views.tour import TourView
 from app.views.train import TrainCard
 from app.words.script import script
 
@@ -51,6 +53,7 @@ log = logging.getLogger(__name__)
 MILLISECONDS_AHEAD = 250
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (
+    PlayCard,
     ReuseCard,
     DiagnosticsCard,
     MapCard,
@@ -93,11 +96,17 @@ class Explorer:
         self.tabs = TabsView(*TABS, state=self.state, results=self.results)
         self.film = FilmView(self.state)
         self.controls = Controls(
-            self.state, self.film, downloads=self._downloads(), choose=self._choose
+            self.state,
+            self.film,
+            about=self.story.about,
+            downloads=self._downloads(),
+            choose=self.state.apply,
         )
+        self.tour = TourView(self._visit, self._tour_turned)
         self.rest = column(
             self.story.alerts,
             self.controls.top,
+            self.tour.panel,
             self.headline.panel,
             self.story.panel,
             side_by_side(self.densities.panel, self.errors.panel, least=400, gap=12),
@@ -105,14 +114,29 @@ class Explorer:
             self.tabs.panel,
             gap=10,
         )
-        self.header: list[Any] = []
+        self.tour.light_up(
+            {
+                "headline": self.headline.panel,
+                "densities": self.densities.panel,
+                "errors": self.errors.panel,
+                "strip": self.strip.panel,
+                **self.controls.parts,
+                **{card.name: self.tabs.panel for card in TABS},
+            }
+        )
+        self.header: list[Any] = [
+            header_button("Tour", lambda _: self.tour.open()),
+            Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector")),
+        ]
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
         self.state.param.watch(lambda _: self._renew(), "renewed")
-        self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % list(FIELDS)))
+        self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % ["tour", *FIELDS]))
         self._open_case()
         self._open_rest()
+        if "tour" in query and not self.small:
+            self.tour.open(query["tour"], visit="problem" not in query)
         if self.small and wrong:
             self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
@@ -210,12 +234,22 @@ class Explorer:
         self.state.set(card="reuse")
         self.state.settle()
 
-    def _choose(self, preset: Preset) -> None:
-        self.state.apply(preset)
-        self.story.tell(preset)
+    def _visit(self, step: Step) -> None:
+        """Goes to a step of the tour."""
+        card = {"card": step.light} if step.light in {each.name for each in TABS} else {}
+        self.state.visit({**card, **step.state})
+        for name, fold in self.controls.folds.items():
+            if name == step.light:
+                fold.unfolded = True
+
+    def _tour_turned(self) -> None:
+        """Another step, or none: the tour's words take the place of the preset's."""
+        hide(self.story.panel, self.tour.opened)
+        self._write_address()
 
     def _write_address(self) -> None:
-        link = urlencode(self.state.link(), safe=",")
+        step = {"tour": self.tour.step.name} if self.tour.opened else {}
+        link = urlencode({**self.state.link(), **step}, safe=",")
         self._link.tags = [link, script(self.state.choice)]
 
     def _downloads(self) -> list[Any]:

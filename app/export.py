@@ -8,6 +8,7 @@ __all__ = [
     "evaluation",
     "everything",
     "plane",
+    "playback",
     "reuse",
     "summary",
     "table",
@@ -30,6 +31,7 @@ from amci_core.errors.cases import FIGURES
 from app.diagnosis import Diagnosis
 from app.evaluated import Evaluated
 from app.numbers import Densities
+from app.numbers.play import Playback
 from app.results import Result
 from app.state import State
 from app.summary import Summary
@@ -60,6 +62,15 @@ def densities(found: Densities) -> Rows:
     """One line for every x, or every point of a plane."""
     columns = found.columns
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+
+
+def playback(found: Playback) -> Rows:
+    """One line for every draw: where each proposal's lies, what it weighs, and mu so far."""
+    names = [f"{lane.proposal}_{what}" for lane in found.lanes for what in ("x", "weight")]
+    columns = [each for lane in found.lanes for each in (lane.x, lane.weight)]
+    columns += [found.estimate, found.low, found.high]
+    numbered = zip(range(1, len(found.estimate) + 1), *columns, strict=True)
+    return [["draw", *names, "mu", "low_95", "high_95"], *map(list, numbered)]
 
 
 def curves(found: ErrorCurves) -> Rows:

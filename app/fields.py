@@ -181,6 +181,7 @@ def _target(problem: Problem, given: Any) -> str:
 
 def _cards(_: Problem) -> dict[str, str]:
     return {
+        "play": "Draw by draw",
         "reuse": "Sample reuse",
         "diagnostics": "Diagnostics",
         "map": "Amortization map",

@@ -32,16 +32,31 @@ from app.words.numbers import odds, subscript
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A point (y, theta) worth looking at, with one sentence on what to watch there.
+    """A case worth opening.
 
-    Fields left at None keep what the user has chosen.
+    What it does not name of the state is set back to where it starts.
+
+    Arguments:
+        name: What it is called, in a few words.
+        watch: What to watch there, in a sentence or two.
+        learnt: What is learnt from it, in a sentence.
+        y: The observation, empty where there is none.
+        theta: Likewise.
+        variant: Which proposals.
+        snapshot: Frame of the training film.
+        draws: Draws from each proposal.
+        alpha: Share of E1 from q1.
+        beta: Share of E2 from q1.
+        card: The card that it opens.
     """
 
     name: str
     watch: str
+    learnt: str
     y: tuple[float, ...] = ()
     theta: tuple[float, ...] | None = None
     variant: str | None = None
+    snapshot: int | None = None
     draws: int | None = None
     alpha: float | None = None
     beta: float | None = None

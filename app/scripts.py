@@ -4,19 +4,28 @@ from __future__ import annotations
 
 __all__ = [
     "CONNECTION_LOST",
+    "FIGURES",
     "FIT_PHONES",
     "FOLD",
     "KEEP_THEME",
     "OWN_F",
+    "PLAY",
+    "PROJECTOR",
     "REPLACE_ADDRESS",
+    "TOUR",
 ]
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
+CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, PROJECTOR, REPLACE_ADDRESS = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("connection_lost", "fit_phones", "keep_theme", "own_f", "replace_address")
+    for name in (
+        *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f"),
+        *("projector", "replace_address"),
+    )
 )
 # Components of their own, as modules.
-FOLD = (FOLDER / "fold.js").read_text(encoding="utf-8")
+FOLD, PLAY, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("fold", "play", "tour")
+)

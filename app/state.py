@@ -176,7 +176,8 @@ class State(param.Parameterized):
         """Whether the state is where a preset leads."""
         names = ("y", "theta", "variant", "draws", "alpha", "beta")
         asked = {name: getattr(preset, name) for name in names}
-        return all(v in (None, getattr(self, n)) for n, v in asked.items())
+        same = all(v in (None, getattr(self, n)) for n, v in asked.items())
+        return same and not self.f and self.snapshot == preset.snapshot
 
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
@@ -201,6 +202,19 @@ class State(param.Parameterized):
                     self.open(there[0], f=there[1])
                 self._set_all(asked)
             self.param.trigger("released")
+
+    def visit(self, link: Mapping[str, str]) -> None:
+        """Goes where a link leads, a step of this visit; what it does not name starts anew.
+
+        Raises:
+            ValueError: a value is not allowed.
+        """
+        there = link.get("problem", self.original), link.get("f", "")
+        with param.parameterized.batch_call_watchers(self):
+            if there != (self.original, self.f):
+                self.open(there[0], f=there[1], keep=False)
+            self._set_all(link)
+        self.settle()
 
     def link(self, *, pinned: bool = False) -> dict[str, str]:
         """What an address holds that leads back here: all that is not where it opens.

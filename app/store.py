@@ -22,6 +22,7 @@ from app import evaluated, own
 from app.choice import Choice
 from app.diagnosis import Diagnosis, diagnosis
 from app.evaluated import Evaluated
+from app.numbers.play import Playback, playback
 from app.summary import Summary, summarize
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -112,6 +113,22 @@ class Store:
                 y=y,
                 theta=theta,
                 draws=choice.draws,
+                seed=choice.seed,
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def playback(self, choice: Choice, coordinate: int) -> Stream[Playback]:
+        """Draws one by one along a coordinate of x, from 1 on, in a single part."""
+        y, theta = choice.pair
+
+        def part(_: int) -> Playback:
+            return playback(
+                self.problem,
+                self.proposals(choice),
+                y,
+                theta,
+                coordinate=coordinate - 1,
                 seed=choice.seed,
             )
 

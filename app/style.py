@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["BAR_HEIGHT", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
 
 from amci_core.diagnostics.verdict import LEVELS
+from app.material import COMPONENTS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Type sizes in rem, small to large; a projector shows them larger, see `app/javascript`.
@@ -70,7 +71,8 @@ THEME = {
             "divider": colours["line"],
         },
         "typography": {"fontFamily": FONT},
-        "components": {
+        "components": COMPONENTS
+        | {
             "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": f"{BAR_HEIGHT}px"}}}},
             "MuiAppBar": {
                 "styleOverrides": {

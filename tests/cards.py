@@ -15,8 +15,7 @@ MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-image')"
 
 def choose(opened: Visit, label: str, name: str) -> None:
     """Chooses from a list, as a user does."""
-    opened.page.get_by_role("combobox", name=label, exact=True).click()
-    opened.page.get_by_role("menuitem", name=name, exact=True).click()
+    opened.page.get_by_role("combobox", name=label, exact=True).select_option(label=name)
 
 
 def open_diagnostics(opened: Visit) -> None:

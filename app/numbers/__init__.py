@@ -72,6 +72,11 @@ class Densities:
         there = self.axes | {name: getattr(self, name) for name in DENSITIES}
         return {name: np.ravel(v) for name, v in there.items() if v is not None}
 
+    def along(self, coordinate: int) -> dict[str, Array]:
+        """Densities along a coordinate of x, from 0 on: x and those that there are, (n,) each."""
+        del coordinate
+        return {n: v for n, v in self.columns.items() if n in ("x", *DENSITIES)}
+
     def sentences(self) -> list[str]:
         """What is shown and where it lies."""
         raise NotImplementedError

@@ -20,7 +20,7 @@ from amci_core.flows.proposals import draw_all
 from amci_core.models import Problem
 from amci_core.models.base import Density
 from amci_core.models.peak import split_theta
-from app.numbers import Densities, Settings
+from app.numbers import DENSITIES, Densities, Settings
 from app.numbers.grids import EDGE, LEAST, ends_of_f, grid_points, integral
 from app.numbers.weighted import NAMES, Weighted, log_densities, present_at, weighted
 
@@ -71,6 +71,13 @@ class PlaneDensities(Densities):
     @property
     def axes(self) -> dict[str, Array]:
         return dict(zip(self.labels, np.meshgrid(self.x, self.y), strict=True))
+
+    def along(self, coordinate: int) -> dict[str, Array]:
+        there = {n: getattr(self, n) for n in DENSITIES if getattr(self, n) is not None}
+        # The other coordinate is integrated out.
+        other, axis = ((self.y, 0), (self.x, 1))[coordinate]
+        marginals = {n: np.trapezoid(v, other, axis=axis) for n, v in there.items()}
+        return {"x": (self.x, self.y)[coordinate], **marginals}
 
     def sentences(self) -> list[str]:
         parts = [f"Densities over the plane of {' and '.join(self.labels)}."]

@@ -30,8 +30,10 @@ def bound(state: State, name: str, label: str, *, listed: bool = False, **more: 
 
 
 def flag(state: State, name: str, label: str) -> pmui.Switch:
-    """A switch, settled at once."""
-    widget = pmui.Switch(label=label, description=FIELDS[name].doc, margin=(2, 0))
+    """A switch, settled at once; what it does stands beside its name."""
+    doc = FIELDS[name].doc
+    text = f"{label}: {doc[0].lower()}{doc[1:].rstrip('.')}"
+    widget = pmui.Switch(label=text, margin=(2, 0))
     tie(state, name, widget)
     return widget
 

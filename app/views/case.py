@@ -16,7 +16,7 @@ from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
 from app.views.inputs import Message, Slider, decimals, same, slider
-from app.views.layout import column
+from app.views.layout import HTML, NOTE, column
 from app.words.numbers import number
 
 LEVEL = "Mismatch level, nats"
@@ -63,7 +63,8 @@ class CaseControls:
         self._moves: dict[Slider, _Moves] = {}
         # A slider for each coordinate.
         self.single: list[Slider] = []
-        self._level = slider(LEVEL, value=0.0, start=0, end=60, description=LEVEL_HELP[True])
+        self._level = slider(LEVEL, value=0.0, start=0, end=60)
+        self._about_level = HTML("", NOTE)
         self._watch(self._level)
         self.panel = column(stylesheet=stylesheet)
         self.open()
@@ -85,13 +86,13 @@ class CaseControls:
             start=min(0, level),
             end=max(60, level),
             disabled=False,
-            description=LEVEL_HELP[state.problem.theta is not None],
         )
+        self._about_level.object = f"<p>{LEVEL_HELP[state.problem.theta is not None]}</p>"
         # From here on it moves the state: what it shows of an unknown level is no choice.
         self._moves[self._level] = _Moves(
             lambda: state.level, lambda value: state.move(level=value)
         )
-        parts += [self._level, self._messages["level"]]
+        parts += [self._level, self._about_level, self._messages["level"]]
         for message in self._messages.values():
             message.say()
         if list(self.panel) != parts:

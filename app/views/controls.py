@@ -54,8 +54,8 @@ HANDLES = f"""
 # Presets beside the problem; on a phone they are a line that one pushes sideways.
 TOP = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
 CHIPS = """
-:host { flex: 1 1 300px !important; width: auto !important; min-width: 0; flex-wrap: wrap !important;
-        overflow: visible !important; }
+:host { flex: 1 1 300px !important; width: auto !important; min-width: 0;
+        flex-wrap: wrap !important; overflow: visible !important; }
 @media (max-width: 599.95px) {
   :host { flex: 1 1 100% !important; flex-wrap: nowrap !important; overflow-x: auto !important;
           padding-bottom: 4px; }
@@ -70,6 +70,7 @@ class Controls:
     Arguments:
         state: What they change.
         film: The training film's player, which is one of them.
+        about: What the problem is.
         downloads: What can be downloaded.
         choose: Called with a preset that the user goes to.
     """
@@ -79,6 +80,7 @@ class Controls:
         state: State,
         film: FilmView,
         *,
+        about: Any,
         downloads: list[Any],
         choose: Callable[[Preset], Any],
     ) -> None:
@@ -128,6 +130,9 @@ class Controls:
                 gap=8,
             ),
         )
+        # What a tour opens, and lights up.
+        self.folds = {"film": self.film, "own-f": self._own_f, "proposals": self._proposals}
+        self.parts = {"handles": self.case.panel, **self.folds}
         state.param.watch(self._show_steps, "released")
         self._show_steps()
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
@@ -147,6 +152,7 @@ class Controls:
             self._messages["else"],
             self._position.panel,
             column(
+                Fold("The problem", about),
                 self._proposals,
                 self._monte_carlo,
                 self.film,

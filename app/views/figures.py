@@ -49,6 +49,7 @@ from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from app.colours import Style
+from app.scripts import FIGURES
 
 # Scripts find what they are of by themselves: one of each serves all pictures.
 SAVE_SVG = """
@@ -87,6 +88,13 @@ FIT_LEGEND = """
     const over = Math.max(0, Math.ceil(view.frame.bbox.left + taken(columns) - room))
     legend.setv({ncols: columns, styles: {"margin-left": `${-over}px`}})
 """
+# Tools show while a picture is pointed at or has the focus, and always where nothing can hover.
+WITH_TOOLS = """
+:host { --tools: 0; }
+:host(:hover), :host(:focus-within) { --tools: 1; }
+@media (hover: none) { :host { --tools: 1; } }
+"""
+TOOLS = ":host { opacity: var(--tools, 1); transition: opacity 0.15s; }"
 # Parts that hold none of these, and parts that do.
 STATELESS = (
     (AreaVisuals, Filter, LabelingPolicy, Node, Scale, SelectionPolicy, Ticker),
@@ -138,10 +146,11 @@ def picture(
         min_border_left=82,
         min_border_right=6,
         html_attributes={"role": "img", "aria-label": alternative},
+        stylesheets=[WITH_TOOLS],
         **options,
     )
-    created.toolbar.logo = None
-    created.toolbar.autohide = False
+    created.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
+    created.js_on_change("inner_width", _script(created, FIGURES))
     created.title = None
     created.add_tools(
         "save",

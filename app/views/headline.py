@@ -57,7 +57,8 @@ class HeadlineView:
         reason = sentence(found.reason) if found.reason else ""
         why = f'<span class="verdict">{reason}</span> {escape(common)}'
         content = (
-            f'<div class="said" style="{colour}"><p class="headline" role="status">{escape(found.text)}</p>'
+            f'<div class="said" style="{colour}">'
+            f'<p class="headline" role="status">{escape(found.text)}</p>'
             f'<p class="why">{why}</p></div>'
         )
         if content != self._text.object:

@@ -6,11 +6,14 @@ __all__ = [
     "CountField",
     "Message",
     "Player",
+    "Scripted",
     "Slider",
     "Typed",
     "choice",
     "decimals",
     "flat_button",
+    "header_button",
+    "header_looks",
     "same",
     "select",
     "slider",
@@ -31,19 +34,14 @@ from app.fields import FIELDS
 from app.session import TURNS, answer, late
 from app.state import State
 from app.views.layout import HTML
+from app.views.options import MILLISECONDS_OF_DEBOUNCE, choice, select
 
-# Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
-MILLISECONDS_OF_DEBOUNCE = 1
 # A page echoes where the server has put a slider; so many places, for so long.
 PUTS, SECONDS_OF_ECHO = 32, 5.0
 # The user's next word comes within this time.
 MILLISECONDS_OF_DOUBT = 200
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
 STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
-UNSEEN_LABEL = """
-.MuiFormLabel-root { position: absolute; width: 1px; height: 1px; overflow: hidden;
-                     clip-path: inset(50%); }
-"""
 # Where a page may not write to the clipboard (plain http from another machine), a field is copied.
 COPY = """
     const text = %s, label = "%s"
@@ -131,12 +129,6 @@ class Slider(pmui.FloatSlider):
             self._answering = False
 
 
-class Select(pmui.Select):
-    """A list whose choice reaches the server without delay."""
-
-    _debounce = MILLISECONDS_OF_DEBOUNCE
-
-
 class Typed(pmui.TextInput):
     """A text field whose text has reached the server before a button is pressed."""
 
@@ -168,7 +160,6 @@ def slider(
     end: float,
     step: float = 0.01,
     digits: int = 2,
-    description: str = "",
 ) -> Slider:
     """A labelled slider, as wide as its place."""
     return Slider(
@@ -183,7 +174,6 @@ def slider(
         size="small",
         sizing_mode="stretch_width",
         margin=(2, 0),
-        **({"description": description} if description else {}),
     )
 
 
@@ -203,25 +193,6 @@ def decimals(digits: int) -> str:
     return f"0.{'0' * digits}" if digits else "0"
 
 
-def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Select:
-    """A list to choose from, at first the first; as wide as its place."""
-    first = next(iter(options.values() if isinstance(options, dict) else options), None)
-    settings = {"value": first, "size": "small", "sizing_mode": "stretch_width"} | more
-    return Select(label=label, options=options, **settings)
-
-
-def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui.RadioButtonGroup:
-    """A row of buttons of which one is pressed; the label is for assistive technology."""
-    settings = {"size": "small", "margin": 0} | more
-    return pmui.RadioButtonGroup(
-        options=options,
-        label=label,
-        sx={"& .MuiToggleButton-root": {"textTransform": "none", "py": "3px"}},
-        stylesheets=[UNSEEN_LABEL],
-        **settings,
-    )
-
-
 def flat_button(
     label: str, act: Callable[[Any], Any], *, chip: bool = False, **options: Any
 ) -> pmui.Button:
@@ -231,6 +202,24 @@ def flat_button(
     if not chip:
         settings["sizing_mode"] = "stretch_width"
     created = pmui.Button(label=label, **settings)
+    created.on_click(answer(act))
+    return created
+
+
+def header_looks(label: str) -> dict[str, Any]:
+    """How a button in the page's header looks."""
+    return {
+        "label": label,
+        "variant": "outlined",
+        "size": "small",
+        "margin": (0, 4),
+        "sx": {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"},
+    }
+
+
+def header_button(label: str, act: Callable[[Any], Any]) -> pmui.Button:
+    """A button in the page's header."""
+    created = pmui.Button(**header_looks(label))
     created.on_click(answer(act))
     return created
 
@@ -289,15 +278,15 @@ class CountField:
         state: What it changes, and follows.
         name: The field of the state.
         label: Its label.
-        description: A sentence of help.
+        description: A sentence of help, below it while nothing is wrong.
     """
 
     def __init__(self, state: State, name: str, label: str, description: str) -> None:
-        self._state, self._name = state, name
+        self._state, self._name, self._help = state, name, description
         self.widget = pmui.TextInput(
             label=label,
             value=str(getattr(state, name)),
-            description=description,
+            helper_text=description,
             size="small",
             sizing_mode="stretch_width",
             margin=(6, 0),
@@ -310,7 +299,7 @@ class CountField:
         self.widget.param.update(error_state=True, helper_text=text)
 
     def _show(self, event: Any) -> None:
-        self.widget.param.update(value=str(event.new), error_state=False, helper_text="")
+        self.widget.param.update(value=str(event.new), error_state=False, helper_text=self._help)
 
     def _typed(self, event: Any) -> None:
         try:
@@ -318,7 +307,7 @@ class CountField:
         except ValueError as error:
             self.complain(str(error))
         else:
-            self.widget.param.update(error_state=False, helper_text="")
+            self.widget.param.update(error_state=False, helper_text=self._help)
             if value != getattr(self._state, self._name):
                 self._state.set(**{self._name: value})
                 self._state.settle()

@@ -2,7 +2,18 @@ r"""Cards: a title, tools, content and a few sentences of help, all in the same 
 
 from __future__ import annotations
 
-__all__ = ["HTML", "card", "column", "explain", "heading", "hide", "row", "side_by_side"]
+__all__ = [
+    "HELP",
+    "HTML",
+    "NOTE",
+    "card",
+    "column",
+    "explain",
+    "heading",
+    "hide",
+    "row",
+    "side_by_side",
+]
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +30,8 @@ summary { cursor: pointer; color: var(--muted); width: max-content; border-radiu
 summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
+# A sentence about a control, below it.
+NOTE = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; opacity: 0.85; }"
 CARD = """
 :host { background: var(--paper); border-radius: 10px; padding: 12px 16px;
         min-width: 0; box-sizing: border-box; contain: layout style; }
@@ -118,9 +131,9 @@ def card(
     )
 
 
-def explain(place: HTML, text: str) -> None:
-    """Says how to read a card."""
-    place.object = f"<details><summary>How to read this</summary><p>{text}</p></details>"
+def explain(place: HTML, text: str, summary: str = "How to read this") -> None:
+    """Says how to read a card, or to use a control, to those who unfold it."""
+    place.object = f"<details><summary>{summary}</summary><p>{text}</p></details>"
 
 
 def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:

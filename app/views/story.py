@@ -6,27 +6,19 @@ __all__ = ["StoryView"]
 
 from html import escape
 
-import panel as pn
 import panel_material_ui as pmui
 
-from amci_core.models import Problem
 from app.presets import Preset, presets
 from app.state import State
+from app.views.formula import FORMULA, formula
 from app.views.layout import HTML, column
 
-# All texts of a problem lie on one another: the page does not jump when another one is told.
+# Room for two lines, and on a phone for more, so that nothing below jumps.
 TEXT = """
-div { display: grid; }
-p { grid-area: 1 / 1; margin: 0; font-size: var(--text); line-height: 1.5; max-width: 130ch;
-    visibility: hidden; }
-p.told { visibility: visible; }
+p { margin: 0; font-size: var(--text); line-height: 1.5; min-height: 3em; max-width: 140ch; }
+p.about { min-height: 0; }
+@media (max-width: 599.95px) { p { min-height: 9em; } }
 """
-FORMULA = {
-    "overflow-x": "auto",
-    "overflow-y": "hidden",
-    "min-height": "44px",
-    "font-size": "min(1rem, 3.4vw)",
-}
 
 
 class StoryView:
@@ -38,34 +30,24 @@ class StoryView:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._told: Preset | None = None
-        self._text = HTML("", TEXT)
-        self._formula = pn.pane.LaTeX(
-            "$$$$", renderer="mathjax", sizing_mode="stretch_width", margin=0, styles=FORMULA
-        )
+        self._text, self._about = HTML("", TEXT), HTML("", TEXT)
+        self._formula = HTML("", FORMULA)
         self.alerts = column()
         self.panel = column(self._text)
-        self.formula = self._formula
-
-    def tell(self, preset: Preset) -> None:
-        """Says what to watch at a preset, while the state is there."""
-        self._told = preset
-        self.show()
+        self.about = column(self._about, self._formula)
 
     def show(self) -> None:
-        """Says what to watch at the preset that was chosen, else what the problem is."""
+        """Says what to watch where there is a preset, else what the problem is."""
         problem = self._state.problem
-        texts, told = _texts(problem), 0
-        for i, preset in enumerate(presets(problem), 1):
-            if preset is self._told and self._state.at(preset):
-                told = i
-        lines = (f"<p{' class=told' * (i == told)}>{text}</p>" for i, text in enumerate(texts))
-        content = f"<div>{''.join(lines)}</div>"
-        if content != self._text.object:
-            self._text.object = content
-        formula = f"$${problem.formula}$$"
-        if formula != self._formula.object:
-            self._formula.object = formula
+        here = [each for each in presets(problem) if self._state.at(each)]
+        text = _watch(here[0]) if here else escape(problem.description)
+        for part, content in (
+            (self._text, f"<p>{text}</p>"),
+            (self._about, f'<p class="about">{escape(problem.description)}</p>'),
+            (self._formula, formula(problem.formula)),
+        ):
+            if content != part.object:
+                part.object = content
 
     def complain(self, message: str) -> None:
         """Says what went wrong, above all else."""
@@ -79,7 +61,6 @@ class StoryView:
         self.alerts[:] = [alert]
 
 
-def _texts(problem: Problem) -> list[str]:
-    """What can be told of a problem: what it is, and what to watch at its presets."""
-    told = (f"<b>{escape(p.name)}.</b> {escape(p.watch)}" for p in presets(problem))
-    return [escape(problem.description), *told]
+def _watch(preset: Preset) -> str:
+    """What to watch at a preset, and what is learnt there."""
+    return f"<b>{escape(preset.name)}.</b> {escape(preset.watch)} <b>{escape(preset.learnt)}</b>"

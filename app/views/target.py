@@ -17,7 +17,7 @@ from app.examples import examples
 from app.session import answer
 from app.state import State
 from app.views.inputs import flat_button, select
-from app.views.layout import HTML, column, hide
+from app.views.layout import HELP, HTML, column, explain, hide
 from app.words.target import allowed, at_its_place, wrong
 
 LABEL = "f(x, θ), then Enter"
@@ -42,7 +42,6 @@ class TargetControls:
             placeholder="the problem's own",
             max_length=LONGEST,
             css_classes=["own-f"],
-            description=allowed(own.problem(state.original)),
             size="small",
             sizing_mode="stretch_width",
             margin=(6, 0, 0, 0),
@@ -52,6 +51,7 @@ class TargetControls:
         answered = answer(self._key)
         self._channel.on_change("tags", lambda attr, old, new: answered(new))
         self._caret = HTML("", CARET)
+        self._allowed = HTML("", HELP)
         self._own = flat_button("Back to its own f", lambda _: self._take(""))
         self._examples = select(PICK, {PICK: ""}, margin=(6, 0, 0, 0))
         self._examples.param.watch(answer(self._pick), "value")
@@ -59,6 +59,7 @@ class TargetControls:
         self.panel = column(
             self.field,
             self._caret,
+            self._allowed,
             self._examples,
             self._own,
             pn.pane.Bokeh(self._channel, width=0, height=0, margin=0),
@@ -73,7 +74,7 @@ class TargetControls:
         options = {"choose one": "", **{f"{name}: {text}": text for name, text in found}}
         if self._examples.options != options:
             self._examples.param.update(options=options, value="")
-        self.field.description = allowed(problem)
+        explain(self._allowed, allowed(problem), "What f may hold")
         self.show()
 
     def show(self) -> None:

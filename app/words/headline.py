@@ -119,7 +119,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     # A median beside a mean would say nothing.
     alike = amci.settled == rival.settled
     sizes = [each.size if alike else each.median for each in (amci, rival)]
-    other = f"{ESTIMATORS[name].label} {_off(rival) if alike else _off(rival.as_median)}"
+    other = f"{ESTIMATORS[name].label} by {_percent(sizes[1])}"
     own = own if alike else f"AMCI is {_off(amci.as_median)}"
     if sizes[0] > ALIKE * sizes[1]:
         small = found.level.value < NOTHING_TO_GAIN
@@ -130,7 +130,8 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         if auto is not None and gets_back:
             text += f" Sharing samples brings AMCI to {_percent(auto.median)}."
         return Headline(text, *said, shares=gets_back)
-    return Headline(f"{draws}: {own}, {other}: neither has much of a lead.", *said)
+    limit = f"; the least of any self-normalised sampler is {_percent(bound)}"
+    return Headline(f"{draws}: {own}, {other}{limit if math.isfinite(bound) else ''}.", *said)
 
 
 def how_typical(share: float) -> str:

@@ -35,7 +35,8 @@ def visit(browser, served):
 
 def test_every_card_is_at_work(visit):
     # It opens with the problem that was served, which is listed beside the others.
-    assert visit.page.get_by_label("Problem", exact=True).inner_text() == "my-problem"
+    chosen = visit.page.get_by_label("Problem", exact=True).locator("option:checked")
+    assert chosen.inner_text() == "my-problem"
     assert np.isfinite(visit.wait_for_data("densities", "target")).any()
     visit.wait_for_end(20)
     visit.wait_for_text("No proposals have been trained for this problem")

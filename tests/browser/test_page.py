@@ -179,7 +179,7 @@ def pictures_have_words_and_formulas_are_typeset(opened):
     names = [p.get_attribute("aria-label") or "" for p in opened.page.get_by_role("img").all()]
     for beginning in ("Densities over x.", "Log-ratio", "Median relative", "Relative error over"):
         assert any(name.startswith(beginning) for name in names), beginning
-    opened.page.locator("mjx-container").first.wait_for(state="visible")
+    opened.page.get_by_role("math").first.wait_for(state="visible")
 
 
 def a_blind_q2_is_said_to_be_blind(opened):

@@ -64,9 +64,8 @@ def its_terms_are_diagnosed_on_a_phone(opened, state):
         first = opened.data("diagnostics-points-E1_plus", "x")
         chosen = opened.page.get_by_role("combobox", name="Coordinate of x")
         # The coordinate that was chosen for another problem is kept.
-        other = 1 if chosen.inner_text() == coordinate_names(state.problem)[0] else 0
-        chosen.click()
-        opened.page.get_by_role("menuitem").nth(other).click()
+        other = 1 if chosen.input_value() == coordinate_names(state.problem)[0] else 0
+        chosen.select_option(index=other)
         second = opened.wait_for_other("diagnostics-points-E1_plus", "x", first)
         np.testing.assert_allclose(second, found.terms[0].x[:, other], rtol=1e-12)
 

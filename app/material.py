@@ -1,0 +1,19 @@
+r"""What Material's own parts are on this page: their roles, names and outlines of focus."""
+
+from __future__ import annotations
+
+__all__ = ["COMPONENTS"]
+
+from typing import Any
+
+OUTLINE = {"outline": "2px solid currentColor", "outlineOffset": "2px"}
+# For the theme, of Material's name for each part.
+COMPONENTS: dict[str, Any] = {
+    # The page's title is a third level to it, and its empty spacers are a fifth.
+    "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
+    # The page brings a bar without a name, and shows it even when there is none to be.
+    "MuiLinearProgress": {"styleOverrides": {"root": {"display": "none"}}},
+    # A tooltip describes what has a name; a label on a plain element is none.
+    "MuiTooltip": {"defaultProps": {"describeChild": True}},
+    "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
+}
