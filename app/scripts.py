@@ -10,15 +10,17 @@ __all__ = [
     "KEEP_THEME",
     "OWN_F",
     "REPLACE_ADDRESS",
+    "SKIP",
 ]
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS = (
+CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS, SKIP = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
         *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f", "replace_address"),
+        "skip",
     )
 )
 # Until a page has folded its sidebar away it does not show it.
