@@ -7,6 +7,7 @@ __all__ = ["COMPONENTS"]
 from typing import Any
 
 OUTLINE = {"outline": "2px solid currentColor", "outlineOffset": "2px"}
+TEXT = "var(--panel-on-surface-color, inherit)"
 # For the theme, of Material's name for each part.
 COMPONENTS: dict[str, Any] = {
     # The page's title is a third level to it, and its empty spacers are a fifth.
@@ -15,5 +16,8 @@ COMPONENTS: dict[str, Any] = {
     "MuiLinearProgress": {"styleOverrides": {"root": {"display": "none"}}},
     # A tooltip describes what has a name; a label on a plain element is none.
     "MuiTooltip": {"defaultProps": {"describeChild": True}},
+    # A player's buttons keep the colour of a light page.
+    "MuiIconButton": {"variants": [{"props": {"color": "default"}, "style": {"color": TEXT}}]},
+    "MuiSlider": {"styleOverrides": {"thumb": {"&.Mui-focusVisible": OUTLINE}}},
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
 }

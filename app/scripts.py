@@ -12,17 +12,18 @@ __all__ = [
     "PLAY",
     "PROJECTOR",
     "REPLACE_ADDRESS",
+    "SKIP",
     "TOUR",
 ]
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, PROJECTOR, REPLACE_ADDRESS = (
+CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, PROJECTOR, REPLACE_ADDRESS, SKIP = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
         *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f"),
-        *("projector", "replace_address"),
+        *("projector", "replace_address", "skip"),
     )
 )
 # Components of their own, as modules.

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import panel as pn
+import param
 
 TITLE = """
 h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4; }
@@ -42,6 +43,8 @@ CARD = """
 class HTML(pn.pane.HTML):
     """HTML that fills the width and brings its own style."""
 
+    html_attributes = param.Dict(default={}, doc="Attributes of the element around it.")
+
     def __init__(self, content: str = "", *styles: str, **options: Any) -> None:
         settings = {"sizing_mode": "stretch_width", "margin": 0} | options
         super().__init__(content, stylesheets=list(styles), **settings)
@@ -53,14 +56,20 @@ class HTML(pn.pane.HTML):
         return found
 
 
-def heading(text: str, level: int = 3) -> HTML:
-    """A heading, as assistive technology expects it."""
-    return HTML(f"<h{level}>{text}</h{level}>", TITLE)
+class Column(pn.Column):
+    """A column whose element has attributes of its own."""
+
+    html_attributes = param.Dict(default={}, doc="Attributes of its element, such as a role.")
 
 
-def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn.Column:
+def heading(text: str, *, small: bool = True) -> HTML:
+    """The heading of a card, or a small one of a part of the controls."""
+    return HTML(f"<h2{' class=part' * small}>{text}</h2>", TITLE)
+
+
+def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> Column:
     """Content below content, as wide as there is room."""
-    return _stack(pn.Column, content, gap, stylesheet, options)
+    return _stack(Column, content, gap, stylesheet, options)
 
 
 def row(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn.Row:
@@ -121,7 +130,7 @@ def card(
     more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
     if more is not help_text:
         explain(more, str(help_text))
-    top = heading(title, 2)
+    top = heading(title, small=False)
     top.margin = (0, 0, 0 if tools else 8, 0)
     return column(
         row(top, *tools, margin=(0, 0, 8, 0)) if tools else top,

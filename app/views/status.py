@@ -40,4 +40,7 @@ class Status(HTML):
         how = 'class="still"' if self.share is None else f'value="{self.share:.2f}"'
         bar = f'<progress {how} aria-label="{self._bar}"></progress>' if self._bar else ""
         role = ' role="alert"' if alert else ""
-        self.object = f'{bar}<p data-card="{self._card}"{role}>{escape(words)}</p>'
+        # What is counted while it goes on would be read out without an end.
+        spoken = {"aria-live": "polite", "aria-busy": str(self.share is not None).lower()}
+        text = f'{bar}<p data-card="{self._card}"{role}>{escape(words)}</p>'
+        self.param.update(object=text, html_attributes=spoken)

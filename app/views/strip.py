@@ -150,7 +150,7 @@ class StripCard(Card):
 
     def _tabulate(self, label: str, names: Sequence[str], cells: Mapping[str, list[str]]) -> None:
         """Fills the table: every estimator's cells, under these names and none for remarks."""
-        head = "".join(f'<th scope="col">{name}</th>' for name in (*names, ""))
+        head = "".join(f'<th scope="col">{name}</th>' for name in names) + "<td></td>"
         rows = "".join(
             "<tr>" + "".join(f"<td>{cell}</td>" for cell in (self._swatch(name), *more)) + "</tr>"
             for name, more in cells.items()

@@ -90,6 +90,8 @@ class TabsView:
             if made is not card:
                 made.stop()
         self._strip.active = list(self._kinds).index(card.name)
+        # Where a tab is drawn its panel cannot be named by it, only like it.
+        self._place.html_attributes = {"role": "tabpanel", "aria-label": card.title}
         if not len(self._place) or self._place[0] is not card.panel:
             card.redraw()
             self._place[:] = [card.panel]

@@ -23,7 +23,7 @@ CARDS = """() => {
     const found = []
     const search = root => {
         for (const node of root.querySelectorAll("*")) {
-            if (node.tagName === "H2") {
+            if (node.tagName === "H2" && node.className !== "part") {
                 let card = node.getRootNode().host
                 while (!parseFloat(getComputedStyle(card).borderTopWidth)) {
                     card = card.parentNode.host ?? card.parentNode
