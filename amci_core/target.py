@@ -56,8 +56,8 @@ class OwnTarget(Problem):
         self.name = own_name(original.name, expression.text)
         self.title = f"{original.title or original.name}: f = {expression.text}"
         self.description = (
-            f"{original.title or original.name}, with f = {expression.text} in the place of its "
-            "own. The posterior is the same, and so is q2; q1 has to be learnt for this f."
+            f"{original.title or original.name}, with f = {expression.text} in place of its own. "
+            "The posterior and q2 are unchanged; q1 must be learnt for this f."
         )
         self.formula = r"\mu(y,\theta)=\mathrm{E}[f(x;\theta)\mid y]"
 

@@ -81,7 +81,7 @@ def unpacked(content: bytes, problem: Problem) -> Proposals:
 
 def _read(content: bytes) -> dict[str, bytes]:
     """What is in a zip, by name; none but files that are expected, none too large."""
-    expected = "expected a zip file as Download gives it"
+    expected = "expected a zip file made by Download"
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             entries = archive.infolist()
@@ -179,7 +179,7 @@ class Brought:
 
     def less(self, share: float) -> str:
         """What to ask for instead."""
-        return f"bring {max(share * self.size / 1e6, 0.1):,.1f} MB or less"
+        return f"upload {max(share * self.size / 1e6, 0.1):,.1f} MB or less"
 
     def part(self, number: int) -> tuple[int, Proposals]:
         """All of it; called in a worker process."""

@@ -65,11 +65,11 @@ class Asked:
         return self.choice.runs * times.get(self.what, 1) if self.what in IN_RUNS else 1.0
 
     def less(self, share: float) -> str:
-        """What to ask for instead, so that it costs that share or less."""
+        """What to choose instead, so that it costs that share or less."""
         if self.what not in IN_RUNS:
             return "choose other proposals"
         runs = max(int(0.9 * share * self.choice.runs), 4)
-        return f"ask for {runs:,} runs or fewer"
+        return f"choose {runs:,} runs or fewer"
 
     def __reduce__(self) -> Any:
         sent = added.parcel(self.choice.problem, self.choice.variant)

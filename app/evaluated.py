@@ -135,7 +135,7 @@ def why_not_stored(choice: Choice) -> str:
         of = "a frame of the training film"
     else:
         of = f"the {choice.variant} proposals of this problem"
-    return f"No evaluation is stored for {of}. Choose live for a small one."
+    return f"No evaluation is stored for {of}. Choose live to run a small one."
 
 
 def chosen(choice: Choice) -> Choice:
@@ -211,11 +211,11 @@ def _cases(choice: Choice) -> tuple[Cases | None, str]:
     """The single cases of a stored evaluation; or None, and why."""
     path = pretrained_root() / choice.problem / choice.variant / CASES
     if choice.problem in own.OWN:
-        return None, "Single cases are read for the package's own problems alone."
+        return None, "Single cases are available only for the package's own problems."
     if not path.is_file():
-        return None, "Its single cases are not stored."
+        return None, "The single cases are not stored."
     noted, table = read_sweep(path)
     card, settings = _card(choice), noted.get("settings", {})
     if any(card.get(name, settings.get(name)) != settings.get(name) for name in SETTINGS):
-        return None, "The single cases that are stored are of another evaluation: left out."
+        return None, "The stored single cases belong to another evaluation and are left out."
     return Cases(cases_of(table)), ""

@@ -57,10 +57,10 @@ def layers(problem: Problem) -> dict[str, str]:
     drawn = store_of(problem.name).terms
     names = terms(signed=len(drawn) > 2)
     return {
-        "variance": "Relative variance of one draw",
-        **{f"effective-{t}": f"Effective share of draws for {names[t]}" for t in drawn},
-        **{f"pareto-{t}": f"Pareto k̂ for {names[t]}" for t in drawn},
-        **({"bound": "Bound of SNIS over AMCI's error"} if problem.knows_bound else {}),
+        "variance": "Relative variance per draw",
+        **{f"effective-{t}": f"Effective sample size per draw, {names[t]}" for t in drawn},
+        **{f"pareto-{t}": f"Pareto k̂, {names[t]}" for t in drawn},
+        **({"bound": "SNIS bound / AMCI's error"} if problem.knows_bound else {}),
     }
 
 
@@ -92,11 +92,11 @@ def problem_names() -> dict[str, str]:
 def other_axis(
     problem: Problem, along: Mapping[str, str], chosen: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What the other axis of the map turns to, where both would move a coordinate together.
+    """The new other axis of the map, where both would move the same coordinate.
 
     Arguments:
         problem: The problem.
-        along: The axes across and upwards.
+        along: The horizontal and the vertical axis.
         chosen: What of them, among others, is being chosen; the one that is chosen stays.
     """
     across, upwards = (chosen.get(name, along[name]) for name in ("across", "upwards"))
@@ -204,7 +204,7 @@ def _sources(_: Problem) -> dict[str, str]:
 
 
 def _themes(_: Problem) -> dict[str, str]:
-    return {"system": "as the system", "light": "light", "dark": "dark"}
+    return {"system": "system", "light": "light", "dark": "dark"}
 
 
 FIELDS: Mapping[str, Field] = {
@@ -213,7 +213,7 @@ FIELDS: Mapping[str, Field] = {
         Field("f", "Another f, an expression of x and theta.", _target, lambda _: ""),
         Field("y", "The observation's coordinates.", **point("y")),
         Field("theta", "The coordinates of theta.", **point("theta")),
-        Field("variant", "Which proposals.", _variant, _first(_variants), options=_variants),
+        Field("variant", "The proposals.", _variant, _first(_variants), options=_variants),
         Field(
             "snapshot",
             "Frame of the training film; None for the trained proposals.",
@@ -229,7 +229,7 @@ FIELDS: Mapping[str, Field] = {
         Field("share", "Share of draws that q1 gets.", default=lambda _: 0.5, **real(0.01, 0.99)),
         Field(
             "common",
-            "Both proposals transport the same random numbers.",
+            "Both proposals transform the same random numbers.",
             default=lambda _: False,
             **flag({False: "independent", True: "common random numbers"}),
         ),
@@ -245,44 +245,44 @@ FIELDS: Mapping[str, Field] = {
             default=lambda _: False,
             **flag({False: "linear", True: "log"}),
         ),
-        Field("card", "The card that is open.", default=_first(_cards), **one_of(_cards)),
-        Field("layer", "What the map shows.", default=_first(layers), **one_of(layers)),
+        Field("card", "The open card.", default=_first(_cards), **one_of(_cards)),
+        Field("layer", "Quantity that the map shows.", default=_first(layers), **one_of(layers)),
         Field(
             "across",
-            "The map's axis across.",
+            "Horizontal axis of the map.",
             default=lambda p: _first_plane(p)[0],
             **one_of(plane_axes),
         ),
         Field(
             "upwards",
-            "The map's axis upwards.",
+            "Vertical axis of the map.",
             default=lambda p: _first_plane(p)[1],
             **one_of(plane_axes),
         ),
-        Field("source", "Whose cases.", default=_first(_sources), **one_of(_sources)),
+        Field("source", "Stored or live.", default=_first(_sources), **one_of(_sources)),
         Field("cases", "Cases of a live evaluation.", default=lambda _: 20, **whole(2, 100)),
-        Field("case_runs", "Runs of each of them.", default=lambda _: 50, **whole(4, 400)),
-        Field("band", "What the bands hold.", default=_first(_bands), **one_of(_bands)),
-        Field("single", "Whose cases are thin lines.", default=_first(_swept), **one_of(_swept)),
+        Field("case_runs", "Runs per case.", default=lambda _: 50, **whole(4, 400)),
+        Field("band", "What the bands span.", default=_first(_bands), **one_of(_bands)),
+        Field("single", "Estimator of the thin lines.", default=_first(_swept), **one_of(_swept)),
         Field(
             "coordinate",
-            "The coordinate of x that is looked at, from 1 on.",
+            "The coordinate of x that is shown, counted from 1.",
             lambda problem, given: int(number(given, 1, problem.x.dim)),
             lambda _: 1,
             options=lambda problem: coordinates(coordinate_names(problem)),
         ),
         Field(
             "pair",
-            "The two coordinates of x that are looked at, from 1 on.",
+            "The pair of coordinates of x that is shown, counted from 1.",
             _pair,
             lambda problem: (1, min(2, problem.x.dim)),
             lambda value: ",".join(map(str, value)),
             options=lambda problem: pairs(coordinate_names(problem)),
         ),
-        Field("compared", "The case that is kept to compare with.", _case, lambda _: ""),
+        Field("compared", "The case kept for comparison.", _case, lambda _: ""),
         Field(
             "theme",
-            "Light, dark, or as the system has it.",
+            "Light, dark, or the system's setting.",
             default=_first(_themes),
             back=False,
             **one_of(_themes),

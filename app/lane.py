@@ -113,7 +113,7 @@ class Training:
         self._process.join(SECONDS_TO_END)
         code = self._process.exitcode
         how = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
-        return f"the process that trained was ended {how}; perhaps there was too little memory"
+        return f"the training process ended {how}; perhaps it ran out of memory"
 
     def _begin(self, target: Target) -> None:
         here, there = CONTEXT.Pipe()

@@ -97,8 +97,8 @@ class Store:
         found = amci.reference(self.problem, *choice.pair, relative_error=1e-4, draws=100_000)
         if not np.isfinite(found.standard_error):
             raise ValueError(
-                "the problem does not know its truth, and of a reference run too few draws met f "
-                "to stand in for it"
+                "the problem has no exact value, and too few draws of a reference run reach f to "
+                "replace it"
             )
         return found
 

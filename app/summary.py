@@ -1,8 +1,8 @@
-r"""The figures of the strip, and what to say about them to someone who meets them first."""
+r"""The figures of the strip, and what they say to someone who meets them for the first time."""
 
 from __future__ import annotations
 
-__all__ = ["PROPOSAL_OF", "Row", "Summary", "summarize"]
+__all__ = ["Row", "Summary", "proposal_of", "summarize"]
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Row:
         value: Its estimate of mu.
         standard_error: Of that; NaN where the draws cannot tell.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
-        draws: Draws in all.
+        draws: Total draws.
         remark: What to notice, or nothing.
     """
 
@@ -54,11 +54,11 @@ class Summary:
     Arguments:
         rows: One for every estimator.
         draws: Draws from each proposal.
-        total: Draws of each estimator in all.
+        total: Total draws of each estimator.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
             infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
-        effective: Effective draws of each term under its proposal: f_plus w on q1_plus and so on,
-            for the terms that have one.
+        effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
+            so on, for the terms that have one.
         hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
         hits_of: How many draws that is of.
         where: Where f is not zero, in words.
@@ -83,31 +83,41 @@ class Summary:
     def about_kappa(self) -> str:
         """What kappa says, in words."""
         if math.isnan(self.kappa):
-            return "All proposals are exact: AMCI has no error at all."
+            return "All proposals are exact: AMCI has no error."
         if math.isinf(self.kappa):
             if "E2" not in self.effective:
-                return "E₂ is known: whatever error AMCI has comes from q₁."
-            return "q₂ is exact: whatever error AMCI has comes from q₁."
+                return f"E₂ is known: all of AMCI's error comes from {self.of_E1}."
+            return f"q₂ is exact: all of AMCI's error comes from {self.of_E1}."
         if self.kappa > 1.25:
-            return "The error comes mostly from E₁: more draws from q₁ would help most."
+            return f"The error comes mostly from E₁: more draws from {self.of_E1} would help most."
         if self.kappa < 0.8:
             return "The error comes mostly from E₂: more draws from q₂ would help most."
-        return "E₁ and E₂ are about equally uncertain."
+        return "E₁ and E₂ contribute about equally to the error."
 
     def about(self, term: str) -> str:
-        """What the effective draws of a term say, in words."""
+        """What the effective sample size of a term says, in words."""
         if term == "E2" and self.hits == 0:
             return (
-                f"q₂ has put no draw of {self.hits_of:,} {self.where}: alone it sees nothing of f."
+                f"None of {self.hits_of:,} draws from q₂ falls {self.where}: q₂ alone says "
+                "nothing about f."
             )
         if term == "E2" and self.hits is not None:
-            some = "1 draw" if self.hits == 1 else f"{self.hits:,} draws"
-            return f"q₂ has put {some} of {self.hits_of:,} {self.where}."
-        return _worth(PROPOSAL_OF[term], self.effective[term], self.draws)
+            fall = "falls" if self.hits == 1 else "fall"
+            return f"{self.hits:,} of {self.hits_of:,} draws from q₂ {fall} {self.where}."
+        name = proposal_of(term, signed="E1_minus" in self.effective)
+        return _worth(name, self.effective[term], self.draws)
+
+    @property
+    def of_E1(self) -> str:
+        """The proposals of E1: "q₁", or "q₁⁺ and q₁⁻"."""
+        signed = "E1_minus" in self.effective
+        names = [proposal_of(t, signed=signed) for t in self.effective if t != "E2"]
+        return " and ".join(names)
 
 
-# For f >= 0 the sign is left out.
-PROPOSAL_OF = {"E1_plus": "q₁", "E1_minus": "q₁⁻", "E2": "q₂"}
+def proposal_of(term: str, *, signed: bool) -> str:
+    """The proposal of a term, as a symbol; where f takes one sign, without it."""
+    return {"E1_plus": "q₁⁺" if signed else "q₁", "E1_minus": "q₁⁻", "E2": "q₂"}[term]
 
 
 def summarize(
@@ -119,7 +129,7 @@ def summarize(
     draws: int,
     seed: int,
 ) -> Summary:
-    """Runs every estimator once, each with as many draws in all as AMCI with `draws` of each.
+    """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
 
     Raises:
         ValueError: see `amci_core.estimate`.
@@ -200,10 +210,10 @@ def _ratio(first: float, second: float) -> float:
 
 def _worth(name: str, effective: float, draws: int) -> str:
     if effective == 0:
-        return f"No draw of {name} counts."
+        return f"All weights of {name} are zero."
     if draws / effective - 1 < ROUNDING:
-        return f"All {draws:,} draws of {name} count fully: it is exact."
-    return f"{draws:,} draws of {name} count like {number(effective)} perfect ones."
+        return f"All {draws:,} weights of {name} are equal: it is exact."
+    return f"{draws:,} draws from {name} are worth {number(effective)} ideal draws."
 
 
 def _remark(found: Estimate, truth: float, where: str) -> str:
@@ -211,20 +221,20 @@ def _remark(found: Estimate, truth: float, where: str) -> str:
     missed = np.nan_to_num([float(term.missed_share) for term in found.diagnostics.values()])
     error = abs(value - truth)
     if value == 0:
-        return f"no draw {where}: it answers 0, and cannot say how wrong that is"
+        return f"no draw falls {where}: the estimate is 0, its error unknown"
     if error < ROUNDING * abs(truth):
-        return "exact to rounding"
+        return "exact up to rounding"
     if np.isnan(standard_error) and abs(value - 1) < ROUNDING:
-        return f"every draw lies {where}: it answers 1, and cannot say how wrong that is"
+        return f"every draw falls {where}: the estimate is 1, its error unknown"
     if np.isnan(standard_error):
-        return "too few draws to tell its error"
+        return "too few draws for a standard error"
     if np.isinf(standard_error):
         return "its proposal misses part of the integral"
     if standard_error > abs(value):
-        larger = "its standard error is larger than it"
+        larger = "standard error larger than the estimate"
         if missed.max(initial=0.0) > MISSED:
-            return f"{larger}: draws of the reference see what it misses"
-        return f"{larger}: it cannot be told from 0"
+            return f"{larger}: reference draws reach mass that it misses"
+        return f"{larger}: not distinguishable from 0"
     if error > 4 * standard_error:
-        return f"off by {error / standard_error:.1f} of its own standard errors"
+        return f"{error / standard_error:.1f} of its standard errors from the truth"
     return ""

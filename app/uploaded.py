@@ -104,7 +104,7 @@ class Brought:
 
     def less(self, share: float) -> str:
         """What to ask for instead."""
-        return f"bring {max(share * self.size / 1e6, 0.1):,.1f} MB or less"
+        return f"upload {max(share * self.size / 1e6, 0.1):,.1f} MB or less"
 
     def part(self, number: int) -> tuple[int, TableResult]:
         """All of it; called in a worker process."""

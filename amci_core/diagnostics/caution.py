@@ -35,8 +35,8 @@ def caution(check: Mapping[str, Any], y: Array, theta: Array | None) -> list[Fin
         Finding(
             level,
             found == level,
-            "q1: a check with {draws:,.0f} draws after training was not good enough near here; "
-            "at its nearest case a thousand draws were worth {worth:.3g}, {missed:.1%} was missed",
+            "q1: not reliable near here when checked after training with {draws:,.0f} draws; at "
+            "the nearest case, ESS was {worth:.3g} of 1,000 draws and {missed:.1%} was missed",
             {
                 "draws": np.full(found.shape, float(check["draws"])),
                 "worth": np.array([1000 * case["share"] for case in cases])[nearest],

@@ -103,7 +103,7 @@ class Verdict:
         effective = self.effective_draws.item()
         amount = f"{effective:,.0f}" if effective >= 100 else f"{effective:.3g}"
         return (
-            f"{LEVELS[code]}: every term has at least {amount} effective draws, "
+            f"{LEVELS[code]}: every term has an effective sample size of at least {amount}, "
             f"{self.effective_share.item():.1%} of its draws"
         )
 
@@ -184,33 +184,35 @@ def _of_term(term: TermDiagnostics, about: str, q: str) -> list[Finding]:
         some = ~much & (missed > MISSED_ERRORS * error) & (missed > 1e-9)
     rules = [
         (NO_TRUST, none, f"all {n} weights of {q} are zero"),
-        (NO_TRUST, much, f"{q} misses {{missed:.1%}} of it: it hardly ever draws there"),
+        (NO_TRUST, much, f"{q} misses {{missed:.1%}} of it, where it almost never samples"),
         (
             NO_TRUST,
             heavy,
-            f"k-hat is {{k:.2f}} ± {{error:.2f}}, above {LARGEST_K}: the weights of {q} have too "
-            "heavy a tail",
+            f"k-hat is {{k:.2f}} ± {{error:.2f}}, above {LARGEST_K}: {q} weights are heavy-tailed",
         ),
-        (MORE_DRAWS, some, f"{{missed:.2%}} of it lies where {q} hardly ever draws"),
+        (MORE_DRAWS, some, f"{{missed:.2%}} of it lies where {q} almost never samples"),
         (
             MORE_DRAWS,
             uneven & ~heavy & (fit.k + doubt > fit.threshold),
-            "k-hat is {k:.2f} ± {error:.2f}, not surely below {threshold:.2f}, the largest for so "
-            "many draws",
+            "k-hat is {k:.2f} ± {error:.2f} and may exceed {threshold:.2f}, the limit for "
+            "{of:,.0f} draws",
         ),
         (
             MORE_DRAWS,
             uneven & np.isnan(fit.k) & ~none & ~few,
             f"k-hat cannot be judged: too many of the largest weights of {q} are equal",
         ),
-        (MORE_DRAWS, few, f"{{nonzero:.0f}} positive weights of {q} are too few to judge it"),
+        (MORE_DRAWS, few, f"only {{nonzero:.0f}} weights of {q} are positive, too few to judge"),
         (
             MORE_DRAWS,
             ~none & (effective < LEAST_EFFECTIVE),
-            f"only {{effective:.1f}} of {n} draws of {q} are effective",
+            f"the effective sample size of {q} is only {{effective:.1f}} of {n} draws",
         ),
     ]
-    numbers = {"missed": missed, "effective": effective, "nonzero": term.nonzero_draws}
+    # The threshold is that of fewer draws where ties leave a shorter tail.
+    fewer = 10 ** (1 / (1 - np.fmin(fit.threshold, LARGEST_K)))
+    of = np.where(fit.threshold < LARGEST_K, fewer, term.nonzero_draws)
+    numbers = {"missed": missed, "effective": effective, "nonzero": term.nonzero_draws, "of": of}
     numbers |= fit._asdict()
     return [Finding(level, holds, f"{about}: {words}", numbers) for level, holds, words in rules]
 
@@ -221,7 +223,7 @@ def _of_error(error: Array) -> list[Finding]:
     rules = [
         (NO_TRUST, missed, "its standard error is infinite: a proposal misses part of a term"),
         (MORE_DRAWS, np.isnan(error), "its standard error is not known"),
-        (MORE_DRAWS, large, "its standard error is {error:.2g} times its size"),
+        (MORE_DRAWS, large, "its standard error is {error:.2g} times the estimate"),
     ]
     return [
         Finding(level, holds, f"mu: {words}", {"error": error}) for level, holds, words in rules

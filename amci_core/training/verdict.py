@@ -172,28 +172,28 @@ def _by_witnesses(
 
 
 def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
-    """The check in a sentence or two, with its worst case.
+    """The check in a sentence or two, with its worst case; ESS is the effective sample size.
 
     Example:
         >>> import amci_core as amci
         >>> case = {"y": None, "theta": [1.0], "share": 0.5, "k": 0.1, "missed": 0.0, "level": 0}
         >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": [case]})
-        'good at the one held-out case: at worst 500 of 1,000 draws are effective, at theta = 1'
+        'reliable at the one held-out case: at worst ESS 500 of 1,000 draws, at theta = 1'
     """
     cases = check["cases"]
     worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
     at = _place(worst)
-    worth = f"{1000 * worst['share']:,.0f} of 1,000 draws are effective"
+    worth = f"ESS {1000 * worst['share']:,.0f} of 1,000 draws"
     where = f", at {at}" if at else ""
     good = [case for case in cases if case["level"] == RELIABLE]
     if len(good) == len(cases):
         number = "the one held-out case" if len(cases) == 1 else f"all {len(cases)} held-out cases"
-        return f"good at {number}: at worst {worth}{where}"
+        return f"reliable at {number}: at worst {worth}{where}"
     asked = LEVELS[worst["level"]]
-    missed = f", and {worst['missed']:.0%} is missed" if worst["missed"] > 0.01 else ""
+    missed = f", with {worst['missed']:.0%} missed" if worst["missed"] > 0.01 else ""
     limit = _limit(problem, cases) if good else None
     said = (
-        f"good for {limit}; beyond it {asked}"
+        f"reliable for {limit}; beyond it {asked}"
         if limit
         else f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
     )

@@ -9,8 +9,8 @@ if (document.getElementById("connection-lost") == null) {
         flex-wrap: wrap; gap: 8px 16px; align-items: center; justify-content: center;
         padding: 12px; background: #8a1c1c; color: #fff; font: 16px system-ui, sans-serif`
     const words = document.createElement("span")
-    words.textContent = "The connection to the server is lost: nothing is computed any more. "
-        + "This page comes back by itself, as it is, when the server answers."
+    words.textContent = "The connection to the server is lost: nothing is being computed. "
+        + "The page reconnects, in its present state, when the server answers."
     const button = document.createElement("button")
     button.textContent = "Reload now"
     button.style.cssText = "font: inherit; padding: 4px 12px; cursor: pointer"

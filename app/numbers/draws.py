@@ -56,8 +56,8 @@ class MarginalDensities(Line):
     @property
     def remark(self) -> str:
         """How many draws show what, and what is not judged."""
-        parts = [f"{many:.0f} of {name}" for name, many in self.effective.items()]
-        shown = f"Seen through effective draws: {', '.join(parts)}." if parts else ""
+        parts = [f"{many:.0f} for {name}" for name, many in self.effective.items()]
+        shown = f"Effective sample size: {', '.join(parts)}." if parts else ""
         return " ".join(filter(None, [shown, self.doubt]))
 
     def sentences(self) -> list[str]:

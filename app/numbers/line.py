@@ -151,7 +151,9 @@ def line_densities(
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         variant=proposals.variant,
-        doubt=f"Not judged: {' and '.join(unknown)}, found nowhere." if unknown else "",
+        doubt=f"Not judged: {' and '.join(unknown)}, which could not be located."
+        if unknown
+        else "",
     )
 
 

@@ -54,7 +54,7 @@ class Weighted:
         return float(logsumexp(self.log_weights[name]) - np.log(len(self.x)))
 
     def effective(self, name: str) -> float:
-        """The effective number of draws for a density."""
+        """The effective sample size for a density."""
         squares = np.square(self.weights(name)).sum()
         return float(1 / squares) if squares > 0 else 0.0
 
@@ -81,7 +81,7 @@ class Weighted:
         many = self.effective(name)
         if many >= FEWEST:
             return ""
-        return f"Not judged: {NAMES.get(name, name)}, met by {many:.0f} effective draws."
+        return f"Not judged: {NAMES.get(name, name)}, effective sample size {many:.0f}."
 
 
 def present_at(

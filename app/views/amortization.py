@@ -62,7 +62,11 @@ class MapCard(Card):
         self.map = self._map()
         layer, across, upwards = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
-            for name, label in (("layer", "Shown"), ("across", "Across"), ("upwards", "Upwards"))
+            for name, label in (
+                ("layer", "Quantity"),
+                ("across", "Horizontal axis"),
+                ("upwards", "Vertical axis"),
+            )
         )
         self._planes = side_by_side(across, upwards, least=240)
         self._text = HTML("<p></p>", TEXT)
@@ -79,9 +83,7 @@ class MapCard(Card):
     @staticmethod
     def why_not(problem: Problem) -> str:
         axes = plane_axes(problem)
-        return (
-            "" if len(axes) > 1 else "There is no map: (y, theta) has fewer than two coordinates."
-        )
+        return "" if len(axes) > 1 else "No map: (y, θ) has fewer than two coordinates."
 
     def progress(self, found: AmortizationMap) -> tuple[int, int]:
         return found.cases, found.done.size
@@ -159,7 +161,7 @@ class MapCard(Card):
         shown.center = []
         current = shown.scatter("x", "y", source=self.current, size=14, fill_alpha=0)
         current.glyph.update(line_color="#e8000b", line_width=3)
-        add_legend(shown, [("your case: click to move it", [current])], ncols=1)
+        add_legend(shown, [("your case (click to move it)", [current])], ncols=1)
         shown.add_layout(self._bar, "right")
         shown.on_event("tap", answer(lambda event: self._click(event.x, event.y)))
         return shown

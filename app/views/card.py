@@ -1,4 +1,4 @@
-r"""A card: a title, pictures, how far they are, what they answer, and what can be taken home."""
+r"""A card: a title, pictures, their progress, the choice they answer, and a download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.words.choice import difference, file_name
 # A page does not take back what is no longer named.
 FADED, PLAIN = {"opacity": "0.4"}, {"opacity": "1"}
 # A button's description is its name for assistive technology.
-NOTHING_YET = "CSV: there is nothing to take yet."
+NOTHING_YET = "CSV: nothing to download yet."
 
 
 class Card:
@@ -288,9 +288,9 @@ class Card:
         if self._mark:
             going = self.results.is_running(self.name) or wrong
             words = (
-                f"{words}; shown is the result {self._mark}"
+                f"{words}; showing the result {self._mark}"
                 if going
-                else f"Shown is the result {self._mark}."
+                else f"Showing the result {self._mark}."
             )
         self._status.say(words + self._aside, alert=wrong or bool(self._aside))
 
@@ -298,7 +298,7 @@ class Card:
         link = result.asked.link
         self._csv.param.update(
             disabled=False,
-            description="CSV of what is shown",
+            description="CSV of the result shown",
             filename=file_name(self.name, link, "csv"),
         )
 

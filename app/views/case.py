@@ -21,10 +21,10 @@ from app.words.numbers import number
 
 LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {
-    True: "How far f looks from where the posterior is. It moves θ, and moves itself when y or θ "
-    "move.",
-    False: "How far f looks from where the posterior is. It moves y, and moves itself when y "
-    "moves.",
+    True: "How far g lies from the posterior: KL(g ‖ posterior). It sets θ and follows y and θ. "
+    "More: docs/concepts.md, Mismatch.",
+    False: "How far g lies from the posterior: KL(g ‖ posterior). It sets y and follows it. "
+    "More: docs/concepts.md, Mismatch.",
 }
 FOLDED = {
     "boxShadow": "none",

@@ -33,8 +33,8 @@ from app.words.choice import about_kept
 from app.words.own import about_warnings, note
 
 COUNTS = {
-    "draws": ("Draws per proposal", "In one run."),
-    "runs": ("Runs", "Independent repetitions; errors are over these."),
+    "draws": ("Draws per proposal", "Draws from each proposal in one run."),
+    "runs": ("Runs", "Independent repetitions from which errors are computed."),
     "seed": ("Seed", "The same seed gives the same draws."),
 }
 NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
@@ -205,7 +205,7 @@ class Controls:
         for button, can in zip(self._steps, self._state.can_go, strict=True):
             button.disabled = not can
         state = self._state
-        self._compare.label = "Let go of A" if state.compared else "Keep as A, to compare"
+        self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
         kept = None if state.pinned is None else state.pinned.choice
         text = about_kept(kept, state.choice)
         self._kept.object = f"<p>{escape(text)}</p>" if text else ""

@@ -33,7 +33,7 @@ class CourseView:
         self._painter = painter = Painter()
         self.figure: figure = picture(
             "course",
-            alternative="Size of the tumour against days.",
+            alternative="Tumour size against days.",
             x_label="days since admission",
             y_label="size, log scale",
             height=260,
@@ -67,7 +67,7 @@ class CourseView:
         items = [
             ("measured", [measured]),
             ("median", [median]),
-            ("nine in ten", [area]),
+            ("middle 90 %", [area]),
             ("posterior draws", [thin]),
         ]
         add_legend(self.figure, items)
@@ -97,7 +97,7 @@ class CourseView:
         (_, first), (_, second) = found.measured
         describe(
             self.figure,
-            f"Size of the tumour against days, measured as {first:.0f} at admission and "
+            f"Tumour size against days, measured as {first:.0f} at admission and "
             f"{second:.0f} after five days. {_sentence(found)}",
         )
 
@@ -108,6 +108,6 @@ class CourseView:
 
 def _sentence(found: Course) -> str:
     return (
-        f"After 100 days the median size is {number(found.last, 3)}; the treatment succeeds with "
-        f"probability {number(found.probability, 3)}."
+        f"After 100 days the median size is {number(found.last, 3)}; the probability of success "
+        f"is {number(found.probability, 3)}."
     )

@@ -1,4 +1,4 @@
-r"""Whether an estimate can be believed: each term's weights, their tail, and the way to mu."""
+r"""Whether an estimate can be trusted: each term's weights, their tail, the running estimate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.views.term import METER, STYLES, VERDICTS, TermView
 from app.words import HELP
 from app.words.diagnosis import about_verdict, about_way, pretty
 
-# The way to mu is shown as wide as its interval is after this share of the draws.
+# The running estimate is scaled to its interval after this share of the draws.
 SHOWN_FROM = 0.03
 VERDICT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }
@@ -35,11 +35,11 @@ VERDICT = """
 p, li { margin: 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
 ul { margin: 0; padding-left: 1.1rem; }
 """
-EMPTY = '<div class="verdict"><p>Draws are on their way.</p></div>'
+EMPTY = '<div class="verdict"><p>Sampling …</p></div>'
 
 
 class DiagnosticsCard(Card):
-    """Whether an estimate can be believed."""
+    """Whether an estimate can be trusted."""
 
     name = "diagnostics"
     title = "Diagnostics"
@@ -69,7 +69,7 @@ class DiagnosticsCard(Card):
             self._verdict,
             self._coordinate,
             self._place,
-            HTML("<h3>AMCI's estimate, draw by draw</h3>", METER, margin=(8, 0, 0, 0)),
+            HTML("<h3>AMCI's estimate as draws are added</h3>", METER, margin=(8, 0, 0, 0)),
             pane(self.figure),
         ]
 
@@ -146,7 +146,7 @@ class DiagnosticsCard(Card):
                 self.terms[term.name].look(term, self.state.coordinate - 1, self._looked)
 
     def _show_along(self, found: Diagnosis, along: Along) -> None:
-        # Without a truth the way leads to the estimate from all draws.
+        # Without a truth the running estimate is compared with the final one.
         known = not math.isnan(found.truth)
         aim = found.truth if known else found.estimate
         relative = abs(aim) > 1e-12
@@ -156,7 +156,7 @@ class DiagnosticsCard(Card):
         wide = np.abs(np.concatenate([low, high, value])[np.tile(_late(found, along), 3)])
         wide = wide[np.isfinite(wide)]
         half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
-        of, name = ("μ", "truth") if known else ("it", "estimate from all draws")
+        of, name = ("μ", "truth") if known else ("the latter", "final estimate")
         unit = f"in % of {of}" if relative else "in units of f"
         self.figure.yaxis.axis_label = f"estimate − {name}, {unit}"
         set_range(self.figure.y_range, -half, half)
@@ -170,7 +170,7 @@ class DiagnosticsCard(Card):
         shown = picture(
             "diagnostics-along",
             alternative="The estimate along the draws, with its 95 % interval.",
-            x_label="draws from each proposal",
+            x_label="draws per proposal",
             y_label="estimate − truth, in % of μ",
             height=280,
             x_axis_type="log",
@@ -186,11 +186,11 @@ class DiagnosticsCard(Card):
         shown.add_layout(self.painter.follow(truth, SHAPES["threshold"], "line_color"))
         tips = [
             ("draws", "@draws{0,0}"),
-            ("off by", "@value{0.00e+0}"),
+            ("error", "@value{0.00e+0}"),
             ("interval", "@low{0.00e+0} to @high{0.00e+0}"),
         ]
         add_hover(shown, [line], tips, mode="vline")
-        items = [("AMCI", [line]), ("its 95 % interval", [band])]
+        items = [("AMCI", [line]), ("95 % interval", [band])]
         add_legend(shown, items)
         return shown
 

@@ -32,6 +32,7 @@ from app.views.figures import (
     set_range,
 )
 from app.views.layout import HTML
+from app.words import HELP
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 
 COLUMNS = ("draws", "low", "median", "high", "mean", "settled", "open")
@@ -39,19 +40,11 @@ NOTE = "p { margin: 4px 0 0 0; font-size: var(--small); min-height: 2.6em; color
 
 
 class ErrorCard(Card):
-    """How wrong each estimator is, along the draws."""
+    """The error of each estimator against the number of draws."""
 
     name = "errors"
     title = "Error against draws"
-    help = (
-        "Every estimator is run many times with the same total number of draws. The line "
-        "is the median squared error, the band holds the middle half of the runs, the "
-        "dots are the mean, open ones where the runs do not settle it: more runs can move "
-        "it by orders. ReMSE is the squared error in units of μ²: 1 is what the answer 0 "
-        "would get. The dashed bound is the least mean squared error of "
-        "self-normalised importance sampling as the draws grow; it is asymptotic, so a "
-        "few draws can do better. Click a name in the legend to hide its curve."
-    )
+    help = HELP["errors"]
     drawn = ("relative",)
     # Of the picture, in pixels.
     height: ClassVar[int] = 372
@@ -70,7 +63,7 @@ class ErrorCard(Card):
         return [pane(self.figure), self.note]
 
     def tools(self) -> list[Any]:
-        return [bound(self.state, "relative", "Measure of error")]
+        return [bound(self.state, "relative", "Error measure")]
 
     def asked(self, case: State) -> Asked:
         return Asked("error_curves", case.choice)
@@ -128,7 +121,7 @@ class ErrorCard(Card):
         shown = picture(
             self.name,
             alternative="Squared error of every estimator against total draws.",
-            x_label="draws in all",
+            x_label="total draws",
             y_label=_label(True),
             height=self.height,
             x_axis_type="log",
@@ -161,9 +154,9 @@ class ErrorCard(Card):
                 parts += [band, dots]
             self._items[name] = LegendItem(label=style.label, renderers=parts)
         tips = [
-            ("estimator", "$name, @draws{0,0} draws in all"),
+            ("estimator", "$name, @draws{0,0} total draws"),
             ("median", "@median{0.00e+0}"),
-            ("middle half", "@low{0.00e+0} to @high{0.00e+0}"),
+            ("middle 50 %", "@low{0.00e+0} to @high{0.00e+0}"),
             ("mean", "@mean{0.00e+0}"),
         ]
         dots = [item.renderers[-1] for name, item in self._items.items() if name != "bound"]

@@ -1,4 +1,4 @@
-r"""Evaluation: errors over many cases, stored with the proposals or computed now."""
+r"""Evaluation: errors over many cases, stored with the proposals or computed live."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from app.words.numbers import number
 STORED, LIVE = "stored", "live"
 TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 ORIGIN = "p { margin: 4px 0; font-size: var(--small); color: var(--muted); max-width: 90ch }"
-WAITING = "A live evaluation starts when you press Run."
-# Of the list of cases: none of them.
-NONE = -1
+WAITING = "Press Run to start a live evaluation."
+# In the list of cases: none of them.
+NONE, NO_CASE = -1, "no case selected"
 
 
 class EvaluationCard(Card):
-    """How well the proposals serve the cases that they were learnt for."""
+    """Errors over the cases that the proposals were learnt for."""
 
     name = "evaluation"
     title = "Evaluation"
@@ -55,14 +55,14 @@ class EvaluationCard(Card):
         source, band, single = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
             for name, label in (
-                ("source", "Figures"),
+                ("source", "Results"),
                 ("band", "Band"),
                 ("single", "Single cases of"),
             )
         )
         self._fields = [
             CountField(self.state, name, label, FIELDS[name].doc)
-            for name, label in (("cases", "Cases"), ("case_runs", "Runs of each"))
+            for name, label in (("cases", "Cases"), ("case_runs", "Runs per case"))
         ]
         self.run_button = pmui.Button(label="Run", size="small", variant="contained", margin=0)
         self.run_button.on_click(answer(self._run))
@@ -74,7 +74,7 @@ class EvaluationCard(Card):
         )
         self._origin = HTML("<p></p>", ORIGIN)
         self._text = HTML("<p></p>", TEXT)
-        self.cases = select("Go to a case", {"none of them": NONE}, margin=(16, 0, 6, 0))
+        self.cases = select("Go to a case", {NO_CASE: NONE}, margin=(16, 0, 6, 0))
         self.cases.param.watch(answer(self._listed), "value")
         self.message = Message()
         figure = pane(self.picture.figure)
@@ -248,7 +248,7 @@ class EvaluationCard(Card):
 
     def _list(self, found: Evaluated | None) -> None:
         """Lists the cases, hardest first."""
-        options = {"none of them": NONE}
+        options = {NO_CASE: NONE}
         single = self.state.single
         if found is not None and found.cases is not None and single in found.cases.by_name:
             cases = found.cases
@@ -291,6 +291,8 @@ class EvaluationCard(Card):
         y, theta = self._reached(cases.y[rank], cases.theta[rank])
         reached = np.allclose([*y, *theta], [*cases.y[rank], *cases.theta[rank]], rtol=1e-4)
         what = about_case(int(cases.number[rank]), cases.y[rank], cases.theta[rank])
-        self.message.say("" if reached else f"{what} is beyond the sliders: this is the nearest.")
+        self.message.say(
+            "" if reached else f"{what} is beyond the sliders: the nearest case is shown."
+        )
         self.state.move(y=y or None, theta=theta or None)
         self.state.settle()

@@ -68,7 +68,7 @@ class FilmView:
     def show(self) -> None:
         """Goes to the frame that the state names, or to the trained proposal."""
         if len(self._snapshots) < 2:
-            self._shown.object = "<p>No snapshots of a training are installed.</p>"
+            self._shown.object = "<p>No training snapshots are installed.</p>"
             return
         usable = self._state.variant == DEFAULT_VARIANT
         last = len(self._snapshots) - 1
@@ -78,7 +78,7 @@ class FilmView:
         words = (
             _caption(snapshot)
             if usable
-            else "The film shows the training of the spline proposals."
+            else "The film is of the spline proposals: choose them to play it."
         )
         drawing = _drawing(self._snapshots, snapshot, dark=self._dark)
         self._shown.object = f"<p>{words}</p>{drawing}"
@@ -165,8 +165,8 @@ def _caption(snapshot: Snapshot) -> str:
         return after + "no draw of q₁ reaches f yet."
     variance = number(snapshot.relative_variance, 2)
     return (
-        f"{after}the weights of q₁ have relative variance <b>{variance}</b>, the median over "
-        "held-out cases; at yours it may be another."
+        f"{after}relative variance of the weights of q₁ <b>{variance}</b>, the median over "
+        "held-out cases; your case may differ."
     )
 
 

@@ -57,7 +57,7 @@ def layer_of(name: str) -> Layer:
     kind, _, term = name.partition("-")
     if kind == "effective":
         values = partial(_of_term, "effective_share", term)
-        return Layer("share", values, False, (0.0, 1.0), Cividis256)
+        return Layer("ESS / draw", values, False, (0.0, 1.0), Cividis256)
     if kind == "pareto":
         values = partial(_of_term, "pareto_k", term)
         return Layer("k̂", values, False, (-0.5, 1.0), Cividis256[::-1])

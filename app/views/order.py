@@ -19,12 +19,12 @@ from app.trainee import Order
 from app.views.inputs import Typed, select
 from app.views.layout import column, side_by_side
 
-FOUND_OUT = "found out"
+FOUND_OUT = "automatic"
 FIELDS_OF = {
-    "bins": ("Bins", "", "4 to 128; empty: as usual."),
-    "width": ("Width", "", "Of the network, 4 to 1024; empty: as usual."),
-    "minutes": ("Minutes", "0.5", "Of computing; 0.33 is 20 seconds."),
-    "seed": ("Training seed", "0", "Another one gives other weights."),
+    "bins": ("Bins", "", "4 to 128; empty for the default."),
+    "width": ("Width", "", "Of the network's layers, 4 to 1024; empty for the default."),
+    "minutes": ("Minutes", "0.5", "Training time; 0.33 is 20 seconds."),
+    "seed": ("Training seed", "0", "Another seed gives other weights."),
     "name": ("Name", "learnt", f"Letters, digits and dashes, at most {LONGEST_NAME}."),
 }
 

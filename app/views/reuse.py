@@ -32,7 +32,7 @@ TEXT = """
 p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 4.5em;
     max-width: 90ch; }
 """
-SPLIT = "N : M, draws of q₁ and q₂, per cent"
+SPLIT = "N : M, draws from q₁ and q₂ in per cent"
 IN_PER_CENT = "const n = Math.round(100 * tick); return `${n} : ${100 - n}`"
 # On which side of the slider's track the best splits are marked.
 MARKED = dict(zip(SHARERS, ("above", "below"), strict=True))
@@ -83,11 +83,11 @@ class ReuseCard(Card):
         if store_of(problem.name).shares_samples:
             return ""
         why = (
-            "E₂ is known and has no draws of its own"
+            "E₂ is known, so there is no q₂ to share with"
             if problem.nonnegative
-            else "f takes both signs, and each has a proposal of its own"
+            else "f takes both signs, and each has its own proposal"
         )
-        return f"There is no sample reuse for this problem: {why}."
+        return f"No sample reuse for this problem: {why}."
 
     def clear(self) -> None:
         self.pictures.clear()

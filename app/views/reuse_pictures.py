@@ -25,7 +25,7 @@ WORST = 1e2
 ALPHAS = np.linspace(0, 1, 101)
 # What is marked on the map: its symbol, how large, and what it is.
 MARKS = {
-    "best": ("star", 17, "least error"),
+    "best": ("star", 17, "smallest error"),
     "paper": ("diamond", 13, "α*, β* of the paper"),
     "optimum": ("square", 11, "u*, the optimum"),
 }
@@ -144,7 +144,7 @@ class ReusePictures:
         items.append(("yours", [shown.scatter("alpha", "beta", source=self.current, **YOURS)]))
         unsettled = self._symbol(shown, "square")
         unsettled.glyph.update(size=11, fill_color=UNSETTLED)
-        add_legend(shown, [*items, ("not settled by the runs", [unsettled])])
+        add_legend(shown, [*items, ("not determined by the runs", [unsettled])])
         ticker = LogTicker(desired_num_ticks=6)
         bar = ColorBar(color_mapper=self._mapper, ticker=ticker, width=12, padding=4)
         shown.add_layout(bar, "right")

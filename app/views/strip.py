@@ -16,9 +16,10 @@ from app.numbers.known import Level, log_truth, truth
 from app.presets import about_truth
 from app.results import Result
 from app.state import State
-from app.summary import PROPOSAL_OF, ROUNDING, Row, Summary
+from app.summary import ROUNDING, Row, Summary, proposal_of
 from app.views.card import Card
 from app.views.layout import HTML, side_by_side
+from app.words import HELP
 from app.words.numbers import number, ratio
 
 TILES = """
@@ -47,26 +48,22 @@ svg { vertical-align: middle; margin-right: 6px; }
   td:last-child:empty, th:last-child:empty { display: none; }
 }
 """
-NAMES = ("estimator", "estimate", "± standard error", "off by")
+NAMES = ("estimator", "estimate", "± standard error", "relative error")
 AWAITED = "…"
-# What stands beside each estimator's own figures while a case is kept to compare with.
-AGAINST = ("A", "± B / ± A")
+TRUTH, SIZE = "Truth μ(y, θ)", "Effective sample size"
+# Where the error comes from, where one term has all of it and where both have some.
+SOURCE, KAPPA = "Error comes from", "κ: relative error of E₁ / E₂"
+# What is shown beside each estimator's own figures while a case is kept for comparison.
+AGAINST = ("A", "standard error, B / A")
 
 
 class StripCard(Card):
     """The figures of the case, and one run of every estimator."""
 
     name = "strip"
-    title = "This case, in figures"
+    title = "This case in numbers"
     unit = ""
-    help = (
-        "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "
-        "from where the posterior is. κ compares the two halves of AMCI: the relative "
-        "spread of its estimate of E₁ over that of E₂. Effective draws say how many "
-        "perfect draws the weighted ones are worth; they are counted for each term on "
-        "its own proposal, since a q₂ that fits the posterior says nothing about E₁. "
-        "Standard errors come from the draws themselves, and draws can be blind."
-    )
+    help = HELP["strip"]
 
     def content(self) -> list[Any]:
         self._point = HTML("", TILES)
@@ -85,8 +82,9 @@ class StripCard(Card):
 
     def clear(self) -> None:
         # What is to come has its place: nothing below jumps when it does.
-        names = [f"effective draws of {PROPOSAL_OF[term]}" for term in self.store.terms]
-        self._tile_terms([_tile(name, AWAITED, "") for name in ("κ", *names)])
+        signed = "E1_minus" in self.store.terms
+        names = [f"{SIZE}, {proposal_of(term, signed=signed)}" for term in self.store.terms]
+        self._tile_terms([_tile(name, AWAITED, "") for name in (SOURCE, *names)])
         answers = (name for name in self.store.estimators if name not in ("auto", "bound"))
         awaited = dict.fromkeys(answers, [AWAITED] * 3 + [""])
         self._tabulate("One run of every estimator", NAMES, awaited)
@@ -96,11 +94,11 @@ class StripCard(Card):
         problem, pair, beside = self.state.problem, self.state.choice.pair, self.state.beside
         mu, level = truth(problem, *pair), Level(self.state.level, self.state.level_error)
         if math.isnan(mu):
-            tiles = [_tile("truth μ(y, θ)", "not known", "the problem does not say it")]
+            tiles = [_tile(TRUTH, "not known", "the problem gives no exact value")]
         else:
             about = about_truth(problem, log_truth(problem, *pair))
             of_a = None if beside is None else truth(problem, *beside.choice.pair)
-            tiles = [_tile("truth μ(y, θ)", number(mu, 4), about, (of_a, mu))]
+            tiles = [_tile(TRUTH, number(mu, 4), about, (of_a, mu))]
         if level.error == 0 or self.shown is not None:
             of_a = None if self.kept is None else self.kept.value.level.value
             tiles.append(_level_tile(level, of_a))
@@ -112,20 +110,16 @@ class StripCard(Card):
             self.state.learn(self.shown.asked.choice, found.level)
             self.redraw()
         kept: Summary | None = None if self.kept is None else self.kept.value
-        kappa = number(found.kappa, 2) if found.kappa == found.kappa else "0 / 0"
-        tiles = [
-            _tile(
-                "κ", kappa, found.about_kappa, (None if kept is None else kept.kappa, found.kappa)
-            )
-        ]
+        tiles = [_source_tile(found, kept)]
+        signed = "E1_minus" in found.effective
         for term, effective in found.effective.items():
-            name = f"effective draws of {PROPOSAL_OF[term]}, of {found.draws:,}"
+            name = f"{SIZE}, {proposal_of(term, signed=signed)} (of {found.draws:,})"
             beside = (None if kept is None else kept.effective.get(term), effective)
             tiles.append(_tile(name, number(effective), found.about(term), beside))
         self._tile_terms(tiles)
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
         self._tabulate(
-            f"One run of every estimator, {found.total:,} draws in all",
+            f"One run of every estimator, {found.total:,} total draws",
             (*NAMES, *(AGAINST if kept is not None else ())),
             {row.name: _cells(row, of_a.get(row.name)) for row in found.rows},
         )
@@ -202,26 +196,37 @@ def _tile(
     )
 
 
+def _source_tile(found: Summary, kept: Summary | None) -> str:
+    """Where AMCI's error comes from: kappa, or the only term that has any."""
+    if math.isnan(found.kappa):
+        return _tile(SOURCE, "no proposal", found.about_kappa)
+    if math.isinf(found.kappa):
+        alone = "" if "E1_minus" in found.effective else " alone"
+        return _tile(SOURCE, found.of_E1 + alone, found.about_kappa)
+    beside = (None if kept is None else kept.kappa, found.kappa)
+    return _tile(KAPPA, number(found.kappa, 2), found.about_kappa, beside)
+
+
 def _level_tile(level: Level, kept: float | None) -> str:
     """The mismatch; with its error where it is estimated."""
     if math.isnan(level.value):
-        return _tile("mismatch, estimated", "not judged", "too few draws met f and the posterior")
+        return _tile("Mismatch, estimated", "not judged", "too few draws reach both densities")
     if level.error == 0:
         about = _about_level(level.value)
-        return _tile("mismatch", f"{number(level.value)} nats", about, (kept, level.value))
+        return _tile("Mismatch", f"{number(level.value)} nats", about, (kept, level.value))
     figure = f"{number(level.value)} ± {number(level.error, 1)} nats"
     about = _about_level(level.value)
-    return _tile("mismatch, estimated", figure, about, (kept, level.value))
+    return _tile("Mismatch, estimated", figure, about, (kept, level.value))
 
 
 def _about_level(level: float) -> str:
     if level < 0.1:
-        return "f looks at nearly all of the posterior"
+        return "g is close to the posterior"
     if level < 2:
-        return "f looks at a good part of the posterior"
+        return "g differs moderately from the posterior"
     if level < 6:
-        return "f looks at the edge of the posterior"
-    return "f looks far into the tail of the posterior"
+        return "g lies at the edge of the posterior"
+    return "g lies far in the tail of the posterior"
 
 
 def _relative(error: float) -> str:
@@ -233,5 +238,7 @@ def _relative(error: float) -> str:
         return f"{number(100 * error, 2)} %"
     if abs(error) < 100:
         return f"{100 * error:,.0f} %".replace("-", "−")
-    times = f"{float(f'{error + 1:.2g}'):,.0f}" if error < 1e6 else number(error, 2)
-    return f"{times} times".replace("-", "−")
+    # The estimate over mu.
+    size = abs(error + 1)
+    times = f"{float(f'{size:.2g}'):,.0f}" if size < 1e6 else number(size, 2)
+    return f"{times} times too large" + (", wrong sign" if error < 0 else "")

@@ -143,7 +143,7 @@ class SweepPicture:
                 f"{number(m, 2)}" + ("" if np.isnan(e) else f" ± {number(e, 1)}")
                 for m, e in zip(median, error, strict=True)
             ],
-            "unjudged": ["none of them" if bound else share(part) for part in unjudged],
+            "unjudged": ["none" if bound else share(part) for part in unjudged],
             "cases": [f"{found.counted:,}"] * count,
         }
 
@@ -199,7 +199,7 @@ class SweepPicture:
         shown = picture(
             name,
             alternative="Relative mean squared error of every estimator against total draws.",
-            x_label="draws in all",
+            x_label="total draws",
             y_label="relative mean squared error",
             height=460,
             x_axis_type="log",
@@ -243,7 +243,7 @@ class SweepPicture:
 
     def _hovers(self, shown: figure) -> None:
         median = [
-            ("median of", "@estimator, @draws{0,0} draws in all"),
+            ("median of", "@estimator, @draws{0,0} total draws"),
             ("error", "@error"),
             ("cases", "@cases; not judged: @unjudged"),
         ]

@@ -59,7 +59,7 @@ class TableCard(Card):
             **looks,
         )
         download = pmui.FileDownload(
-            callback=sample, filename="draws.csv", label="A sample, CSV", **looks
+            callback=sample, filename="draws.csv", label="Example CSV", **looks
         )
         self.result = HTML("", RESULT)
         return [

@@ -39,7 +39,7 @@ class TargetControls:
         self.field = pmui.TextInput(
             label=LABEL,
             value=state.f,
-            placeholder="the problem's own",
+            placeholder="the problem's f",
             max_length=LONGEST,
             css_classes=["own-f"],
             size="small",
@@ -52,7 +52,7 @@ class TargetControls:
         self._channel.on_change("tags", lambda attr, old, new: answered(new))
         self._caret = HTML("", CARET)
         self._allowed = HTML("", HELP)
-        self._own = flat_button("Back to its own f", lambda _: self._take(""))
+        self._own = flat_button("Restore the problem's f", lambda _: self._take(""))
         self._examples = select(PICK, {PICK: ""}, margin=(6, 0, 0, 0))
         self._examples.param.watch(answer(self._pick), "value")
         state.param.watch(lambda *_: self.show(), "f")

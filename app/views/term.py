@@ -185,7 +185,7 @@ def _meter(term: TermWeights, draws: int, label: str, proposal: str, dark: bool)
         f"<h3>{label} from {proposal}</h3>"
         f'<div class="name"><span>Pareto k-hat</span><b>{k}</b></div>'
         f'<div class="track" role="img" style="{track}" aria-label="k-hat of {label} on '
-        f'{proposal}: {k}, at most {term.threshold:.2f} wanted">{marks}</div>'
+        f'{proposal}: {k}, limit {term.threshold:.2f}">{marks}</div>'
         f'<div class="words">{escape(about_weights(term, draws, proposal))}</div>'
     )
 

@@ -1,4 +1,4 @@
-r"""Train: proposals for the problem that is looked at, learnt while one watches."""
+r"""Train: proposals for the open problem, learnt while the user watches."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ PREFIX = "train-"
 
 
 class TrainCard(ErrorCard):
-    """What is trained, how that goes, and what the proposals are like so far."""
+    """The training form, its progress, and the proposals so far."""
 
     name = "train"
     title = "Train"
-    # The errors' own progress is no concern here.
+    # The progress of the error curves is not shown here.
     unit = ""
     help = HELP["train"]
     drawn = ("relative",)
@@ -164,7 +164,7 @@ class TrainCard(ErrorCard):
             return
         self.start_button.disabled = learner.busy
         paused = learner.phase == PAUSED
-        label = "Go on" if paused else "Pause"
+        label = "Resume" if paused else "Pause"
         if self.pause_button.label != label:
             self.pause_button.label = label
         self.pause_button.disabled = learner.phase not in (GOING, PAUSED)

@@ -70,7 +70,7 @@ class Upload(pmui.FileInput):
             and 1 <= chunk <= chunks <= self._most // CHUNK + 1
         )
         if data is None or not fits:
-            return "this is no file that can be read here"
+            return "this file cannot be read"
         held = sum(
             len(piece) for file in self._file_buffer.values() for piece in file["chunks"].values()
         )

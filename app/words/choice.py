@@ -14,7 +14,7 @@ SYMBOLS = {"y": "y", "theta": "θ"}
 
 
 def difference(found: Choice, wanted: Choice) -> str:
-    """Where a result's choice differs from the one that is wanted: "for θ = 3"."""
+    """How a result's choice differs from the current one: "for θ = 3"."""
     parts = [
         f"{SYMBOLS[name]} = {_point(getattr(found, name))}"
         for name in SYMBOLS
@@ -32,19 +32,19 @@ def difference(found: Choice, wanted: Choice) -> str:
         parts.append(f"{found.variant} proposals{frame}")
     if not parts and found.revision != wanted.revision:
         return "from earlier in the training"
-    return f"for {', '.join(parts)}" if parts else "asked for in another way"
+    return f"for {', '.join(parts)}" if parts else "with other settings"
 
 
 def about_kept(kept: Choice | None, here: Choice) -> str:
-    """What the case that is kept to compare with is, in a sentence."""
+    """What the case kept for comparison is, in a sentence."""
     if kept is None:
         return ""
     if kept.problem != here.problem:
         other = "another f" if own.split(kept.problem)[0] == own.split(here.problem)[0] else ""
-        return f"A is a case of {other or 'another problem'}, and is back with that."
+        return f"A is a case of {other or 'another problem'} and reappears when you return to it."
     if kept == here:
-        return "A is this case. Change something: A stays, faint, beside what comes."
-    return f"A, faint, is the case {difference(kept, here)}."
+        return "A is this case. Whatever you change, A stays visible in faint colours."
+    return f"A, in faint colours, is the case {difference(kept, here)}."
 
 
 def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:
@@ -60,12 +60,10 @@ def _point(value: tuple[float, ...]) -> str:
 
 
 def too_much(less: Callable[[float], str], seconds: float, allowed: float, budget: float) -> str:
-    """Why something is not computed that costs more than a visitor may ask for at once."""
-    beside = (
-        "" if allowed == budget else f", {max(allowed, 0):,.0f} s of them beside what is under way"
-    )
-    wait = "" if allowed == budget else "wait for that, or "
+    """Why something is not computed that costs more than one user may use at once."""
+    left = "" if allowed == budget else f", of which {max(allowed, 0):,.0f} s are left"
+    wait = "" if allowed == budget else "wait for the running computations, or "
     return (
-        f"it takes about {seconds:,.0f} s of computing, and {budget:,.0f} s are allowed "
-        f"here{beside}: {wait}{less(max(allowed, 0) / seconds)}"
+        f"it would take about {seconds:,.0f} s of computing, and the limit here is "
+        f"{budget:,.0f} s{left}: {wait}{less(max(allowed, 0) / seconds)}"
     )

@@ -23,20 +23,20 @@ def about_curves(found: ErrorCurves) -> str:
         f"{ESTIMATORS[name].label} {'not known' if np.isnan(end) else number(end, 2)}"
         for name, end in ends.items()
     )
-    return f"Median relative squared error at {found.budgets[-1]:,} draws in all: {told}."
+    return f"Median relative squared error at {found.budgets[-1]:,} total draws: {told}."
 
 
 def about_reference(truth: Truth) -> str:
-    """What errors are counted from, where the truth is not known exactly."""
+    """What errors are measured against, where the truth is not known exactly."""
     value = number(float(truth.sign * truth.unit), 4)
     return (
-        f"μ is not known: errors are counted from a reference value, {value} with standard error "
-        f"{number(float(truth.standard_error), 2)}."
+        f"μ is not known: errors are measured against a reference value, {value} with standard "
+        f"error {number(float(truth.standard_error), 2)}."
     )
 
 
 def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
-    """What the picture cannot show: curves beyond its edges, runs that failed, what is open.
+    """What the picture cannot show: curves off the scale, failed runs, what is not determined.
 
     Arguments:
         found: The curves.
@@ -47,7 +47,7 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
     if found.truth_error > 0:
         notes.append(about_reference(next(iter(found.by_name.values())).truth))
     if np.isnan(found.truth_error):
-        notes.append("μ is 0 here, so that there is no relative error: choose MSE.")
+        notes.append("μ is 0 here, so the relative error is undefined: choose MSE.")
     for name, curve in found.by_name.items():
         label, median = ESTIMATORS[name].label, curve.squared.quartiles[1]
         if curve.failed.any():
@@ -55,14 +55,14 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
             notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
         exact = name != "bound" and (np.nan_to_num(median) < FLOOR).all()
         if complete and not exact and not curve.median_judged[~np.isnan(curve.mse)].all():
-            notes.append(f"{label}: the runs do not settle every median.")
+            notes.append(f"{label}: the runs do not determine every median.")
         if np.isnan(median).all():
             continue
         if np.nanmin(median) > CEILING:
             middle = number(float(median[len(median) // 2]) * scale, 2)
-            notes.append(f"{label} lies above the picture, at {middle}.")
+            notes.append(f"{label} is off the scale ({middle}).")
         elif exact:
-            notes.append(f"{label} is exact to rounding.")
+            notes.append(f"{label} is exact up to rounding.")
     if any(curve.truth_matters.any() for curve in found.by_name.values()):
-        notes.append("The reference value is not known well enough for the smallest errors.")
+        notes.append("The reference value is too uncertain for the smallest errors.")
     return " ".join(notes)

@@ -34,16 +34,16 @@ def about_verdict(found: Diagnosis) -> str:
         text = f"<p>{sentence(found.text.partition(': ')[2])}</p>"
     if found.asked < found.draws:
         same = found.asked_text.startswith(found.level)
-        alone = "would say the same" if same else f"say: {sentence(found.asked_text)[:-1]}"
+        alone = "the same" if same else f"“{sentence(found.asked_text)[:-1]}”"
         text += (
-            f"<p>These are {found.draws:,} draws from each proposal, so that tails can be seen; "
-            f"your {found.asked:,} alone {alone}.</p>"
+            f"<p>Tails take many draws to see: this uses {found.draws:,} per proposal. With your "
+            f"{found.asked:,} draws alone, the verdict is {alone}.</p>"
         )
     return text
 
 
 def about_way(found: Diagnosis) -> str:
-    """The text alternative of the way to mu, once it has been followed to its end."""
+    """The text alternative of the complete running estimate."""
     if found.along is None:
         return ""
     value, low, high = (
@@ -59,11 +59,11 @@ def about_way(found: Diagnosis) -> str:
 
 def about_histogram(term: TermWeights, label: str) -> str:
     """The text alternative of a term's histogram of weights."""
-    k = "has no tail" if math.isinf(term.k) else f"has k-hat {term.k:.2f}"
-    k = "was not judged" if math.isnan(term.k) else k
+    tail = "There is no tail" if math.isinf(term.k) else f"Their tail has k-hat {term.k:.2f}"
+    tail = "Their tail is not judged" if math.isnan(term.k) else tail
     return (
         f"Histogram of {term.nonzero:,} log weights of {label}, from {term.edges[0]:.2g} to "
-        f"{term.edges[-1]:.2g} in powers of ten of their mean. Their fitted tail {k}."
+        f"{term.edges[-1]:.2g} in powers of ten of their mean. {tail}."
     )
 
 
@@ -87,25 +87,27 @@ def about_k(term: TermWeights) -> str:
 
 
 def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
-    """What a term's draws are worth."""
+    """What a term's draws are worth, and what to watch."""
     if term.nonzero == 0:
-        return f"No draw of {proposal} counts."
+        return f"All weights of {proposal} are zero."
     parts = []
     if term.nonzero < draws:
-        parts.append(f"{term.nonzero:,} of {draws:,} draws count at all.")
+        parts.append(f"{term.nonzero:,} of {draws:,} weights are positive.")
     if term.effective >= NEARLY_ALL * draws:
         parts.append(
-            f"{percent(term.effective / draws)} of the draws count: weights that hardly vary do "
-            "no harm, whatever their tail."
+            f"The effective sample size is {percent(term.effective / draws)} of the draws: "
+            "weights that vary so little do no harm, whatever their tail."
         )
     else:
         parts.append(
-            f"By themselves {draws:,} draws count like {number(term.effective)} perfect ones; the "
-            f"largest weight is {percent(term.largest)} of the sum."
+            f"Effective sample size from these draws alone: {number(term.effective)} of "
+            f"{draws:,}; the largest weight is {percent(term.largest)} of the sum."
         )
-        parts.append(f"Wanted is a k-hat surely below {term.threshold:.2f}, the dashed mark.")
+        parts.append(f"k-hat should lie clearly below {term.threshold:.2f}, the dashed mark.")
     if term.missed > 1e-3:
-        parts.append(f"{percent(term.missed)} of the term lies where {proposal} hardly draws.")
+        parts.append(
+            f"{percent(term.missed)} of the integral lies where {proposal} almost never samples."
+        )
     return " ".join(parts)
 
 

@@ -38,17 +38,17 @@ def about_case(case: int, y: Sequence[float], theta: Sequence[float]) -> str:
 def about_origin(found: Evaluated, *, stored: bool, variant: str) -> str:
     """What was done: cases, runs, seed, with which weights."""
     text = (
-        f"{variant} proposals, {found.pairs:,} cases drawn from p(y) p(θ), {found.runs:,} runs of "
+        f"{variant} proposals, {found.pairs:,} cases drawn from p(y) p(θ), {found.runs:,} runs "
         f"each, seed {found.seed}"
     )
     if not stored:
         words = [f"Live: {text}."]
     else:
-        words = [f"Stored with the {text}. It judges the very weights that are loaded here."]
+        words = [f"Stored with the {text}. It evaluates exactly the weights loaded here."]
     if found.left_out:
         words.append(f"{found.left_out:,} cases could not be computed and are left out.")
     if found.cases is not None and (found.cases.truth_error > 0).any():
-        words.append("μ is not known: errors are counted from a reference value in each case.")
+        words.append("μ is not known: errors are measured against a reference value in each case.")
     return " ".join([*words, found.remark]).strip()
 
 
@@ -57,31 +57,31 @@ def about_evaluation(found: Evaluated, name: str) -> str:
     if name not in found.estimators:
         return f"{SWEPT[name].label} is not part of this evaluation."
     own, label = found.estimators[name], SWEPT[name].label
-    draws = f"{found.budgets[-1]:,} draws in all"
+    draws = f"{found.budgets[-1]:,} total draws"
     median = _figure(own["remse_median"])
     if math.isnan(median):
         return f"{label} has no relative error at {draws}."
     error = _figure(own.get("remse_median_error", [math.nan]))
     words = [
-        f"{label} at {draws}: the median over {found.counted:,} cases of the relative mean "
-        f"squared error is {number(median, 2)} ± {number(error, 1)}."
+        f"{label} at {draws}: median relative mean squared error {number(median, 2)} ± "
+        f"{number(error, 1)} over {found.counted:,} cases."
     ]
     if name in found.against_bound:
         _, surely, undecided = (share[-1] for share in found.against_bound[name])
         words.append(
-            f"It lies surely below the bound in {share(surely)}"
+            f"It is clearly below the bound in {share(surely)}"
             + (f"; {share(undecided)} are undecided." if undecided else ".")
         )
     unjudged = _figure(own.get("unjudged", [0.0]))
     if unjudged:
-        words.append(f"The runs do not settle the mean in {share(unjudged)}.")
+        words.append(f"The runs do not determine the mean in {share(unjudged)}.")
     if _figure(own.get("truth_matters", [0.0])):
         doubtful = share(_figure(own["truth_matters"]))
-        words.append(f"In {doubtful} the reference value is not known well enough.")
+        words.append(f"In {doubtful} the reference value is too uncertain.")
     for other, each in found.estimators.items():
         if other in SWEPT and _figure(each["remse_median"]) > CEILING:
             height = number(_figure(each["remse_median"]), 2)
-            words.append(f"{SWEPT[other].label} ends above the picture, at {height}.")
+            words.append(f"{SWEPT[other].label} is off the scale ({height}).")
     return " ".join(words)
 
 
@@ -95,7 +95,7 @@ def about_picture(found: Evaluated) -> str:
     )
     return (
         f"Median over {found.counted:,} cases of the relative mean squared error at "
-        f"{found.budgets[-1]:,} draws in all: {told}."
+        f"{found.budgets[-1]:,} total draws: {told}."
     )
 
 

@@ -26,16 +26,15 @@ def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool
     if np.isnan(variance):
         return ""
     names = terms(signed=len(found.terms) > 2)
-    shares = ", ".join(
-        f"one for {names[term]} has {_percent(float(share))}"
+    worth = [
+        f"for {names[term]} is worth {_percent(float(share))}"
         for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
-    )
-    about = "" if inside else " (its coordinates are not alike: their mean is marked)"
+    ]
+    about = "" if inside else " (its coordinates differ: their mean is marked)"
     return (
-        f"Near your case{about}, as far as the map's few hundred draws see, the relative variance "
-        f"of one draw is <b>{_rough(float(variance))}</b>. Of what a perfect draw is worth, "
-        f"{shares}."
-        f"{_won(float(ratio))}"
+        f"Near your case{about}, the relative variance per draw is about "
+        f"<b>{_rough(float(variance))}</b>, as far as the map's few hundred draws show. A draw "
+        f"{', one '.join(worth)} of an ideal draw.{_won(float(ratio))}"
     )
 
 
@@ -45,12 +44,12 @@ def _won(ratio: float) -> str:
         return ""
     if ratio >= 1:
         times = _rough(ratio)
-        return f" With many draws the bound on the error of SNIS is then {times} times AMCI's."
-    return f" With many draws AMCI's error is then {_rough(1 / ratio)} times the bound on SNIS's."
+        return f" For many draws, the SNIS bound is {times} times AMCI's error."
+    return f" For many draws, AMCI's error is {_rough(1 / ratio)} times the SNIS bound."
 
 
 def _rough(value: float) -> str:
-    """What a few hundred draws know of a number: one digit, and two where it is a few."""
+    """A number to the digits that a few hundred draws give: one, and two from 1 to 10."""
     return number(value, 2 if 1 <= value < 10 else 1)
 
 
@@ -69,11 +68,11 @@ def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
     ahead = (
         ""
         if np.isnan(found.bound_ratio).all()
-        else " AMCI is ahead of the bound of self-normalised importance sampling in "
+        else " AMCI is below the bound on self-normalised importance sampling in "
         f"{np.mean(found.bound_ratio > 1):.0%} of the cases."
     )
     return (
-        f"Relative variance of one draw over {first} and {second}, {found.cases:,} cases. Its "
+        f"Relative variance per draw over {first} and {second}, {found.cases:,} cases. Its "
         f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}.{ahead}"
     )
 

@@ -10,18 +10,18 @@ from amci_core.errors import ReuseErrors
 from app.words.curves import about_reference
 from app.words.numbers import number
 
-# Whose best split is told.
+# Whose best split is shown.
 SHARERS = ("AMCI", "u*")
 
 
 def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     """The error at (alpha, beta), and beside it those worth knowing."""
     if np.isnan(found.truth_error):
-        return "μ is 0 here, so that there is no relative error."
+        return "μ is 0 here, so the relative error is undefined."
 
     def error(a: float, b: float) -> str:
         (mean,), (settled,) = found.mean_along([a], beta=b)
-        return number(mean, 2) + ("" if settled else " (not settled by the runs)")
+        return number(mean, 2) + ("" if settled else " (not determined by the runs)")
 
     def both(at: tuple[float, float]) -> str:
         there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
@@ -43,13 +43,13 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
 def _least(found: ReuseErrors) -> tuple[str, str]:
     """Where the map's error is least, in words for a picture and within a sentence."""
     if found.best is None:
-        none = "no cell of this map has an error below 1 that the runs settle."
+        none = "no cell of this map has an error below 1 that these runs determine."
         return f"{none[0].upper()}{none[1:]}", none
     alpha, beta = found.best
     least = number(float(found.remse[found.judged].min()), 2)
     return (
-        f"It is least at alpha {alpha:.2f}, beta {beta:.2f}, with {least}.",
-        f"the least on this map is {least}, at ({alpha:.2f}, {beta:.2f}).",
+        f"It is smallest at alpha {alpha:.2f}, beta {beta:.2f}, with {least}.",
+        f"the smallest on this map is {least}, at ({alpha:.2f}, {beta:.2f}).",
     )
 
 
@@ -78,14 +78,14 @@ def about_split(found: ReuseErrors) -> str:
         return "Common random numbers come in pairs: as many draws from q₁ as from q₂."
     if not found.prediction_judged:
         return (
-            "How the draws are best split is not judged: the error that their covariances predict "
-            "for AMCI is not the one that the runs have."
+            "The best split is not judged: the error predicted for AMCI disagrees with that of "
+            "the runs."
         )
     alone, shared = found.best_split_alone, found.best_split
     at_best = found.predicted(1.0, 0.0, counts=(alone, total - alone))
     return (
-        f"Of {total:,} draws, AMCI without sharing should give q₁ {alone:,} "
+        f"Without sharing, AMCI is best with {alone:,} of {total:,} draws from q₁ "
         f"({100 * alone / total:.0f} %): predicted ReMSE {number(at_best, 2)}, against "
-        f"{number(found.predicted(1.0, 0.0), 2)} with this split. With the optimal shares q₁ "
-        f"should get {shared:,} ({100 * shared / total:.0f} %)."
+        f"{number(found.predicted(1.0, 0.0), 2)} with this split. With the optimal shares, the "
+        f"best is {shared:,} ({100 * shared / total:.0f} %)."
     )

@@ -14,11 +14,12 @@ from app.words.diagnosis import pretty, sentence
 from app.words.numbers import number, percent
 
 EXPECTED = (
-    "Draws from sbi, PyMC or a program of your own: <b>CSV or Parquet</b>, at most "
-    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws, with the columns <code>log_joint</code>, "
-    "<code>f</code> and <code>log_q</code>; or with <code>component</code> and a "
-    "<code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
-    "<code>q2</code>, <code>reference</code>. The file is read once and not stored."
+    "Draws from sbi, PyMC or your own program, as <b>CSV or Parquet</b> (at most "
+    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws). The columns are <code>log_joint</code>, "
+    "<code>f</code> and <code>log_q</code>; with several components, <code>component</code> and "
+    "one <code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
+    "<code>q2</code> and <code>reference</code> that is used. The file is read once and not "
+    "stored."
 )
 NAMES = {"amci": "AMCI", "snis-qm": "SNIS, all draws", "snis": "SNIS"}
 
@@ -38,7 +39,7 @@ def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str
     why = "".join(f"<li>{_said(reason)}</li>" for reason in reasons)
     counts = ", ".join(f"{n:,} of {escape(name)}" for name, n in result.found["draws"].items())
     missing = "".join(
-        f"<p>{NAMES[name]} is not there: {_said(why)}</p>"
+        f"<p>{NAMES[name]} is not available. {_said(why)}</p>"
         for name, why in result.found["missing"].items()
     )
     return (
@@ -81,7 +82,7 @@ def _terms(found: dict[str, Any]) -> str:
                     "not known" if missed is None else percent(missed),
                 )
             )
-    head = ("Term", "Draws of", "Effective draws", "k̂ (at most)", "Largest weight", "Missed")
+    head = ("Term", "Proposal", "ESS", "k̂ (limit)", "Largest weight", "Missed mass")
     return _table("Weights of each term", head, lines)
 
 

@@ -1,4 +1,4 @@
-r"""What is said of another f: what it may hold, and where it is wrong."""
+r"""Messages about another f: what it may contain, and where it is wrong."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SHOWN = 30
 
 
 def allowed(problem: Problem) -> str:
-    """What an expression may hold, for a problem."""
+    """What an expression may contain, for a problem."""
     names = [_names("x", problem.x.dim)]
     if problem.theta is not None:
         names.append(_names("theta", problem.theta.dim))
     return (
-        f"{' and '.join(names)}, numbers, + - * / **, comparisons, and, or, not, exp, log, sqrt, "
-        "abs, sin, cos, tanh, min, max, where(condition, a, b); over coordinates sum, mean, norm, "
-        f"all, any. At most {LONGEST} characters. Enter applies, Escape goes back."
+        f"Up to {LONGEST} characters of {' and '.join(names)}, numbers, + - * / **, comparisons, "
+        "and, or, not, exp, log, sqrt, abs, sin, cos, tanh, min, max, where(condition, a, b), and "
+        "over coordinates sum, mean, norm, all, any. Enter applies, Escape restores."
     )
 
 

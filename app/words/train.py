@@ -1,4 +1,4 @@
-r"""What is said of a training."""
+r"""Messages about a training."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from app.trainee import Report
 from app.words.numbers import number
 
 INTRODUCTION = (
-    "Trains proposals for this problem while you watch. They are listed with the others, and "
-    "the whole page shows them as they get better."
+    "Trains proposals for this problem while you watch. They appear in the list of proposals, "
+    "and the whole page follows as they improve."
 )
-STAGES = {"imitate": "imitates particles", "refine": "is refined"}
-# Of what a training said, the newest lines.
+STAGES = {"imitate": "imitating particles", "refine": "refining"}
+# The newest lines of a training's log.
 LINES = 14
 
 
 def about_phase(learner: Learner) -> str:
-    """Where a training stands, in a line."""
+    """The state of a training, in a line."""
     order = learner.order
     if learner.phase == IDLE or order is None:
-        return "Nothing is being trained."
+        return "No training is running."
     if learner.phase == WAITING:
         ahead = learner.ahead
         others = "one training is" if ahead == 1 else f"{ahead} trainings are"
@@ -34,8 +34,8 @@ def about_phase(learner: Learner) -> str:
     if learner.phase == OVER:
         return _about_over(learner)
     said = {
-        STARTING: "A process is being started.",
-        PAUSED: "Paused. Its time stands still, and its place is kept.",
+        STARTING: "Starting a process.",
+        PAUSED: "Paused: its clock is stopped and its place is kept.",
         STOPPING: "Stopping.",
         GOING: "",
     }[learner.phase]
@@ -45,11 +45,11 @@ def about_phase(learner: Learner) -> str:
 
 
 def about_report(report: Report) -> str:
-    """Where a proposal stands."""
+    """The progress of a proposal."""
     best = number(report.best) if math.isfinite(report.best) else "not known"
     return (
-        f"{report.proposal} {STAGES.get(report.stage, report.stage)}: step {report.step:,} of "
-        f"{report.steps:,}; relative variance at held-out cases: best {best}; about "
+        f"{report.proposal}, {STAGES.get(report.stage, report.stage)}: step {report.step:,} of "
+        f"{report.steps:,}; best relative variance on held-out cases {best}; about "
         f"{report.left:.0f} s left"
     )
 
@@ -64,27 +64,27 @@ def about_end(learner: Learner) -> str:
 
 
 def about_plan(said: Sequence[str]) -> str:
-    """What a training said of itself, as HTML."""
+    """The log of a training, as HTML."""
     if not said:
         return ""
     items = "".join(f"<li>{escape(each)}</li>" for each in said[-LINES:])
-    return f"<details><summary>What it does</summary><ol>{items}</ol></details>"
+    return f"<details><summary>Training log</summary><ol>{items}</ol></details>"
 
 
 def _about_over(learner: Learner) -> str:
     if learner.message:
-        kept = f" {learner.variant} is what was learnt until then." if learner.variant else ""
+        kept = f" {learner.variant} holds what was learnt by then." if learner.variant else ""
         return f"The training failed: {learner.message}.{kept}"
     if not learner.variant:
         return "Stopped before there was anything to keep."
     if learner.stopped:
         return (
-            f"Stopped. {learner.variant} is the best until then; it was not checked at held-out "
+            f"Stopped. {learner.variant} is the best up to that point, not checked on held-out "
             "cases."
         )
     spent = learner.reports[-1].seconds if learner.reports else 0.0
-    return f"{learner.variant} was trained in {spent:.0f} s, and is listed with the others."
+    return f"{learner.variant} was trained in {spent:.0f} s and is in the list of proposals."
 
 
 def _last(said: Sequence[str]) -> str:
-    return said[-1] if said else "The problem is checked."
+    return said[-1] if said else "Checking the problem."

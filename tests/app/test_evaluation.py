@@ -64,7 +64,7 @@ def test_stored_figures_are_those_of_the_card_and_cases_those_of_the_file():
     open_ones = card.picture.points.data["settled"] == 0
     np.testing.assert_array_equal(open_ones, ~np.array(rows["mean_judged"].to_pylist()))
     told = words(card)
-    assert "100 cases drawn from p(y) p(θ), 100 runs of each, seed 0" in told
+    assert "100 cases drawn from p(y) p(θ), 100 runs each, seed 0" in told
     assert about_evaluation(card.shown.value, "amci") in told
 
 
@@ -123,7 +123,7 @@ def test_another_estimators_cases_can_be_looked_at():
     card.follow({"single"})
     own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
     np.testing.assert_allclose(card.picture.lines.data["ys"], np.clip(own, 1e-18, 1e3))
-    assert "SNIS qₘ stratified at 1,000 draws" in words(card)
+    assert "SNIS qₘ stratified at 1,000 total draws" in words(card)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_cases_of_another_evaluation_are_left_out(tmp_path, monkeypatch):
     (place / "cases.parquet").write_bytes(other.read_bytes())
     (found,) = list(evaluated.stored(choice))
     assert found.cases is None
-    assert "of another evaluation" in found.remark
+    assert "belong to another evaluation" in found.remark
     # Medians and bands are there all the same.
     assert shown(State("tail-1d"), found).picture.medians["amci"].data["median"].size == 4
 
@@ -279,8 +279,8 @@ def test_words():
     found = evaluated.summary(evaluated.chosen(State("tail-1d").choice))
     assert "is not part of" in about_evaluation(replace(found, estimators={}), "amci")
     told = about_evaluation(found, "amci")
-    assert "median over 100 cases" in told
-    assert "surely below the bound in all cases" in told
+    assert "over 100 cases" in told
+    assert "clearly below the bound in all cases" in told
 
 
 def test_no_module_of_the_page_reads_tables_when_it_is_imported():

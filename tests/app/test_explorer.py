@@ -151,7 +151,7 @@ def test_what_is_to_come_has_its_place(in_a_loop):
             # Under their names a line for each estimator, and a tile for each of its terms.
             answers = [each for each in explorer.strip.store.estimators if each != "bound"]
             assert shown.count("<tr>") == 1 + len(answers)
-            assert shown.count("effective draws of") == len(explorer.strip.store.terms)
+            assert shown.count("Effective sample size") == len(explorer.strip.store.terms)
             assert all(f"</svg>{ESTIMATORS[each].label}</td><td>…" in shown for each in answers)
 
     in_a_loop(body)

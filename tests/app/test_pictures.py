@@ -83,7 +83,7 @@ def test_beyond_by_weighted_draws_with_their_effective_number(new):
     exact = 3 * (np.log(1 / scale) + (0.5 + 0.05**2) / 2 - 0.5)
     assert found.divergence == pytest.approx(exact, abs=0.1)
     assert 100 < found.effective["g"] < 1536
-    assert f"{found.effective['g']:.0f} of g" in found.remark
+    assert f"{found.effective['g']:.0f} for g" in found.remark
     shown = DensityPicture("new", y=y, proposals=proposals)
     first = column(shown, "marginal-data", "target")
     np.testing.assert_array_equal(first, densities(problem, proposals, y).target)
@@ -95,7 +95,7 @@ def test_what_the_draws_cannot_judge_is_not_shown(new):
     assert np.isnan(found.target).all()
     assert np.isfinite(found.posterior).all()
     assert np.isnan(found.divergence)
-    assert found.remark.endswith("Not judged: g, met by 0 effective draws.")
+    assert found.remark.endswith("Not judged: g, effective sample size 0.")
     assert "Not judged" in found.about()
     assert np.isnan(level(problem, proposals, (0.0, 0.0, 0.0)).value)
 

@@ -111,7 +111,7 @@ def test_coming_back_shows_what_was_there(card, jobs):
 def test_a_file_names_the_choice_of_what_it_holds(card, jobs):
     (download,) = parts(card, "CSV")
     assert download.disabled
-    assert download.description == "CSV: there is nothing to take yet."
+    assert download.description == "CSV: nothing to download yet."
     card.start()
     jobs.do("plain")
     move(card, 1.0)

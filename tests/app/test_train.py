@@ -84,7 +84,7 @@ def test_a_crash_is_said_and_another_training_may_begin(state, server):
     learner = learner_of(state, server, works.dies)
     learner.start(order())
     server.run_until(lambda: learner.phase == OVER)
-    assert "The training failed: the process that trained was ended" in about_phase(learner)
+    assert "The training failed: the training process ended" in about_phase(learner)
     learner.start(order())
     with pytest.raises(ValueError, match="under way"):
         learner.start(order())
@@ -336,7 +336,7 @@ def test_a_bad_file_is_refused_in_words(content, kind):
 
 @pytest.mark.parametrize("odd", [b"", b"PK", b"no zip" * 100])
 def test_what_is_no_zip_is_refused(odd):
-    with pytest.raises(ValueError, match="expected a zip file as Download gives it"):
+    with pytest.raises(ValueError, match="expected a zip file made by Download"):
         unpacked(odd, PROBLEM)
 
 

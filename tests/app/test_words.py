@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +12,14 @@ from app.choice import Choice
 from app.state import State
 from app.store import store_of
 from app.summary import summarize
+from app.words import HELP
 from app.words.choice import difference, file_name
 from app.words.curves import outside
 from app.words.diagnosis import about_verdict
 from app.words.numbers import number
 from app.words.script import script
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -61,16 +66,16 @@ def test_a_file_name_has_letters_that_every_system_takes():
     assert name == "errors_problem-a-b_y-1,2_theta--img-.csv"
 
 
-def test_what_lies_above_the_picture_is_told_in_its_unit():
+def test_what_is_off_the_scale_is_named_in_its_unit():
     state = State("tail-1d")
     state.set(runs=8, variant="oracle")
     *_, found = store_of("tail-1d").error_curves(state.choice)
     # SNIS with q1 answers 1, whatever mu is.
-    assert "SNIS q₁ lies above the picture, at 2.4 × 10⁷." in outside(found, complete=True)
+    assert "SNIS q₁ is off the scale (2.4 × 10⁷)." in outside(found, complete=True)
     mu = float(found["amci"].truth.unit)
     told = outside(found, complete=True, scale=mu**2)
-    assert "SNIS q₁ lies above the picture, at 1." in told
-    assert "AMCI is exact to rounding." in told
+    assert "SNIS q₁ is off the scale (1" in told
+    assert "AMCI is exact up to rounding." in told
     assert "AMCI: the runs" not in told
 
 
@@ -87,3 +92,10 @@ def test_numbers_that_are_not_known_are_said_so():
         "−∞",
         "0",
     ]
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_is_two_sentences_and_names_a_section_of_the_documentation(name):
+    said, _, section = HELP[name].partition(" More: docs/dashboard.md, ")
+    assert len(re.findall(r"[.!?](?=\s|$)", said)) <= 2
+    assert f"\n## {section.removesuffix('.')}\n" in (DOCS / "dashboard.md").read_text("utf-8")

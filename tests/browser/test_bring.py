@@ -57,5 +57,5 @@ def test_a_file_longer_than_a_message_is_diagnosed(visit, tmp_path):
     opened.wait_for_text("log_q: expected a number in line 2, got 'many'")
     opened.wait_for_text("mine.csv: 20,000 of q1_plus, 20,000 of q2 draws.")
     with page.expect_download() as download:
-        page.get_by_role("button", name="A sample, CSV").click()
+        page.get_by_role("button", name="Example CSV").click()
     assert amci.diagnose(**read_table(download.value.path().read_bytes(), name="s.csv"))

@@ -41,7 +41,7 @@ def other_proposals_are_shown(opened):
 
 
 def errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened):
-    opened.wait_for_text("AMCI is exact to rounding")
+    opened.wait_for_text("AMCI is exact up to rounding")
     opened.wait_for_end(20)
     for column in ("low", "median", "high", "mean"):
         assert (opened.data("errors-amci", column) > 0).all()

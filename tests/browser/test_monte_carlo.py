@@ -152,8 +152,8 @@ def the_best_splits_are_marked_where_the_handle_would_stand(opened):
 def a_key_brings_the_handle_to_the_best_split(opened):
     found = parts(opened)
     before, (mark, *_) = found["thumb"][0], found["mark"]
-    best_split = opened.page.get_by_text("should give q₁").inner_text()
-    best_split = int(re.search(r"should give q₁ ([\d,]+)", best_split)[1].replace(",", ""))
+    best_split = opened.page.get_by_text("AMCI is best with").inner_text()
+    best_split = int(re.search(r"is best with ([\d,]+)", best_split)[1].replace(",", ""))
     of_q1 = share_of_q1(found["markLabel"][0])
     opened.page.get_by_role("button", name="Use the best split for AMCI").focus()
     opened.page.keyboard.press("Enter")

@@ -44,7 +44,7 @@ def test_what_is_typed_is_shown_and_what_is_wrong_changes_nothing(visit):
     again = visit("?" + address.partition("?")[2])
     np.testing.assert_allclose(again.wait_for_data("densities", "target"), window)
     expect(field(again)).to_have_value("abs(x1 - theta1) < 0.5")
-    again.press("Back to its own f")
+    again.press("Restore the problem's f")
     own = again.wait_for_other("densities", "target", window)
     assert own.max() > 0
     again.page.get_by_text("No proposals have been trained").wait_for(state="hidden")

@@ -93,7 +93,7 @@ def reset_leads_back_to_the_start(opened):
     opened.wait("() => window.location.search == '?problem=tail-1d&y=1&theta=3'")
     for label, value in [(Y, 1), (THETA, 3), (SHARES["alpha"], 1)]:
         opened.wait_for_value(label, value)
-    for label, value in [("Draws N = M", "64"), ("Runs", "1000"), ("Seed", "0")]:
+    for label, value in [("Draws per proposal", "64"), ("Runs", "1000"), ("Seed", "0")]:
         expect(opened.page.get_by_label(label, exact=True)).to_have_value(value)
 
 
@@ -153,11 +153,11 @@ def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit
 
 
 def bad_input_gives_a_message_and_the_page_lives_on(opened):
-    opened.type("Draws N = M", "a few")
+    opened.type("Draws per proposal", "a few")
     opened.wait_for_text("expected a whole number from 2 to 5,000, got 'a few'")
-    opened.type("Draws N = M", "12")
+    opened.type("Draws per proposal", "12")
     opened.page.get_by_text("got 'a few'").wait_for(state="detached")
-    opened.wait_for_text("effective draws of q₁, of 12")
+    opened.wait_for_text("Effective sample size, q₁ (of 12)")
     opened.type("Runs", "7")
     opened.wait_for_end(7)
 
@@ -183,8 +183,8 @@ def pictures_have_words_and_formulas_are_typeset(opened):
 
 
 def a_blind_q2_is_said_to_be_blind(opened):
-    opened.wait_for_text("q₂ has put no draw of 20 above θ")
-    opened.wait_for_text("it answers 0")
+    opened.wait_for_text("None of 20 draws from q₂ falls above θ")
+    opened.wait_for_text("the estimate is 0")
 
 
 def what_is_shown_can_be_taken_home(opened):
@@ -251,7 +251,7 @@ def test_bad_input_is_reported_pictures_have_words_can_be_taken_home_and_change(
     opened = visit("?problem=tail-9&y=x&theta=99&variant=best&draws=0&runs=4")
     what_is_wrong_with_an_address_is_said_beside_the_controls(opened)
     bad_input_gives_a_message_and_the_page_lives_on(opened)
-    opened.type("Draws N = M", "10")
+    opened.type("Draws per proposal", "10")
     opened.type("Runs", "6")
     opened.wait_for_end(6)
     pictures_have_words_and_formulas_are_typeset(opened)

@@ -146,13 +146,13 @@ def the_map_can_be_called_off_and_run_again(opened):
 
 
 def a_tab_without_sense_is_disabled(opened):
-    opened.wait_for_text("There is no sample reuse for this problem: E₂ is known")
+    opened.wait_for_text("No sample reuse for this problem: E₂ is known")
     expect(opened.page.get_by_role("tab", name="Sample reuse")).to_be_disabled()
 
 
 def another_plane_of_the_map_keeps_other_coordinates(opened):
     open_map(opened)
-    choose(opened, "Upwards", "Sharpness s")
+    choose(opened, "Vertical axis", "Sharpness s")
     opened.wait(
         "() => Bokeh.documents[0].get_model_by_name('amortization-map')"
         ".left[0].axis_label == 'Sharpness s'"

@@ -42,7 +42,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
         )
     off = 100 * (found.along.value / found.truth - 1)
     np.testing.assert_allclose(opened.data("diagnostics-way", "value"), off, atol=1e-9)
-    verdict = opened.page.get_by_role("status").filter(has_text="1,000 draws from each proposal")
+    verdict = opened.page.get_by_role("status").filter(has_text="this uses 1,000 per proposal")
     expect(verdict).to_contain_text("Reliable")
     # Described when all of it is there: a message of its own, after the last numbers.
     alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")
@@ -90,7 +90,7 @@ def a_click_moves_the_case_when_the_card_has_come_back(opened):
 
 def other_quantities_can_be_shown_and_taken_home(opened, expected):
     before = map_image(opened)
-    choose(opened, "Shown", "Effective share of draws for E₂")
+    choose(opened, "Quantity", "Effective sample size per draw, E₂")
     opened.wait(f"old => ({MAP_IMAGE})().data.value[0][0] != old", before[0, 0])
     shown = map_image(opened)
     np.testing.assert_allclose(shown, expected.effective_share[1], rtol=1e-6)

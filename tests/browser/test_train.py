@@ -65,6 +65,6 @@ def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
     download.value.save_as(path)
     upload = page.locator("input[type=file][accept='.zip']")
     upload.set_input_files({"name": "x.zip", "mimeType": "application/zip", "buffer": b"no zip"})
-    opened.wait_for_text("expected a zip file as Download gives it")
+    opened.wait_for_text("expected a zip file made by Download")
     upload.set_input_files(path)
     wait_for_variant(opened, f"{NAME}-2")

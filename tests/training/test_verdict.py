@@ -31,7 +31,7 @@ def test_exact_proposals_are_good_everywhere():
     found = checked(TAIL, ORACLE, **FEW)
     assert {case["level"] for case in found["cases"]} == {0}
     assert all(case["witnessed"] for case in found["cases"])
-    assert found["text"].startswith("good at all 8 held-out cases: at worst 1,000 of 1,000 draws")
+    assert found["text"].startswith("reliable at all 8 held-out cases: at worst ESS 1,000")
     json.dumps(found, allow_nan=False)
 
 
@@ -43,7 +43,7 @@ def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
     theta = np.array([case["theta"][0] for case in found["cases"]])
     assert (levels[theta < 2.0] == 0).all()
     assert (levels[theta > 4.0] == 2).all()
-    assert found["text"].startswith("good for theta below ")
+    assert found["text"].startswith("reliable for theta below ")
     assert "beyond it do not trust" in found["text"]
 
 
@@ -52,9 +52,10 @@ def test_a_bound_that_one_case_may_lie_beyond_by_chance_is_none():
     cases = [{**bad, "theta": [theta]} for theta in (3.5, 3.7)]
     good = {**bad, "share": 0.9, "missed": 0.0, "level": 0}
     cases += [{**good, "theta": [theta]} for theta in np.linspace(0, 3, 28)]
-    assert in_words(TAIL, {"draws": 1000, "cases": cases}).startswith("good for theta below 3.25")
+    text = in_words(TAIL, {"draws": 1000, "cases": cases})
+    assert text.startswith("reliable for theta below 3.25")
     alone = in_words(TAIL, {"draws": 1000, "cases": cases[1:]})
-    assert alone.startswith("do not trust at 1 of 29 held-out cases: at worst 10 of 1,000")
+    assert alone.startswith("do not trust at 1 of 29 held-out cases: at worst ESS 10 of 1,000")
 
 
 def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
