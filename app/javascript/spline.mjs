@@ -27,9 +27,10 @@ export class Spline {
         this.bins = bins
         this.x = edges(0)
         this.y = edges(bins)
-        this.slopes = parameters.slice(2 * bins, 3 * bins + 1)
-            .map(free => SMALLEST + softplus(free + IDENTITY))
+        this.free = parameters.subarray(2 * bins, 3 * bins + 1)
     }
+
+    derivative(i) { return SMALLEST + softplus(this.free[i] + IDENTITY) }
 
     bin(edges, value) {
         let low = 0, high = this.bins
@@ -39,7 +40,8 @@ export class Spline {
         }
         const left = this.x[low], width = this.x[low + 1] - left
         const bottom = this.y[low], height = this.y[low + 1] - bottom
-        const slope = height / width, first = this.slopes[low], last = this.slopes[low + 1]
+        const slope = height / width
+        const first = this.derivative(low), last = this.derivative(low + 1)
         return {left, width, bottom, height, slope, first, last, bend: first + last - 2 * slope}
     }
 

@@ -9,6 +9,7 @@
 //   mu(y, theta)       where f is signed, the truth: their difference would lose digits
 //   mismatch(y, theta) KL(g || p(x | y)) in nats, g proportional to |f| p(x | y)
 //   deviation(y, theta) E|f - mu| under the posterior
+//   window(y, theta)   on the line: an interval that holds the posterior and g
 //   path(y, theta, t)  where the mismatch's handle leads, for t from 0 to 1: [y, theta]
 
 import {gaussLegendre, increasingRoot, logMeanExcess, logNormal, logSurvival} from "./special.mjs"
@@ -19,12 +20,15 @@ const mean = y => y[0] / 2
 const logPosterior = ([x], y) => logNormal((x - mean(y)) / SCALE) - Math.log(SCALE)
 // The threshold, or the price, in standard deviations from the mean.
 const edge = (y, theta) => (theta[0] - mean(y)) / SCALE
+const window = (y, theta) =>
+    [Math.min(mean(y), theta[0]) - 8 * SCALE, Math.max(mean(y), theta[0]) + 8 * SCALE]
 
 const TAIL = {
     dim: 1,
     signed: false,
     f: ([x], theta) => (x > theta[0] ? 1 : 0),
     logPosterior,
+    window,
     logParts: (y, theta) => [logSurvival(edge(y, theta))],
     mismatch: (y, theta) => -logSurvival(edge(y, theta)),
     deviation: (y, theta) =>
@@ -42,6 +46,7 @@ const GAIN_LOSS = {
     mu: (y, theta) => mean(y) - theta[0],
     f: ([x], theta) => x - theta[0],
     logPosterior,
+    window,
     logParts: (y, theta) =>
         [1, -1].map(sign => logMeanExcess(sign * edge(y, theta)) + Math.log(SCALE)),
     mismatch: (y, theta) => {
