@@ -3,7 +3,7 @@
 import {TARGETS, atMismatch, mismatchRange} from "../../javascript/targets.mjs"
 import {byId, element, number} from "./text.mjs"
 
-const LEVEL = "Mismatch"
+const LEVEL = "Mismatch", LEVEL_STEP = 0.01
 
 export class Handles {
     /** `moved` is called after a handle has changed the state, `released` when it is let go. */
@@ -23,7 +23,7 @@ export class Handles {
                 this.state[handle.of][handle.index] = value
             })
         })
-        this.level = this.add(LEVEL, {min: 0, max: 1, step: 0.01}, value => {
+        this.level = this.add(LEVEL, {min: 0, max: 1, step: LEVEL_STEP}, value => {
             const {name, y, theta} = this.state
             const [toY, toTheta] = atMismatch(TARGETS[name], value, y, theta)
             this.state.place({y: toY, theta: toTheta})
@@ -55,9 +55,10 @@ export class Handles {
         })
         const level = TARGETS[name].mismatch(y, theta)
         if (this.level.input !== held) {
-            const [low, high] = mismatchRange(TARGETS[name], y, theta)
-            this.level.input.min = Math.min(low, high)
-            this.level.input.max = Math.max(low, high)
+            // Ends on round steps; beyond the path's ends the nearer end is taken.
+            const ends = mismatchRange(TARGETS[name], y, theta)
+            this.level.input.min = Math.floor(Math.min(...ends) / LEVEL_STEP) * LEVEL_STEP
+            this.level.input.max = Math.ceil(Math.max(...ends) / LEVEL_STEP) * LEVEL_STEP
         }
         this.place(this.level, level, held, `${number(level)} nats`)
         return level

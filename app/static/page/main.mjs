@@ -115,9 +115,9 @@ function open() {
 const list = (id, items) =>
     byId(id).replaceChildren(...items.map(item => element("li", {}, ...item)))
 
-/** Goes where the address leads: to its case, or to its step's. */
-function follow() {
-    const placed = state.read(location.hash)
+/** Goes where an address leads: to its case, or to its step's. */
+function follow(hash) {
+    const placed = state.read(hash)
     if (state.step >= 0 && !placed) { tour.go(state.step) } else { renew() }
 }
 
@@ -135,10 +135,9 @@ function begin() {
         chart.resized = repaint
     }
     byId("asked").open = !matchMedia(NARROW).matches
-    follow()
-    addEventListener("hashchange", () => {
-        if (location.hash != state.hash) { follow() }
-    })
+    follow(location.hash)
+    // The event's own address: by now the page may have kept another.
+    addEventListener("hashchange", ({newURL}) => follow(new URL(newURL).hash))
     // On a phone the handles stay at the bottom, over the end of the page.
     new ResizeObserver(([{target}]) => {
         const covered = getComputedStyle(target).position == "fixed" ? target.offsetHeight : 0
