@@ -13,6 +13,7 @@ TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
 PYTEST_ARGS ?=
 CONSTRAINTS ?= constraints.txt
+FOLDER ?= static
 
 EXTRAS := [test,notebooks,docs]
 VENV := .venv
@@ -27,7 +28,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
     else echo "  with pip, since uv could not"; $(PIP) $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test lint clean browser docs notebooks constraints
+.PHONY: help install serve static test lint clean browser docs notebooks constraints
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
@@ -36,6 +37,7 @@ help:
 	@echo "             TRAININGS=2: trainings at a time, of all visitors together"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
+	@echo "make static  write a page that needs no server into static/ (FOLDER=elsewhere)"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
@@ -59,6 +61,9 @@ serve: $(VENV)/.installed
 	    $(if $(TRAININGS),--trainings "$(TRAININGS)") \
 	    $(foreach file,$(PROBLEM),--problem "$(file)")
 
+static: $(VENV)/.installed
+	@$(BIN)/python -m app.static "$(FOLDER)"
+
 test: lint browser
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -81,7 +86,7 @@ notebooks: $(VENV)/.installed-test
 
 clean:
 	@echo "Removing the environment, caches and build output"
-	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) build dist site static *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Without build tags such as +cpu, which not every machine has.

@@ -1,0 +1,109 @@
+// Monte Carlo in the page: draws of all proposals, and estimators as tables. v[j][t] is the share
+// of the term t (E1_plus, E1_minus, E2) that comes from the draws of j (q1_plus, q1_minus, q2).
+
+import {proposalAt} from "./proposals.mjs"
+import {uniforms} from "./random.mjs"
+import {truth} from "./targets.mjs"
+
+const PROPOSALS = ["q1_plus", "q1_minus", "q2"]
+// Two runs' seeds are this far apart.
+const STRIDE = 7919
+
+/**
+ * Sums of h and of h^2 over the first i draws of each proposal, for i up to counts[j], h being
+ * f_plus w, f_minus w and w.
+ *
+ * w is p(x | y) / q(x): by the posterior, so that E2 is one and nothing underflows.
+ */
+function drawn(target, densities, y, theta, counts, uniform) {
+    return densities.map((q, j) => {
+        if (q == null) { return null }
+        const [sums, squares] = [0, 1].map(() =>
+            [0, 1, 2].map(() => new Float64Array(counts[j] + 1)))
+        for (let i = 0; i < counts[j]; i++) {
+            const [x, logQ] = q.draw(Array.from({length: target.dim}, uniform))
+            const w = Math.exp(target.logPosterior(x, y) - logQ), f = target.f(x, theta)
+            const brought = [Math.max(f, 0) * w, Math.max(-f, 0) * w, w]
+            brought.forEach((h, t) => {
+                sums[t][i + 1] = sums[t][i] + h
+                squares[t][i + 1] = squares[t][i] + h * h
+            })
+        }
+        return {sums, squares}
+    })
+}
+
+/** An estimate of mu out of the first counts[j] draws of each proposal. */
+function estimate(table, draws, counts) {
+    const terms = [0, 0, 0]
+    let shared = 0
+    table.forEach((shares, j) => shares.forEach((share, t) => {
+        if (share != 0 && draws[j] != null) {
+            terms[t] += share * draws[j].sums[t][counts[j]] / counts[j]
+            shared += t == 2 ? share : 0
+        }
+    }))
+    // Without a share of E2 it is known.
+    return (terms[0] - terms[1]) / (shared == 0 ? 1 : terms[2])
+}
+
+/** How many draws of each proposal a table gets of a budget: as many from each that it uses. */
+function split(table, densities, total) {
+    const used = [0, 1, 2].filter(j => densities[j] != null && table[j].some(share => share != 0))
+    const count = rank => Math.floor(total / used.length) + (rank < total % used.length ? 1 : 0)
+    return [0, 1, 2].map(j => (used.includes(j) ? count(used.indexOf(j)) : 0))
+}
+
+const at = (weights, y, theta) =>
+    PROPOSALS.map(name => (weights[name] ? proposalAt(weights[name], y, theta) : null))
+
+/**
+ * One run of every estimator, each with as many draws in all as AMCI with `draws` of each.
+ *
+ * Gives the total, the estimates by name, and effective draws (sum h)^2 / sum h^2 of each term on
+ * AMCI's draws of its own proposal, by the proposal's name.
+ */
+export function oneRun(target, weights, y, theta, estimators, draws, seed) {
+    const densities = at(weights, y, theta), present = densities.filter(q => q != null).length
+    const total = draws * present
+    const made = drawn(target, densities, y, theta, [total, total, total], uniforms(seed))
+    const values = Object.fromEntries(estimators.map(({name, table}) =>
+        [name, estimate(table, made, split(table, densities, total))]))
+    const effective = Object.fromEntries(PROPOSALS.flatMap((name, t) => {
+        if (made[t] == null) { return [] }
+        const sum = made[t].sums[t][draws], squares = made[t].squares[t][draws]
+        return [[name, squares > 0 ? sum * sum / squares : 0]]
+    }))
+    return {total, values, effective}
+}
+
+/**
+ * Squared errors of estimators, relative to mu squared (absolute where mu is zero), run after run.
+ *
+ * `each(errors, runs)` gets, after every run, errors[name][b] for the budgets: arrays of so many
+ * runs.
+ */
+export function errorRuns(target, weights, y, theta, {estimators, budgets, runs, seed}, each) {
+    const densities = at(weights, y, theta), mu = truth(target, y, theta), unit = mu || 1
+    const plans = estimators.map(({name, table}) =>
+        ({name, table, counts: budgets.map(total => split(table, densities, total))}))
+    const most = [0, 1, 2].map(j =>
+        Math.max(...plans.flatMap(({counts}) => counts.map(count => count[j]))))
+    const errors = Object.fromEntries(plans.map(({name}) => [name, budgets.map(() => [])]))
+    for (let run = 0; run < runs; run++) {
+        const made = drawn(target, densities, y, theta, most, uniforms(seed + STRIDE * (run + 1)))
+        for (const {name, table, counts} of plans) {
+            counts.forEach((count, b) => {
+                errors[name][b].push(((estimate(table, made, count) - mu) / unit) ** 2)
+            })
+        }
+        each(errors, run + 1)
+    }
+}
+
+/** A quantile of numbers, between neighbours. */
+export function quantile(values, share) {
+    const sorted = Float64Array.from(values).sort(), place = share * (sorted.length - 1)
+    const low = sorted[Math.floor(place)], high = sorted[Math.ceil(place)]
+    return low + (high - low) * (place - Math.floor(place))
+}

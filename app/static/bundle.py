@@ -1,0 +1,52 @@
+r"""JavaScript modules in one classic script: browsers refuse modules from a file's own folder."""
+
+from __future__ import annotations
+
+__all__ = ["bundle"]
+
+import re
+from pathlib import Path
+
+IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)"\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:function|const|class) (\w+))", re.MULTILINE)
+LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+
+
+def bundle(entry: Path) -> str:
+    """A script that does what a module and all that it imports do.
+
+    Every module becomes a function that gives its exports, after those it imports.
+
+    Arguments:
+        entry: The module. Modules import names in braces by relative paths, and export functions,
+            constants and classes where they define them.
+
+    Raises:
+        ValueError: a module imports or exports in another way, or they import one another.
+    """
+    names: dict[Path, str] = {}
+    parts: list[str] = []
+    _add(entry.resolve(), names, parts, ())
+    return "\n".join(['(() => {\n"use strict"', *parts, "})()\n"])
+
+
+def _add(path: Path, names: dict[Path, str], parts: list[str], above: tuple[Path, ...]) -> str:
+    if path in above:
+        raise ValueError(f"{path.name}: modules import one another")
+    if path in names:
+        return names[path]
+    text = path.read_text(encoding="utf-8")
+    for match in IMPORT.finditer(text):
+        _add((path.parent / match[2]).resolve(), names, parts, (*above, path))
+
+    def imported(match: re.Match[str]) -> str:
+        return f"const {{{match[1]}}} = {names[(path.parent / match[2]).resolve()]}\n"
+
+    exports = EXPORT.findall(text)
+    text = EXPORT.sub("", IMPORT.sub(imported, text))
+    left = LEFT.search(text)
+    if left:
+        raise ValueError(f"{path.name}: cannot be bundled: {left[0]}")
+    names[path] = f"module{len(names)}"
+    parts.append(f"const {names[path]} = (() => {{\n{text}return {{{', '.join(exports)}}}\n}})()")
+    return names[path]

@@ -1,0 +1,162 @@
+r"""The kinds of stored pictures, each by the name of the card that shows the same live."""
+
+from __future__ import annotations
+
+__all__ = ["KINDS"]
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+import amci_core as amci
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from app.colours import ESTIMATORS, SHAPES
+from app.numbers import Settings
+from app.numbers.line import line_densities
+from app.presets import variable_labels
+from app.static.pictures import Case, Picture, legend, line_of
+from app.words.curves import about_curves
+from app.words.numbers import number, terms
+from app.words.plane import about_map
+from app.words.reuse import about_map as about_reuse
+
+BUDGETS, RUNS = (10, 30, 100, 300, 1000), 200
+# Points along the axes of a map, and draws at each.
+SHARES, CASES, DRAWS = 33, 25, 128
+REUSE_DRAWS = WEIGHTS = 64
+COLOURS = "cividis"
+
+
+def _given(case: Case) -> tuple[Problem, Proposals]:
+    problem = amci.problem(case.problem)
+    return problem, amci.load_proposals(problem, variant=case.variant)
+
+
+def errors(case: Case) -> Picture:
+    """Errors of all estimators against total draws."""
+    found = amci.error_curves(*_given(case), *case.pair, budgets=BUDGETS, runs=RUNS)
+
+    def draw(panel: Axes, dark: bool) -> None:
+        for name, curve in found.by_name.items():
+            style = ESTIMATORS[name]
+            low, median, high = curve.remse_quartiles
+            panel.plot(found.budgets, median, **line_of(style, dark))
+            panel.fill_between(
+                found.budgets, low, high, color=style.colour(dark), alpha=0.13, lw=0
+            )
+        panel.set(xscale="log", yscale="log", xlabel="total draws T")
+        panel.set_ylabel("relative squared error")
+        legend(panel)
+
+    return Picture(draw, about_curves(found), f"Error against draws. {case}")
+
+
+def reuse(case: Case) -> Picture:
+    """The error over (alpha, beta)."""
+    shares = np.linspace(0, 1, SHARES)
+    grid: dict[str, Any] = {"alphas": shares.tolist(), "betas": shares.tolist()}
+    found = amci.reuse_errors(*_given(case), *case.pair, **grid, draws=REUSE_DRAWS, runs=RUNS)
+    here = case.fields.get("alpha", 1.0), case.fields.get("beta", 0.0)
+
+    def draw(panel: Axes, dark: bool) -> None:
+        del dark
+        values = np.log10(np.maximum(found.remse, 1e-30)).T
+        _coloured(panel, shares, shares, values, "log₁₀ relative squared error")
+        look: dict[str, Any] = {"mec": "white", "mew": 1.0, "clip_on": False, "ls": "none"}
+        panel.plot(1, 0, "o", ms=13, color=ESTIMATORS["amci"].light, label="AMCI", **look)
+        panel.plot(*here, "X", ms=9, color=ESTIMATORS["snis-q2"].light, label="chosen", **look)
+        panel.set(xlabel="α: share of E₁ from q₁", ylabel="β: share of E₂ from q₁")
+        legend(panel)
+
+    return Picture(draw, about_reuse(found), f"Sample reuse. {case}")
+
+
+def amortization(case: Case) -> Picture:
+    """The quality of the proposals over a plane of (y, theta)."""
+    problem, proposals = _given(case)
+    y, theta = case.pair
+    found = amci.amortization_map(problem, proposals, y=y, theta=theta, size=CASES, draws=DRAWS)
+    labels = {
+        v.name: variable_labels(problem, v)[0] for v in (problem.y, problem.theta) if v is not None
+    }
+
+    def draw(panel: Axes, dark: bool) -> None:
+        del dark
+        values = np.maximum(found.log_variance, -30)
+        _coloured(panel, found.x.values, found.y.values, values, "log₁₀ variance of one draw")
+        panel.set_xlabel(labels.get(found.x.name, found.x.name))
+        panel.set_ylabel(labels.get(found.y.name, found.y.name))
+
+    return Picture(draw, about_map(found, labels), f"Amortization map. {problem.title}")
+
+
+def training(case: Case) -> Picture:
+    """How q1 grew towards g; where x is not on the line, the errors at the end."""
+    problem, _ = _given(case)
+    if problem.x.dim > 1:
+        return errors(case)
+    pair = problem.check(*case.pair)
+    frames = amci.load_snapshots(case.problem)
+    found = [line_densities(problem, frame.proposals, *pair, Settings(("x",))) for frame in frames]
+
+    def draw(panel: Axes, dark: bool) -> None:
+        last, g, q1 = found[-1], SHAPES["target"], SHAPES["q1"]
+        panel.fill_between(
+            last.x, last.target, color=g.colour(dark), alpha=0.35, lw=0, label=g.label
+        )
+        for rank, each in enumerate(found):
+            label = {0: "q₁ at the start", len(found) - 1: "q₁ at the end"}.get(rank)
+            shade = 0.25 + 0.75 * rank / max(len(found) - 1, 1)
+            panel.plot(each.x, each.q1, color=q1.colour(dark), alpha=shade, label=label)
+        low, high = last.region
+        room = 0.4 * (high - low)
+        panel.set(xlabel="x", ylabel="density", xlim=(low - room, high + room))
+        panel.set_ylim(0, 1.6 * float(last.target.max()))
+        legend(panel)
+
+    start, end = (number(each.divergence, 2) for each in (found[0], found[-1]))
+    words = f"The divergence of q1 from g falls from {start} to {end} nats during training."
+    return Picture(draw, words, f"Training of q₁. {case}")
+
+
+def diagnostics(case: Case) -> Picture:
+    """The weights of every term, largest first, and the verdict."""
+    problem, proposals = _given(case)
+    found = amci.estimate(problem, proposals, *case.pair, draws=WEIGHTS)
+    names = terms(signed=not problem.nonnegative)
+    styles = {"E1_plus": "snis-q1", "E1_minus": "q1_minus", "E2": "snis-q2"}
+
+    def draw(panel: Axes, dark: bool) -> None:
+        for term, seen in found.diagnostics.items():
+            style = {**ESTIMATORS, **SHAPES}[styles[term]]
+            shares = np.sort(seen.weights)[::-1] * seen.draws
+            ranks = np.arange(1, len(shares) + 1)
+            panel.plot(ranks, shares, **line_of(style, dark) | {"label": names[term]})
+        panel.set(xscale="log", xlabel="draw, by its weight", ylabel="weight, 1 for a perfect one")
+        panel.set_ylim(bottom=0)
+        legend(panel)
+
+    words = "; ".join(
+        f"{names[term]} has {number(float(seen.effective_draws))} effective draws of {seen.draws}"
+        for term, seen in found.diagnostics.items()
+    )
+    return Picture(draw, f"{words}. {found.verdict.text}", f"Weights of one run. {case}")
+
+
+def _coloured(panel: Axes, x: Any, y: Any, values: Any, label: str) -> None:
+    mesh = panel.pcolormesh(x, y, values, cmap=COLOURS, shading="nearest", rasterized=True)
+    panel.figure.colorbar(mesh, ax=panel, label=label)
+    panel.grid(visible=False)
+
+
+KINDS: Mapping[str, Callable[[Case], Picture]] = {
+    "errors": errors,
+    "evaluation": errors,
+    "reuse": reuse,
+    "map": amortization,
+    "train": training,
+    "diagnostics": diagnostics,
+}

@@ -1,0 +1,140 @@
+"""The folder of the page without a server."""
+
+import json
+import re
+import sys
+from types import ModuleType
+
+import pytest
+from static_steps import STEPS
+
+from amci_core.figures.styles import ESTIMATORS
+from amci_core.files import StoredFileError
+from app.colours import SHAPES
+from app.static.__main__ import main
+from app.static.bundle import bundle
+from app.static.folder import MARK, write
+from app.static.words import html_of
+
+ASKED_FOR = re.compile(r"""(?:src|href|action)=["']([^"']*)|url\(([^)]*)\)|@import\s+(\S+)""")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("page") / "made", STEPS)
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return (folder / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def facts(page):
+    return json.loads(re.search(r'id="facts">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_folder_holds_a_page_and_its_pictures_and_nothing_beside_is_left(folder):
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    themes = ("light", "dark")
+    pictures = {f"pictures/{n}-{theme}.svg" for n in ("sharing", "paper") for theme in themes}
+    assert files == {"index.html", MARK, *pictures}
+    assert [path.name for path in folder.parent.iterdir()] == ["made"]
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2e6
+
+
+def test_nothing_is_asked_of_another_host(folder, page):
+    # A picture holds its own shades, and uses its own marks.
+    for path in [folder / "index.html", *folder.rglob("*.svg")]:
+        found = ASKED_FOR.findall(path.read_text(encoding="utf-8"))
+        asked = [next(filter(None, each), "").strip("\"'") for each in found]
+        assert asked, path
+        assert all(at.startswith(("#", "data:")) for at in asked), path
+    assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|import)\s*\(", page)
+
+
+def test_colours_are_those_of_every_other_picture(page):
+    for name, style in {**ESTIMATORS, **SHAPES}.items():
+        assert f"--{name}: light-dark({style.light}, {style.dark});" in page
+
+
+def test_steps_are_live_or_have_a_picture_with_words(facts):
+    rare, needle, sharing, paper = facts["steps"]
+    assert rare["live"]
+    assert rare["picture"] is None
+    assert rare["case"] == {"problem": "tail-1d", "y": [1.0], "theta": [3.0]}
+    assert needle["case"]["theta"] == [0.3, 0.7, 1.0]
+    # The handles follow, and the picture stands for what only a server computes.
+    assert sharing["live"]
+    assert sharing["picture"]["alternative"].startswith("Relative error over")
+    assert not paper["live"]
+    assert paper["case"] == {}
+    assert "q1 misses" in paper["picture"]["alternative"]
+    assert "y = −4; θ = 5" in paper["picture"]["caption"]
+
+
+def test_a_folder_is_replaced_whole_if_it_was_made_here(folder):
+    (folder / "old.txt").write_text("from a version before")
+    assert write(folder, STEPS[:1]) == folder
+    assert {path.name for path in folder.iterdir()} == {"index.html", MARK}
+    assert [path.name for path in folder.parent.iterdir()] == ["made"]
+    write(folder, STEPS)
+
+
+def test_a_folder_of_someone_else_is_refused_and_stays(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years")
+    with pytest.raises(StoredFileError, match="holds other files"):
+        write(tmp_path)
+    with pytest.raises(StoredFileError, match="a file"):
+        write(tmp_path / "thesis.tex")
+    with pytest.raises(StoredFileError, match="cannot be written"):
+        write(tmp_path / "thesis.tex" / "page")
+    with pytest.raises(StoredFileError, match="a path without NUL"):
+        write(type(tmp_path)("a\0b"))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_what_fails_leaves_the_old_page_and_nothing_beside(folder, monkeypatch):
+    before = (folder / "index.html").read_bytes()
+    monkeypatch.setattr("app.static.folder.problem_facts", lambda name: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write(folder, ())
+    assert (folder / "index.html").read_bytes() == before
+    assert [path.name for path in folder.parent.iterdir()] == ["made"]
+
+
+def test_the_command_says_where_the_page_is_and_tells_a_mistake_in_one_line(
+    tmp_path, monkeypatch, capsys
+):
+    # A tour of ours in the place of the page's own.
+    tour = ModuleType("app.tour")
+    tour.steps, tour.__spec__ = STEPS[:1], object()
+    monkeypatch.setitem(sys.modules, "app.tour", tour)
+    assert main([str(tmp_path / "new" / "page")]) == 0
+    assert "index.html" in capsys.readouterr().out
+    assert "A rare event" in (tmp_path / "new" / "page" / "index.html").read_text()
+    (tmp_path / "file").write_text("")
+    assert main([str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert str(tmp_path) in said.err
+
+
+def test_text_is_escaped_and_formulas_are_not_lost():
+    found = html_of("a < b & $x > \\theta$\n\nnext")
+    assert found.startswith("<p>a &lt; b &amp; <")
+    assert found.endswith("</p><p>next</p>")
+    assert "$" not in found
+    assert html_of("") == ""
+
+
+def test_modules_that_cannot_be_bundled_are_named(tmp_path):
+    one, other = tmp_path / "one.mjs", tmp_path / "other.mjs"
+    one.write_text('import {b} from "./other.mjs"\nexport const a = 1\n')
+    other.write_text('import {a} from "./one.mjs"\nexport const b = 2\n')
+    with pytest.raises(ValueError, match="import one another"):
+        bundle(one)
+    other.write_text("export default 2\n")
+    with pytest.raises(ValueError, match=r"other\.mjs: cannot be bundled: export default 2"):
+        bundle(one)

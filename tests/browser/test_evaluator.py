@@ -1,0 +1,173 @@
+"""What a page computes by itself is what amci_core and the dashboard compute."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+from app.numbers import Settings
+from app.numbers.line import line_densities
+from app.scripts import FOLDER
+from app.static.bundle import bundle
+from app.weights import weights
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-static")]
+
+NAMES = ("tail-1d", "gain-loss", "peak")
+CASES, DRAWS, WITHIN = 1000, 3, 1e-6
+ENTRY = """
+import {decoded, proposalAt} from "%(folder)s/proposals.mjs"
+import {TARGETS, atMismatch, mismatchRange, truth} from "%(folder)s/targets.mjs"
+import {lineColumns} from "%(folder)s/line.mjs"
+import {errorRuns, oneRun} from "%(folder)s/estimates.mjs"
+globalThis.amci = {
+    decoded, proposalAt, TARGETS, atMismatch, mismatchRange, truth, lineColumns, errorRuns, oneRun,
+}
+"""
+# At every case: draws out of uniform numbers, their log q, and log q at other points.
+EVALUATE = """([stored, ys, thetas, us, xs]) => {
+    const q = amci.decoded(stored), finite = v => (v > -1e300 ? v : -1e300)
+    return ys.map((y, i) => {
+        const at = amci.proposalAt(q, y, thetas[i]), drawn = us[i].map(u => at.draw(u))
+        return [
+            drawn.map(([x]) => x).flat(), drawn.map(([, log]) => log),
+            drawn.map(([x]) => at.logProb(x)), xs[i].map(x => finite(at.logProb(x))),
+        ]
+    })
+}"""
+KNOWN = """([name, ys, thetas]) => {
+    const target = amci.TARGETS[name]
+    return ys.map((y, i) => [
+        amci.truth(target, y, thetas[i]), target.mismatch(y, thetas[i]),
+        target.deviation(y, thetas[i]), ...target.logParts(y, thetas[i]),
+    ])
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """An empty page with the evaluator in it."""
+    entry = tmp_path_factory.mktemp("entry") / "entry.mjs"
+    entry.write_text(ENTRY % {"folder": os.path.relpath(FOLDER, entry.parent)})
+    opened = browser.new_page()
+    opened.add_script_tag(content=bundle(entry))
+    yield opened
+    opened.close()
+
+
+def cases(problem, n=CASES, seed=1):
+    """y and theta, drawn evenly from the ranges that the page shows."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(variable):
+        if variable is None:
+            return torch.zeros(n, 0, dtype=torch.float64)
+        low, high = variable.usual_range
+        u = torch.rand(n, variable.dim, dtype=torch.float64, generator=generator)
+        return low + (high - low) * u
+
+    return draw(problem.y), draw(problem.theta)
+
+
+def deviation(found, expected):
+    """The largest difference, absolute below one and relative above."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    return (np.abs(found - expected) / np.maximum(1, np.abs(expected))).max()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_proposals_are_those_of_the_core_at_random_cases(page, name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    y, theta = cases(problem)
+    generator, size = torch.Generator().manual_seed(2), (CASES, DRAWS, problem.x.dim)
+    stored = weights(proposals)
+    assert len(stored) == len(proposals.present)
+    for kind, j in zip(stored, proposals.present, strict=True):
+        u = 1 - torch.rand(size, dtype=torch.float64, generator=generator)
+        x = 0.5 + 2 * torch.randn(size, dtype=torch.float64, generator=generator)
+        with torch.inference_mode():
+            q = proposals.at(y, theta)[j]
+            drawn, log_q = q.transport(q.from_uniform(u.reshape(-1, problem.x.dim)))
+            expected = [drawn.flatten(1), log_q, q.log_prob(drawn), q.log_prob(x).clamp(-1e300)]
+        arguments = [stored[kind], *(v.tolist() for v in (y, theta, u, x))]
+        found = page.evaluate(EVALUATE, arguments)
+        for each, wanted in zip(zip(*found, strict=True), expected, strict=True):
+            assert deviation(each, wanted) < WITHIN
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_targets_are_those_of_the_core_at_random_cases(page, name):
+    problem = amci.problem(name)
+    y, theta = cases(problem)
+    found = np.array(page.evaluate(KNOWN, [name, y.tolist(), theta.tolist()])).T
+    terms = problem.log_terms(y, theta)
+    log_E2 = terms.pop("E2")
+    known = [problem.truth, problem.mismatch, problem.expected_deviation]
+    expected = [of(y, theta) for of in known] + [log - log_E2 for log in terms.values()]
+    for each, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(each, wanted, rtol=WITHIN, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_mismatch_handle_leads_where_the_core_leads(page, name):
+    problem = amci.problem(name)
+    for i, (y, theta) in enumerate(zip(*cases(problem, 20), strict=True)):
+        low, high = problem.mismatch_range(y, theta)
+        # From below the path's ends to beyond them.
+        level = max(0.0, low + (high - low) * (i / 15 - 0.1))
+        found = page.evaluate(
+            """([name, level, y, theta]) => [
+                amci.mismatchRange(amci.TARGETS[name], y, theta),
+                ...amci.atMismatch(amci.TARGETS[name], level, y, theta),
+            ]""",
+            [name, level, y.tolist(), theta.tolist()],
+        )
+        _, there = problem.at_mismatch(level, y, theta)
+        np.testing.assert_allclose(found[0], (low, high), rtol=WITHIN, atol=1e-9)
+        np.testing.assert_allclose(found[2], there, rtol=WITHIN, atol=WITHIN)
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_columns_are_those_of_the_dashboard(page, name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    for y, theta in zip(*cases(problem, 5, seed=3), strict=True):
+        with torch.inference_mode():
+            expected = line_densities(problem, proposals, y, theta, Settings(("x",))).columns
+        found = page.evaluate(
+            """([stored, name, y, theta, x]) => {
+                const q = Object.fromEntries(
+                    Object.entries(stored).map(([key, each]) => [key, amci.decoded(each)]))
+                const columns = Object.entries(amci.lineColumns(q, name, y, theta, x))
+                return Object.fromEntries(columns.map(([key, values]) => [key, [...values]]))
+            }""",
+            [weights(proposals), name, y.tolist(), theta.tolist(), expected["x"].tolist()],
+        )
+        assert found.keys() == expected.keys()
+        for column, values in expected.items():
+            np.testing.assert_allclose(
+                found[column], values, rtol=WITHIN, atol=1e-9, err_msg=column
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_in_the_page_comes_near_the_truth(page, name):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    y, theta = ([1.0] if problem.y else []), [0.3, 0.7, 0.6][: problem.theta.dim]
+    tables = [{"name": "amci", "table": np.eye(3).tolist()}]
+    found = page.evaluate(
+        """([stored, name, y, theta, tables]) => {
+            const q = Object.fromEntries(
+                Object.entries(stored).map(([key, each]) => [key, amci.decoded(each)]))
+            return amci.oneRun(amci.TARGETS[name], q, y, theta, tables, 1000, 1)
+        }""",
+        [weights(proposals), name, y, theta, tables],
+    )
+    estimate = amci.estimate(problem, proposals, y or None, theta, draws=1000)
+    error = abs(found["values"]["amci"] - float(problem.truth(y or None, theta)))
+    assert 0 < error < 5 * estimate.standard_error
+    for term, own in estimate.diagnostics.items():
+        if own.proposal in found["effective"]:
+            effective = found["effective"][own.proposal]
+            assert effective == pytest.approx(float(own.effective_draws), rel=0.05), term
