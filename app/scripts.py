@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CONNECTION_LOST",
     "FIGURES",
+    "FILM",
     "FIT_PHONES",
     "FOLD",
     "KEEP_THEME",
@@ -27,6 +28,7 @@ CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, PROJECTOR, REPLACE_ADDR
     )
 )
 # Components of their own, as modules.
-FOLD, PLAY, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("fold", "play", "tour")
+FILM, FOLD, PLAY, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    for name in ("film", "fold", "play", "tour")
 )

@@ -83,8 +83,8 @@ export function render({model}) {
             return `<p><b style="color: ${lane.colour}">${lane.label}</b> ≈ ${sum}${value}</p>`
         })
         const known = truth == null ? "" : `; truth ${number(truth, 4)}`
-        const interval = n > 1 && low[n - 1] != null
-            ? `, 95 % interval ${number(low[n - 1])} to ${number(high[n - 1])}` : ""
+        const half = n > 1 && low[n - 1] != null ? (high[n - 1] - low[n - 1]) / 2 : null
+        const interval = half == null ? "" : ` ± ${number(half, 2)} (95 %)`
         const mu = n ? number(estimate[n - 1], 4) : "not known yet"
         return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${interval}${known}</p>`
     }
@@ -109,8 +109,8 @@ export function render({model}) {
         c.textBaseline = "middle"
         const x = value => LEFT + (value - extent[0]) / (extent[1] - extent[0]) * (across - LEFT - RIGHT)
         const base = TOP + densities
-        const axis = (from, to, y) => {
-            c.strokeStyle = colours.line
+        const axis = (from, to, y, colour = colours.line) => {
+            c.strokeStyle = colour
             c.beginPath()
             c.moveTo(from, y)
             c.lineTo(to, y)
@@ -176,7 +176,7 @@ export function render({model}) {
         }
         c.fillText(curves.label, (LEFT + across) / 2, bottom + 26)
         // The estimate along the draws, with its interval.
-        const left = wide ? across + GAP + 44 : LEFT, right = width - RIGHT
+        const left = wide ? across + GAP + 64 : LEFT + 30, right = width - RIGHT
         const top = wide ? TOP + 8 : below + 16, foot = wide ? bottom : height - 40
         const values = [...low, ...high].filter((v, i) => v != null && (i % low.length) >= 9)
         if (truth != null) { values.push(truth) }
@@ -194,8 +194,10 @@ export function render({model}) {
             }
             c.fillText("draws of each proposal", (left + right) / 2, foot + 26)
             c.textAlign = "right"
+            const size = Math.max(...ends.map(Math.abs)), range = ends[1] - ends[0]
+            const digits = Math.min(Math.max(Math.ceil(Math.log10(size / range)) + 2, 2), 8)
             for (const value of [ends[0], (ends[0] + ends[1]) / 2, ends[1]]) {
-                c.fillText(number(value, 3), left - 6, y(value))
+                c.fillText(number(value, digits), left - 6, y(value))
             }
             c.textAlign = "left"
             c.fillText("estimate of μ, 95 % interval", left, top - 8)
@@ -218,8 +220,11 @@ export function render({model}) {
             c.lineWidth = 1
             if (truth != null) {
                 c.setLineDash([6, 4])
-                axis(left, right, y(truth))
+                axis(left, right, y(truth), colours.muted)
                 c.setLineDash([])
+                c.fillStyle = colours.muted
+                c.textAlign = "right"
+                c.fillText("truth", right, y(truth) - 9)
             }
         }
         return falling

@@ -1,7 +1,13 @@
 // The first thing that the Tab key reaches leads past the controls; nobody else sees it.
 const page = cb_obj.roots().find(root => root.class_name === "Page")
 const main = Bokeh.index.find_one(page)?.shadow_el?.querySelector("main")
-if (main != null && page.data.sidebar.length > 0) {
+const find = root => {
+    for (const el of root.querySelectorAll("*")) {
+        const found = el.classList.contains("part-densities") ? el : el.shadowRoot && find(el.shadowRoot)
+        if (found) { return found }
+    }
+}
+if (main != null) {
     const place = document.createElement("nav"), button = document.createElement("button")
     place.setAttribute("aria-label", "Skip")
     button.textContent = "Skip to the pictures"
@@ -12,9 +18,11 @@ if (main != null && page.data.sidebar.length > 0) {
     button.onfocus = () => { button.style.cssText = shown }
     button.onblur = () => { button.style.cssText = hidden }
     button.onclick = () => {
-        main.tabIndex = -1
-        main.style.outline = "none"
-        main.focus()
+        const pictures = find(document) ?? main
+        pictures.tabIndex = -1
+        pictures.style.outline = "none"
+        pictures.focus()
+        pictures.scrollIntoView({block: "nearest"})
     }
     place.append(button)
     document.body.prepend(place)

@@ -15,16 +15,15 @@ from amci_core.models import Variable
 from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
+from app.style import NARROW
 from app.views.inputs import Message, Slider, decimals, same, slider
 from app.views.layout import HTML, NOTE, column
 from app.words.numbers import number
 
 LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {
-    True: "How far g lies from the posterior: KL(g ‖ posterior). It sets θ and follows y and θ. "
-    "More: docs/concepts.md, Mismatch.",
-    False: "How far g lies from the posterior: KL(g ‖ posterior). It sets y and follows it. "
-    "More: docs/concepts.md, Mismatch.",
+    True: "KL(g ‖ posterior): how far g lies from the posterior. It sets θ.",
+    False: "KL(g ‖ posterior): how far g lies from the posterior. It sets y.",
 }
 FOLDED = {
     "boxShadow": "none",
@@ -64,7 +63,7 @@ class CaseControls:
         # A slider for each coordinate.
         self.single: list[Slider] = []
         self._level = slider(LEVEL, value=0.0, start=0, end=60)
-        self._about_level = HTML("", NOTE)
+        self._about_level = HTML("", NOTE, f"@media {NARROW} {{ :host {{ display: none; }} }}")
         self._watch(self._level)
         self.panel = column(stylesheet=stylesheet)
         self.open()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LEARNT = ("q1", "q1_minus")
 # Of the pictures, in pixels: with the errors beside them they fit a small screen.
-HEIGHT, RATIO_HEIGHT = 236, 176
+HEIGHT, RATIO_HEIGHT = 222, 160
 # In nats.
 HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 

@@ -47,7 +47,7 @@ class ErrorCard(Card):
     help = HELP["errors"]
     drawn = ("relative",)
     # Of the picture, in pixels.
-    height: ClassVar[int] = 372
+    height: ClassVar[int] = 340
 
     def content(self) -> list[Any]:
         self._items: dict[str, LegendItem] = {}

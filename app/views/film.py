@@ -7,13 +7,16 @@ __all__ = ["FilmView"]
 import math
 from typing import Any
 
+import param
+from panel.custom import JSComponent
+
 from amci_core.flows import Snapshot
 from amci_core.proposals import DEFAULT_VARIANT
 from app.colours import SHAPES
+from app.scripts import FILM
 from app.session import answer
 from app.state import State
 from app.store import store_of
-from app.views.inputs import Player
 from app.views.layout import HTML
 from app.words.numbers import number
 
@@ -25,7 +28,28 @@ text { fill: currentColor; color: var(--muted); }
 """
 # The drawing's size, and its frame: left, top, right, bottom.
 SIZE, FRAME = (280, 170), (52, 8, 272, 130)
-MILLISECONDS_A_FRAME = 1400
+# The error curves of a frame take a while to come.
+MILLISECONDS_A_FRAME = 2500
+PLAYER = """
+.film { display: flex; gap: 10px; align-items: center; }
+button { font: inherit; font-size: var(--small); font-weight: 600; min-height: 32px; width: 76px;
+         border: 1px solid var(--accent); border-radius: 6px; background: var(--paper);
+         color: var(--accent); cursor: pointer; }
+button:disabled { opacity: 0.5; cursor: default; }
+input { flex: 1 1 auto; min-width: 0; min-height: 24px; accent-color: var(--accent); }
+:is(button, input):focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+"""
+
+
+class FilmPlayer(JSComponent):
+    """What the browser shows of the film: a button and a slider over its frames."""
+
+    value: Any = param.Integer(default=0, doc="The frame, from 0 on.")
+    end: Any = param.Integer(default=1, doc="The last one.")
+    disabled: Any = param.Boolean(default=True, doc="Whether there is nothing to play.")
+    milliseconds: Any = param.Integer(default=MILLISECONDS_A_FRAME, doc="Of a frame.")
+    _esm = FILM
+    _stylesheets = [PLAYER]  # noqa: RUF012  Panel reads it of the class
 
 
 class FilmView:
@@ -41,19 +65,7 @@ class FilmView:
         self._state = state
         self._dark = False
         self._snapshots: tuple[Snapshot, ...] = ()
-        self.player = Player(
-            label="Frame",
-            start=0,
-            end=1,
-            value=0,
-            interval=MILLISECONDS_A_FRAME,
-            loop_policy="once",
-            variant="minimal",
-            show_value=False,
-            disabled=True,
-            sizing_mode="stretch_width",
-            margin=0,
-        )
+        self.player = FilmPlayer(sizing_mode="stretch_width", margin=0)
         self.player.param.watch(answer(self._moved), "value")
         self._shown = HTML("<p></p>", TEXT)
         self.parts = [self.player, self._shown]

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "CountField",
     "Message",
-    "Player",
     "Scripted",
     "Slider",
     "Typed",
@@ -144,12 +143,6 @@ class Typed(pmui.TextInput):
         """Answers now what it was told and has put off."""
         if self._events:
             self._change_event(document)
-
-
-class Player(pmui.Player):
-    """A player whose frames reach the server without delay."""
-
-    _debounce = MILLISECONDS_OF_DEBOUNCE
 
 
 def slider(

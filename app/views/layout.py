@@ -23,7 +23,6 @@ import param
 
 TITLE = """
 h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4; }
-h3 { font-size: var(--text); font-weight: 600; margin: 0; }
 """
 HELP = """
 details { font-size: var(--small); line-height: 1.5; }
@@ -62,9 +61,9 @@ class Column(pn.Column):
     html_attributes = param.Dict(default={}, doc="Attributes of its element, such as a role.")
 
 
-def heading(text: str, *, small: bool = True) -> HTML:
-    """The heading of a card, or a small one of a part of the controls."""
-    return HTML(f"<h2{' class=part' * small}>{text}</h2>", TITLE)
+def heading(text: str) -> HTML:
+    """The heading of a card."""
+    return HTML(f"<h2>{text}</h2>", TITLE)
 
 
 def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> Column:
@@ -130,7 +129,7 @@ def card(
     more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
     if more is not help_text:
         explain(more, str(help_text))
-    top = heading(title, small=False)
+    top = heading(title)
     top.margin = (0, 0, 0 if tools else 8, 0)
     return column(
         row(top, *tools, margin=(0, 0, 8, 0)) if tools else top,
