@@ -31,6 +31,7 @@ STEPS = (
         "The paper's proposals",
         "They were not trained here.",
         "diagnostics",
-        state={"problem": "tail-1d", "y": [-4], "theta": [5], "variant": "paper"},
+        # As links have it.
+        state={"problem": "tail-1d", "y": "-4.0", "theta": "5.0", "variant": "paper"},
     ),
 )

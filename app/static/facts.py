@@ -12,6 +12,7 @@ from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.models import Problem, Variable
 from app.colours import ESTIMATORS, SHAPES, label
+from app.pictures import picture
 from app.presets import (
     TABLE,
     coordinate_names,
@@ -42,6 +43,7 @@ def problem_facts(name: str) -> dict[str, Any]:
         "formula": formula(problem.formula),
         "truth": TABLE.get(name, {}).get("truth", ""),
         "where": where_f_is(problem),
+        "extent": picture(problem).settings.extent,
         "coordinates": list(coordinate_names(problem)),
         "handles": _handles(problem),
         "opening": {"y": list(y), "theta": list(theta)},

@@ -1,4 +1,4 @@
-r"""The kinds of stored pictures, each by the name of the card that shows the same live."""
+r"""The kinds of stored pictures, each by the name of the part that shows the same live."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import amci_core as amci
-from amci_core.flows import Proposals
-from amci_core.models import Problem
 from app.colours import ESTIMATORS, SHAPES
-from app.numbers import Settings
-from app.numbers.line import line_densities
+from app.pictures import densities as densities_of
 from app.presets import variable_labels
+from app.static.drawn import densities
 from app.static.pictures import Case, Picture, legend, line_of
-from app.words.curves import about_curves
+from app.words.curves import CEILING, FLOOR, about_curves, outside
 from app.words.numbers import number, terms
 from app.words.plane import about_map
 from app.words.reuse import about_map as about_reuse
@@ -30,19 +28,14 @@ REUSE_DRAWS = WEIGHTS = 64
 COLOURS = "cividis"
 
 
-def _given(case: Case) -> tuple[Problem, Proposals]:
-    problem = amci.problem(case.problem)
-    return problem, amci.load_proposals(problem, variant=case.variant)
-
-
 def errors(case: Case) -> Picture:
     """Errors of all estimators against total draws."""
-    found = amci.error_curves(*_given(case), *case.pair, budgets=BUDGETS, runs=RUNS)
+    found = amci.error_curves(*case.given, *case.pair, budgets=BUDGETS, runs=RUNS)
 
     def draw(panel: Axes, dark: bool) -> None:
         for name, curve in found.by_name.items():
             style = ESTIMATORS[name]
-            low, median, high = curve.remse_quartiles
+            low, median, high = np.clip(curve.remse_quartiles, FLOOR, CEILING)
             panel.plot(found.budgets, median, **line_of(style, dark))
             panel.fill_between(
                 found.budgets, low, high, color=style.colour(dark), alpha=0.13, lw=0
@@ -51,15 +44,15 @@ def errors(case: Case) -> Picture:
         panel.set_ylabel("relative squared error")
         legend(panel)
 
-    return Picture(draw, about_curves(found), f"Error against draws. {case}")
+    words = f"{about_curves(found)} {outside(found, complete=True)}"
+    return Picture(draw, words.strip(), f"Error against draws. {case}")
 
 
 def reuse(case: Case) -> Picture:
     """The error over (alpha, beta)."""
     shares = np.linspace(0, 1, SHARES)
     grid: dict[str, Any] = {"alphas": shares.tolist(), "betas": shares.tolist()}
-    found = amci.reuse_errors(*_given(case), *case.pair, **grid, draws=REUSE_DRAWS, runs=RUNS)
-    here = case.fields.get("alpha", 1.0), case.fields.get("beta", 0.0)
+    found = amci.reuse_errors(*case.given, *case.pair, **grid, draws=REUSE_DRAWS, runs=RUNS)
 
     def draw(panel: Axes, dark: bool) -> None:
         del dark
@@ -67,7 +60,9 @@ def reuse(case: Case) -> Picture:
         _coloured(panel, shares, shares, values, "log₁₀ relative squared error")
         look: dict[str, Any] = {"mec": "white", "mew": 1.0, "clip_on": False, "ls": "none"}
         panel.plot(1, 0, "o", ms=13, color=ESTIMATORS["amci"].light, label="AMCI", **look)
-        panel.plot(*here, "X", ms=9, color=ESTIMATORS["snis-q2"].light, label="chosen", **look)
+        panel.plot(
+            *case.shares, "X", ms=9, color=ESTIMATORS["snis-q2"].light, label="chosen", **look
+        )
         panel.set(xlabel="α: share of E₁ from q₁", ylabel="β: share of E₂ from q₁")
         legend(panel)
 
@@ -76,7 +71,7 @@ def reuse(case: Case) -> Picture:
 
 def amortization(case: Case) -> Picture:
     """The quality of the proposals over a plane of (y, theta)."""
-    problem, proposals = _given(case)
+    problem, proposals = case.given
     y, theta = case.pair
     found = amci.amortization_map(problem, proposals, y=y, theta=theta, size=CASES, draws=DRAWS)
     labels = {
@@ -95,12 +90,11 @@ def amortization(case: Case) -> Picture:
 
 def training(case: Case) -> Picture:
     """How q1 grew towards g; where x is not on the line, the errors at the end."""
-    problem, _ = _given(case)
+    problem, _ = case.given
     if problem.x.dim > 1:
         return errors(case)
-    pair = problem.check(*case.pair)
     frames = amci.load_snapshots(case.problem)
-    found = [line_densities(problem, frame.proposals, *pair, Settings(("x",))) for frame in frames]
+    found: list[Any] = [densities_of(problem, f.proposals, *case.pair) for f in frames]
 
     def draw(panel: Axes, dark: bool) -> None:
         last, g, q1 = found[-1], SHAPES["target"], SHAPES["q1"]
@@ -124,19 +118,21 @@ def training(case: Case) -> Picture:
 
 def diagnostics(case: Case) -> Picture:
     """The weights of every term, largest first, and the verdict."""
-    problem, proposals = _given(case)
+    problem, proposals = case.given
     found = amci.estimate(problem, proposals, *case.pair, draws=WEIGHTS)
     names = terms(signed=not problem.nonnegative)
     styles = {"E1_plus": "snis-q1", "E1_minus": "q1_minus", "E2": "snis-q2"}
 
     def draw(panel: Axes, dark: bool) -> None:
+        highest = 1.0
         for term, seen in found.diagnostics.items():
             style = {**ESTIMATORS, **SHAPES}[styles[term]]
             shares = np.sort(seen.weights)[::-1] * seen.draws
             ranks = np.arange(1, len(shares) + 1)
             panel.plot(ranks, shares, **line_of(style, dark) | {"label": names[term]})
+            highest = max(highest, shares[0])
         panel.set(xscale="log", xlabel="draw, by its weight", ylabel="weight, 1 for a perfect one")
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(0, 1.15 * highest)
         legend(panel)
 
     words = "; ".join(
@@ -154,9 +150,13 @@ def _coloured(panel: Axes, x: Any, y: Any, values: Any, label: str) -> None:
 
 KINDS: Mapping[str, Callable[[Case], Picture]] = {
     "errors": errors,
+    "densities": densities,
+    "own-f": densities,
     "evaluation": errors,
     "reuse": reuse,
     "map": amortization,
     "train": training,
+    "film": training,
     "diagnostics": diagnostics,
+    "play": diagnostics,
 }

@@ -2,10 +2,11 @@ r"""Stored pictures: what they are of, and how they look on a light and on a dar
 
 from __future__ import annotations
 
-__all__ = ["Case", "Picture", "legend", "line_of"]
+__all__ = ["Case", "Picture", "legend", "line_of", "row"]
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
@@ -15,6 +16,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 import amci_core as amci
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from amci_core.target import stand_ins
 from app.colours import Style
 from app.presets import opening
 from app.words.numbers import number
@@ -33,14 +37,16 @@ class Case:
         y: The observation, () where there is none.
         theta: Likewise.
         variant: Which proposals; None for the first.
-        fields: Other fields of the page, such as alpha and beta.
+        f: Another f in the place of the problem's own, an expression; empty for none.
+        shares: alpha and beta of sample reuse.
     """
 
     problem: str
     y: tuple[float, ...]
     theta: tuple[float, ...]
     variant: str | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    f: str = ""
+    shares: tuple[float, float] = (1.0, 0.0)
 
     @classmethod
     def of(cls, state: Mapping[str, Any], problem: str) -> Case:
@@ -52,14 +58,24 @@ class Case:
         """
         name = str(state.get("problem", problem))
         y, theta = opening(amci.problem(name))
-        named = {"problem", "y", "theta", "variant"}
         return cls(
             problem=name,
-            y=_row(state.get("y", y)),
-            theta=_row(state.get("theta", theta)),
+            y=row(state.get("y", y)),
+            theta=row(state.get("theta", theta)),
             variant=state.get("variant") or None,
-            fields={k: v for k, v in state.items() if k not in named},
+            f=state.get("f", ""),
+            shares=(float(state.get("alpha", 1.0)), float(state.get("beta", 0.0))),
         )
+
+    @cached_property
+    def given(self) -> tuple[Problem, Proposals]:
+        """The problem, and proposals for it; with another f, what stands in for them."""
+        problem = amci.problem(self.problem)
+        proposals = amci.load_proposals(problem, variant=self.variant)
+        if not self.f:
+            return problem, proposals
+        target = amci.with_target(problem, self.f)
+        return target, stand_ins(target, proposals)
 
     @property
     def pair(self) -> tuple[list[float] | None, list[float] | None]:
@@ -69,7 +85,8 @@ class Case:
     def __str__(self) -> str:
         of = {"y": self.y, "θ": self.theta}
         at = [f"{k} = {', '.join(number(v) for v in row)}" for k, row in of.items() if row]
-        return "; ".join([amci.problem(self.problem).title, *at])
+        other = [f"f = {self.f}"] if self.f else []
+        return "; ".join([amci.problem(self.problem).title, *other, *at])
 
 
 @dataclass(frozen=True)
@@ -123,5 +140,8 @@ def legend(panel: Axes) -> None:
     panel.figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
 
 
-def _row(value: Any) -> tuple[float, ...]:
+def row(value: Any) -> tuple[float, ...]:
+    """Numbers of y or theta: a sequence, one number, or a text with commas, as links have it."""
+    if isinstance(value, str):
+        value = [part for part in value.split(",") if part]
     return tuple(float(v) for v in (value if isinstance(value, list | tuple) else [value]))

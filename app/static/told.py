@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from app.static.facts import LIVE, VARIANT
 from app.static.kinds import KINDS
+from app.static.pictures import row
 from app.static.words import html_of
 
 # What the page shows by itself of its live problems, and by a stored picture of others.
-ERRORS = "errors"
+PARTS = {"headline", "handles", "densities", "errors", "strip"}
 
 
 class Step(Protocol):
@@ -50,14 +51,17 @@ class Step(Protocol):
 def is_live(step: Step) -> bool:
     """Whether the page can show the step's case by itself; a step without a case leaves it."""
     problem, variant = step.state.get("problem"), step.state.get("variant")
-    return problem in (None, *LIVE) and variant in (None, "", VARIANT)
+    return problem in (None, *LIVE) and variant in (None, "", VARIANT) and not step.state.get("f")
 
 
 def subject_of(step: Step) -> str | None:
     """The kind of picture that is stored for a step; None where all is live."""
-    stored = KINDS.keys() - {ERRORS}
-    kind = next((k for k in (step.light, step.state.get("card")) if k in stored), None)
-    return ERRORS if kind is None and not is_live(step) else kind
+    live = is_live(step)
+    if live and step.light in PARTS:
+        return None
+    stored = set(KINDS) - (PARTS if live else set())
+    found = next((k for k in (step.light, step.state.get("card")) if k in stored), None)
+    return found if live else found or "errors"
 
 
 def told(step: Step, picture: Mapping[str, str] | None) -> dict[str, Any]:
@@ -77,10 +81,6 @@ def told(step: Step, picture: Mapping[str, str] | None) -> dict[str, Any]:
         "question": html_of(step.question),
         "answer": html_of(step.answer),
         "live": live,
-        "case": {k: v if isinstance(v, str) else _row(v) for k, v in case.items()},
+        "case": {k: v if k == "problem" else row(v) for k, v in case.items()},
         "picture": picture,
     }
-
-
-def _row(value: Any) -> list[float]:
-    return [float(v) for v in (value if isinstance(value, list | tuple) else [value])]

@@ -6,12 +6,10 @@ __all__ = ["formula", "html_of"]
 
 import re
 from html import escape
-from importlib import import_module
-from importlib.util import find_spec
+
+from latex2mathml.converter import convert
 
 BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
-# A formula in TeX's notation is turned by it where it is installed.
-CONVERTER = "latex2mathml"
 
 
 def html_of(text: str) -> str:
@@ -21,10 +19,8 @@ def html_of(text: str) -> str:
 
 
 def formula(tex: str) -> str:
-    """A formula in MathML; in TeX's own notation where nothing here can convert it."""
-    if find_spec(CONVERTER) is None:
-        return f"<code>{escape(tex)}</code>"
-    converted: str = import_module(f"{CONVERTER}.converter").convert(tex)
+    """A formula in TeX's notation as MathML, which browsers draw and read out by themselves."""
+    converted: str = convert(tex)
     return converted
 
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from static_steps import STEPS
 
@@ -56,6 +57,14 @@ def wait_for_curves(page):
     expect(status).to_contain_text("Medians and quartiles of 200 runs", timeout=PATIENCE)
 
 
+def wait_for_value(page, label, value):
+    """Waits until a handle stands there, to its step."""
+    page.wait_for_function(
+        "([input, value]) => Math.abs(input.value - value) < 0.006",
+        arg=[page.get_by_label(label).element_handle(), value],
+    )
+
+
 def drawn(page, line=Q1):
     return page.locator(line).first.get_attribute("d")
 
@@ -69,11 +78,11 @@ def test_handles_move_curves_and_one_another(opened, width, scheme):
     page.get_by_label(THETA).fill("1.5")
     expect(page.locator(Q1)).not_to_have_attribute("d", before)
     level = float(problem.mismatch(1.0, 1.5))
-    assert float(page.get_by_label(LEVEL).input_value()) == pytest.approx(level, abs=0.006)
+    wait_for_value(page, LEVEL, level)
     expect(page.get_by_text(f"{number(level)} nats").last).to_be_visible()
     page.get_by_label(LEVEL).fill("5")
     theta = float(problem.at_mismatch(5.0, 1.0, 1.5)[1][0])
-    assert float(page.get_by_label(THETA).input_value()) == pytest.approx(theta, abs=0.006)
+    wait_for_value(page, THETA, theta)
     # What needs no draws is there at once; the run and the address follow.
     expect(page.locator("#tiles")).to_contain_text(number(float(problem.truth(1.0, theta)), 4))
     expect(page.locator("[data-estimator=amci]")).to_be_visible()
@@ -93,7 +102,7 @@ def test_the_keyboard_moves_a_handle_and_a_phone_keeps_it_in_sight(opened):
     before = drawn(page)
     page.keyboard.press("ArrowRight")
     expect(page.locator(Q1)).not_to_have_attribute("d", before)
-    assert page.get_by_label(THETA).input_value() == "3.01"
+    wait_for_value(page, THETA, 3.01)
     for top in (0, 10_000):
         page.evaluate("top => scrollTo(0, top)", top)
         expect(page.get_by_label(THETA)).to_be_in_viewport(ratio=1)
@@ -172,7 +181,7 @@ def test_nothing_moves_by_itself_where_that_is_not_wanted(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_rule_of_accessibility_is_broken(opened, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    axe = Axe()
     for width, step in [(1440, "rare"), (390, "needle"), (1440, "paper")]:
         page = opened(f"#step={step}", width=width, color_scheme=scheme, reduced_motion="reduce")
         page.wait_for_timeout(300)

@@ -1,7 +1,5 @@
 // Where densities on the line lie, as `app.numbers.grids` finds it.
 
-const ROOM = 0.08 // beside what an axis has to show, as a share of its width
-
 /** So many points from one end to the other. */
 export const even = (low, high, count) =>
     Array.from({length: count}, (_, i) => low + (high - low) * i / (count - 1))
@@ -39,13 +37,6 @@ function within(x, below, i, wanted) {
     const rise = below[i + 1] - below[i]
     const share = rise > 0 ? (wanted - below[i]) / rise : 0
     return x[i] + Math.min(Math.max(share, 0), 1) * (x[i + 1] - x[i])
-}
-
-/** Rounder ends beyond these, so that an axis rests while a density moves a little. */
-export function outward(low, high) {
-    const room = ROOM * (high - low), ends = [low - room, high + room]
-    const step = 2 ** (Math.ceil(Math.log2(ends[1] - ends[0])) - 2)
-    return [step * Math.floor(ends[0] / step), step * Math.ceil(ends[1] / step)]
 }
 
 /** The least of the steps that is enough, or the largest. */

@@ -3,7 +3,7 @@
 import {lineColumns} from "../../javascript/line.mjs"
 import {TARGETS, logWanted} from "../../javascript/targets.mjs"
 import {Chart} from "./chart.mjs"
-import {decimalStepAbove, densest, even, integral, outward, stepAbove} from "./grids.mjs"
+import {decimalStepAbove, densest, even, integral, stepAbove} from "./grids.mjs"
 import {number} from "./text.mjs"
 
 const SHOWN = 0.9995, REGION = 0.99
@@ -53,19 +53,15 @@ export class LinePicture {
         }
     }
 
-    /** Draws the case; `weights` are stored proposals by name. */
-    draw(weights, problem, y, theta) {
+    /** Draws the case; `weights` are stored proposals by name, `extent` the ends of x. */
+    draw(weights, problem, y, theta, {extent}) {
         const target = TARGETS[problem], sides = target.signed ? [1, -1] : [1]
         const coarse = even(...target.window(y, theta), COARSE)
         const at = (x, log) => x.map(v => Math.exp(log([v])))
-        const ends = [
-            densest(coarse, at(coarse, x => target.logPosterior(x, y)), SHOWN),
-            ...sides.map(sign =>
-                densest(coarse, at(coarse, x => logWanted(target, x, y, theta, sign)), SHOWN)),
-        ]
-        const extent = outward(Math.min(...ends.map(e => e[0])), Math.max(...ends.map(e => e[1])))
+        const close = sides.map(sign =>
+            densest(coarse, at(coarse, x => logWanted(target, x, y, theta, sign)), SHOWN))
         const x = Float64Array.from([
-            ...even(...extent, EVEN), ...ends.slice(1).flatMap(e => even(...e, CLOSER)),
+            ...even(...extent, EVEN), ...close.flatMap(ends => even(...ends, CLOSER)),
             theta[0] - EDGE, theta[0], theta[0] + EDGE,
         ]).sort()
         this.columns = lineColumns(weights, problem, y, theta, x)

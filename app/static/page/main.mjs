@@ -68,7 +68,7 @@ function paint() {
     frame = null
     level = handles.show(held)
     const picture = inThePlane(state.name) ? plane : line
-    picture.draw(weights[state.name], state.name, state.y, state.theta)
+    picture.draw(weights[state.name], state.name, state.y, state.theta, state.problem)
     strip.show(level)
 }
 

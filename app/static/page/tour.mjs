@@ -42,7 +42,7 @@ export class Tour {
         this.picture(told, dark)
         const part = told?.picture ? "stored" : told?.light
         for (const card of document.querySelectorAll("[data-part]")) {
-            card.classList.toggle("lit", card.dataset.part == part)
+            card.classList.toggle("lit", card.dataset.part.split(" ").includes(part))
         }
     }
 
