@@ -8,6 +8,7 @@ BUDGET ?=
 TRAININGS ?=
 ORIGIN ?=
 PROBLEM ?=
+TOUR ?=
 PYTHON ?=
 TORCH ?= torch==2.13.0
 PIP_TORCH_ARGS ?=
@@ -36,6 +37,7 @@ help:
 	@echo "             BUDGET=60: seconds of computing that a visitor may ask for at once"
 	@echo "             TRAININGS=2: trainings at a time, of all visitors together"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
+	@echo "             TOUR=my_tour.toml: a tour of your own"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
 	@echo "make static  write a page that needs no server into static/ (FOLDER=elsewhere)"
 	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
@@ -58,7 +60,7 @@ serve: $(VENV)/.installed
 	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
 	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(BUDGET),--seconds "$(BUDGET)") \
-	    $(if $(TRAININGS),--trainings "$(TRAININGS)") \
+	    $(if $(TRAININGS),--trainings "$(TRAININGS)") $(if $(TOUR),--tour "$(TOUR)") \
 	    $(foreach file,$(PROBLEM),--problem "$(file)")
 
 static: $(VENV)/.installed

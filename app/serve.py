@@ -179,6 +179,26 @@ def problem_files(named: Sequence[str]) -> tuple[list[str], list[str]]:
     return good, wrong
 
 
+def tour_file(named: str | None, problems: Sequence[str]) -> list[str]:
+    """What is wrong with the file of a tour, in a line; nothing where it is right, or none.
+
+    Arguments:
+        named: The file.
+        problems: Files of problems, which the tour can be about.
+    """
+    if named is None:
+        return []
+    from app.from_files import serve_files  # they wait for PyTorch
+    from app.tour import TourError, read_tour
+
+    serve_files(problems)
+    try:
+        read_tour(named)
+    except TourError as error:
+        return [" ".join(str(error).split())]
+    return []
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server until it is stopped, and returns its exit status."""
     parser = argparse.ArgumentParser("python -m app.serve", description="Start the dashboard.")
@@ -216,6 +236,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="a problem of your own, as FILE.py, FILE.py:Class or FILE.py=FOLDER with the folder "
         "of its proposals; may be repeated",
     )
+    parser.add_argument(
+        "--tour", metavar="FILE.toml", help="a tour of your own; docs/how-to.md has the format"
+    )
     options = parser.parse_args(arguments)
     port, address = options.port, options.address.strip()
 
@@ -225,6 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     problems, wrong = problem_files(options.problem)
+    wrong += tour_file(options.tour, problems)
     for line in wrong:
         print(f"AMCI Explorer cannot start: {line}", file=sys.stderr)
     if wrong:
@@ -246,6 +270,8 @@ def main(arguments: list[str] | None = None) -> int:
     if problems:
         named = [*problems, os.environ.get("AMCI_PROBLEMS", "")]
         environment["AMCI_PROBLEMS"] = os.pathsep.join(filter(None, named))
+    if options.tour is not None:
+        environment["AMCI_TOUR"] = str(Path(options.tour).resolve())
     if options.workers is not None:
         environment["AMCI_WORKERS"] = str(options.workers)
     if options.seconds is not None:

@@ -5,10 +5,7 @@ __all__ = ["main"]
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,24 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from amci_core.files import StoredFileError
     from app.static.folder import write
+    from app.tour import TourError, steps
 
     torch.set_num_threads(1)
     try:
-        written = write(folder, _tour())
-    except StoredFileError as error:
+        written = write(folder, steps())
+    except (StoredFileError, TourError) as error:
         print(f"app.static: {error}", file=sys.stderr)
         return 2
     size = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
     print(f"{written / 'index.html'} ({size / 1e6:.1f} MB with all that it needs)")
     return 0
-
-
-def _tour() -> Sequence[Any]:
-    """The steps of the tour, where there is one."""
-    if find_spec("app.tour") is None:
-        return ()
-    steps: Any = import_module("app.tour").steps
-    return steps() if callable(steps) else steps
 
 
 if __name__ == "__main__":

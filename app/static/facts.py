@@ -21,7 +21,7 @@ from app.presets import (
     variable_labels,
     where_f_is,
 )
-from app.static.words import formula
+from app.views.formula import formula
 from app.weights import weights
 from app.words.numbers import subscript
 

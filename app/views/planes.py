@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines
 # meet the edges of areas where both agree.
 LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8)
-HEIGHT = 270
+HEIGHT = 212
 # Widths of a close-up, as shares of the whole.
 WIDTHS = (0.1, 0.2, 0.4, 0.7, 1.0)
 # The pictures by name: what is wanted, and what was learnt.
