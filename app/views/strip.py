@@ -59,6 +59,7 @@ class StripCard(Card):
     name = "strip"
     title = "This case, in figures"
     unit = ""
+    is_table = True
     help = (
         "The mismatch is the divergence KL(g ‖ posterior): how far what f looks at lies "
         "from where the posterior is. κ compares the two halves of AMCI: the relative "
