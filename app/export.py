@@ -3,10 +3,12 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 from __future__ import annotations
 
 __all__ = [
+    "Rows",
     "curves",
     "densities",
     "evaluation",
     "everything",
+    "lines",
     "plane",
     "playback",
     "reuse",
@@ -47,15 +49,20 @@ def table(*parts: tuple[str, Rows, Mapping[str, str]]) -> StringIO:
             its columns first, and the choice. With several the first column holds the name.
     """
     text = StringIO()
-    several = len(parts) > 1
-    lines: Rows = []
-    for name, (head, *rows), link in parts:
-        text.write(f"# {f'{name}: ' if several else ''}{urlencode(link, safe=',')}\n")
-        lines += [] if lines else [["case", *head] if several else head]
-        lines += [[name, *row] if several else row for row in rows]
-    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in lines])
+    for name, _, link in parts:
+        text.write(f"# {f'{name}: ' * (len(parts) > 1)}{urlencode(link, safe=',')}\n")
+    rows = lines({name: rows for name, rows, _ in parts})
+    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in rows])
     text.seek(0)
     return text
+
+
+def lines(parts: Mapping[str, Rows]) -> Rows:
+    """The lines of one table, or of those that are compared, below the names of the columns."""
+    if len(parts) < 2:
+        return next(iter(parts.values()), [])
+    (head, *_), *_ = parts.values()
+    return [["case", *head], *([name, *row] for name, rows in parts.items() for row in rows[1:])]
 
 
 def densities(found: Densities) -> Rows:

@@ -2,7 +2,7 @@ r"""What Material's own parts are on this page: their roles, names and outlines 
 
 from __future__ import annotations
 
-__all__ = ["COMPONENTS"]
+__all__ = ["COMPONENTS", "FOLDED"]
 
 from typing import Any
 
@@ -18,6 +18,17 @@ COMPONENTS: dict[str, Any] = {
     "MuiTooltip": {"defaultProps": {"describeChild": True}},
     # A player's buttons keep the colour of a light page.
     "MuiIconButton": {"variants": [{"props": {"color": "default"}, "style": {"color": TEXT}}]},
+    # What unfolds is no landmark of its own.
+    "MuiAccordion": {"defaultProps": {"slotProps": {"region": {"role": "presentation"}}}},
     "MuiSlider": {"styleOverrides": {"thumb": {"&.Mui-focusVisible": OUTLINE}}},
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
+}
+# For an accordion of one plain line.
+FOLDED: dict[str, Any] = {
+    "boxShadow": "none",
+    "background": "transparent",
+    "& .MuiAccordionSummary-root": {"minHeight": "32px", "padding": 0},
+    "& .MuiAccordionSummary-content": {"margin": 0},
+    "& .MuiAccordionSummary-root .MuiTypography-root": {"fontSize": "0.85rem", "fontWeight": 400},
+    "& .MuiAccordionDetails-root": {"padding": 0},
 }

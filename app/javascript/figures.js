@@ -100,12 +100,17 @@ const dress_entry = (view, entry) => {
     if (view.model.click_policy == "none") { return }
     set(view.el, {role: "group", "aria-label": "Legend: shows and hides"})
     set(entry.el, {role: "button", tabindex: 0, "aria-pressed": view.is_active(entry.item)})
+    // A click makes all entries anew, and more than once.
+    const focus = () => { if (document.activeElement == document.body) { entry.el.focus() } }
+    if (view.kept == entry.i) { window.setTimeout(focus, 0) }
     const click = () => {
+        view.kept = entry.i
         entry.el.dispatchEvent(new PointerEvent("pointerdown"))
-        // The entries are other elements now.
-        view.entries[entry.i]?.el.focus()
     }
     pressed(entry.el, {Enter: click, " ": click})
+    entry.el.addEventListener("blur", event => {
+        if (event.relatedTarget != null) { view.kept = null }
+    })
 }
 
 if (Bokeh.dressed == null) {

@@ -22,7 +22,7 @@ from amci_core.models import Problem
 from app import export
 from app.choice import Choice
 from app.computations import Asked
-from app.fields import FIELDS, plane_axes
+from app.fields import FIELDS, layers, plane_axes
 from app.presets import digits_of, opening
 from app.session import answer
 from app.state import State
@@ -32,7 +32,7 @@ from app.views.figures import add_hover, add_legend, describe, pane, picture, se
 from app.views.layers import layer_of
 from app.views.layout import HTML, column, hide, side_by_side
 from app.words import HELP
-from app.words.plane import about_map, about_place
+from app.words.plane import about_layer, about_map, about_place
 
 GREY = "#9a9a9a"
 TEXT = """
@@ -129,7 +129,11 @@ class MapCard(Card):
             self._say_place(self.shown.value)
 
     def describe(self, found: AmortizationMap) -> None:
-        describe(self.map, about_map(found, plane_axes(self.state.problem)))
+        about = about_map(found, plane_axes(self.state.problem))
+        values = layer_of(self._drawn).values(found)
+        describe(
+            self.map, f"{about} {about_layer(layers(self.state.problem)[self._drawn], values)}"
+        )
 
     def rows(self, found: AmortizationMap) -> list[list[Any]]:
         return export.plane(found)

@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 
 from amci_core.models import Problem
 from app.computations import Asked
-from app.export import table
+from app.export import Rows, lines, table
 from app.results import Result, Results
 from app.session import answer
 from app.state import State
@@ -21,6 +21,7 @@ from app.views.faint import Faint, Kept
 from app.views.figures import Painter, entitle
 from app.views.layout import card, column, row
 from app.views.status import Status
+from app.views.tabulated import AsTable
 from app.words.choice import difference, file_name
 
 # A page does not take back what is no longer named.
@@ -44,6 +45,8 @@ class Card:
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
+    # Whether its numbers stand in a table already.
+    is_table: ClassVar[bool] = False
 
     def __init__(self, state: State, results: Results) -> None:
         self.state, self.results = state, results
@@ -76,10 +79,12 @@ class Card:
         self.faded: tuple[Any, ...] = ()
         self.body = column(*self.content())
         buttons = [self._csv, self._button] if self.unit else [self._csv]
+        self._as_table = AsTable(self.title, self._lines)
         self.panel = card(
             self.title,
             self.body,
             row(self._status, *buttons, gap=8),
+            *([] if self.is_table else [self._as_table.panel]),
             tools=self.tools(),
             help_text=self.help,
         )
@@ -124,7 +129,7 @@ class Card:
         """Follows the fields `drawn`."""
 
     def describe(self, found: Any) -> None:
-        """Renews the text alternatives, when a result is complete."""
+        """Renews the text alternatives; of a complete result, whenever a choice is made."""
 
     def progress(self, found: Any) -> tuple[int, int]:
         """How many of its units there are, and are wanted."""
@@ -155,6 +160,7 @@ class Card:
         self._faint.clear()
         self.clear()
         self.redraw()
+        self._as_table.renew()
 
     def start(self) -> None:
         """Shows what the state asks for, and the case that is kept, or has them computed."""
@@ -164,6 +170,9 @@ class Card:
             self.draw_kept(None)
         self.results.want(self, self.asked(self.state))
         self.results.want(self._keeper, wanted)
+        # What else was chosen may change what its pictures show, and so their words.
+        if self.shown is not None and self.shown.complete:
+            self.describe(self.shown.value)
 
     def follow(self, changed: set[str]) -> None:
         """Follows the state."""
@@ -196,6 +205,7 @@ class Card:
             self.draw(own.value, complete=own.complete)
         self.redraw()
         self._faint.widen()
+        self._as_table.renew()
 
     def end_kept(self, message: str | None) -> None:
         """The kept case's result has come, or it is said why not."""
@@ -231,6 +241,7 @@ class Card:
             self._say(f"{done:,} {self.unit} in {result.seconds:.1f} s" if self.unit else "")
             self.describe(result.value)
             self._offer(result)
+            self._as_table.renew()
         else:
             left = result.seconds * (wanted / max(done, 1) - 1)
             words = f"{done:,} of {wanted:,} {self.unit}, {left:.0f} s left"
@@ -304,7 +315,16 @@ class Card:
 
     def _table(self) -> StringIO:
         """The newest result as a file, with the choice that it answers; and the kept case's."""
+        shown = self._shown().items()
+        parts = ((name, self.rows(each.value), each.asked.link) for name, each in shown)
+        return table(*parts) if shown else StringIO(NOTHING_YET)
+
+    def _lines(self) -> Rows:
+        """The lines of both results."""
+        return lines({name: self.rows(each.value) for name, each in self._shown().items()})
+
+    def _shown(self) -> dict[str, Result]:
+        """The newest result, and the kept case's."""
         if self.shown is None:
-            return StringIO(NOTHING_YET)
-        shown = {"B": self.shown} if self.kept is None else {"A": self.kept, "B": self.shown}
-        return table(*((n, self.rows(each.value), each.asked.link) for n, each in shown.items()))
+            return {}
+        return {"B": self.shown} if self.kept is None else {"A": self.kept, "B": self.shown}

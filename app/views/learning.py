@@ -108,6 +108,10 @@ class LearningView:
         if said:
             about = "Relative variance at held-out cases, the best so far: "
             describe(self.variance, f"{about}{said}.")
+        losses = _finite([each.loss for each in reports])
+        if losses.size:
+            first, last = (number(float(losses[i])) for i in (0, -1))
+            describe(self.loss, f"Loss against seconds of training, from {first} to {last}.")
 
 
 def _finite(values: list[float]) -> Array:

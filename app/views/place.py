@@ -19,6 +19,7 @@ from app.views.bound import tie
 from app.views.faint import Faint
 from app.views.figures import entitle
 from app.views.layout import column
+from app.views.tabulated import AsTable
 
 # What changes how the kept case's densities look; and what these do.
 BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
@@ -38,6 +39,7 @@ class DensityPlace:
         self._dark = False
         self._found: Any = None
         self._views: dict[Any, tuple[Any, Faint]] = {}
+        self._as_table = AsTable("Densities", lambda: export.lines(self._lines()))
         self.panel = column()
 
     @property
@@ -51,6 +53,11 @@ class DensityPlace:
         view.open(picture(self._state.problem))
         entitle(view.panel, self._state.f)
         if self.panel.objects != [view.panel]:
+            # What is folded goes from card to card, above how to read it.
+            for other, _ in self._views.values():
+                if self._as_table.panel in other.panel:
+                    other.panel.remove(self._as_table.panel)
+            view.panel.insert(len(view.panel) - 1, self._as_table.panel)
             self.panel[:] = [view.panel]
         self._show()
         self._compare()
@@ -63,8 +70,9 @@ class DensityPlace:
             self._compare()
 
     def describe(self) -> None:
-        """Renews the text alternatives."""
+        """Renews what the pictures are in words and in numbers."""
         self.view.describe(self._found)
+        self._as_table.renew()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -75,13 +83,18 @@ class DensityPlace:
 
     def table(self) -> StringIO:
         """What is shown, as a file; and the case that is kept beside it."""
+        links = {n: Asked("densities", case.choice).link for n, case in self._cases.items()}
+        return export.table(*((name, rows, links[name]) for name, rows in self._lines().items()))
+
+    @property
+    def _cases(self) -> dict[str, State]:
+        """The case, and the one that is kept beside it."""
         beside = self._state.beside
-        cases = {"B": self._state} if beside is None else {"A": beside, "B": self._state}
-        parts = (
-            (name, export.densities(self._of(case)), Asked("densities", case.choice).link)
-            for name, case in cases.items()
-        )
-        return export.table(*parts)
+        return {"B": self._state} if beside is None else {"A": beside, "B": self._state}
+
+    def _lines(self) -> dict[str, export.Rows]:
+        """What is shown of each case, as lines of a table."""
+        return {name: export.densities(self._of(case)) for name, case in self._cases.items()}
 
     @property
     def _here(self) -> tuple[Any, Faint]:

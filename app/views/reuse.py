@@ -26,7 +26,7 @@ from app.views.layout import HTML, column, side_by_side
 from app.views.reuse_pictures import ReusePictures
 from app.words import HELP
 from app.words.numbers import in_per_cent
-from app.words.reuse import SHARERS, about_map, about_reuse, about_split, best_splits
+from app.words.reuse import SHARERS, about_cut, about_map, about_reuse, about_split, best_splits
 
 TEXT = """
 p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 4.5em;
@@ -119,6 +119,7 @@ class ReuseCard(Card):
 
     def describe(self, found: ReuseErrors) -> None:
         describe(self.pictures.map, about_map(found))
+        describe(self.pictures.curve, about_cut(found, self.state.beta))
 
     def rows(self, found: ReuseErrors) -> list[list[Any]]:
         return export.reuse(found)

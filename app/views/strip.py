@@ -63,6 +63,7 @@ class StripCard(Card):
     name = "strip"
     title = "This case in numbers"
     unit = ""
+    is_table = True
     help = HELP["strip"]
 
     def content(self) -> list[Any]:

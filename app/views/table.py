@@ -42,6 +42,7 @@ class TableCard(Card):
     name = "table"
     title = "Bring your draws"
     unit = "draws"
+    is_table = True
     help = HELP["table"]
     drawn = ()
 

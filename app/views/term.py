@@ -114,7 +114,8 @@ class TermView:
     def describe(self, term: TermWeights, draws: int) -> None:
         """Renews the text alternatives."""
         describe(self.histogram, about_histogram(term, self.label))
-        describe(self.scatter, about_scatter(term, self.label, draws))
+        coordinate = self.scatter.xaxis.axis_label
+        describe(self.scatter, about_scatter(term, self.label, draws, coordinate))
 
     def _histogram(self, painter: Painter) -> figure:
         shown = picture(

@@ -67,12 +67,13 @@ def about_histogram(term: TermWeights, label: str) -> str:
     )
 
 
-def about_scatter(term: TermWeights, label: str, draws: int) -> str:
-    """The text alternative of a term's weights against x."""
+def about_scatter(term: TermWeights, label: str, draws: int, coordinate: str) -> str:
+    """The text alternative of a term's weights against a coordinate of x."""
     top = int(np.nanargmax(term.log_weights)) if term.nonzero else 0
     at = ", ".join(f"{value:.3g}" for value in term.x[top])
     return (
-        f"Weights of {label} against x, {draws:,} draws. The largest is at {at}, and makes up "
+        f"Weights of {label} against {coordinate}, {draws:,} draws. The largest is at x = {at}, "
+        "and makes up "
         f"{percent(term.largest)} of the sum."
     )
 

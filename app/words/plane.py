@@ -2,13 +2,14 @@ r"""What the amortization map says, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_map", "about_place"]
+__all__ = ["about_layer", "about_map", "about_place"]
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
+from amci_core.estimators.draws import Array
 from app.words.numbers import figure, number, percent, terms
 
 
@@ -75,6 +76,15 @@ def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
         f"Relative variance per draw over {first} and {second}, {found.cases:,} cases. Its "
         f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}.{ahead}"
     )
+
+
+def about_layer(name: str, values: Array) -> str:
+    """What the colours of a map show, in words."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return f"Its colours show: {name}, not known."
+    low, middle, high = (number(float(v), 2) for v in np.quantile(known, [0, 0.5, 1]))
+    return f"Its colours show: {name}, from {low} to {high}, median {middle}."
 
 
 def _percent(share: float) -> str:

@@ -2,7 +2,7 @@ r"""What sharing draws does, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_map", "about_reuse", "about_split", "best_splits", "counted"]
+__all__ = ["about_cut", "about_map", "about_reuse", "about_split", "best_splits", "counted"]
 
 import numpy as np
 
@@ -62,6 +62,19 @@ def counted(found: ReuseErrors) -> str:
 def about_map(found: ReuseErrors) -> str:
     """The text alternative of the complete map."""
     return f"Relative error over alpha and beta, {counted(found)}. {_least(found)[0]}"
+
+
+def about_cut(found: ReuseErrors, beta: float) -> str:
+    """The text alternative of the map's cut at a beta."""
+    _, median, _ = found.quartiles_along(found.alphas, beta=beta)
+    best = int(np.nanargmin(median)) if np.isfinite(median).any() else None
+    least = (
+        ""
+        if best is None
+        else f" Its median is least, {number(float(median[best]), 2)}, at alpha "
+        f"{float(found.alphas[best]):.2f}."
+    )
+    return f"Relative error along alpha at beta {beta:.2f}, {counted(found)}.{least}"
 
 
 def best_splits(found: ReuseErrors) -> dict[str, int]:

@@ -1,0 +1,109 @@
+r"""A picture as a table: below it, folded, and filled for those who unfold it."""
+
+from __future__ import annotations
+
+__all__ = ["AsTable", "tabulate"]
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import numpy as np
+import panel_material_ui as pmui
+
+from app.export import Rows
+from app.material import FOLDED
+from app.session import answer
+from app.views.layout import HTML, column
+from app.words.numbers import number
+
+# A longer table takes a page seconds to lay out.
+MOST = 200
+STYLE = """
+.scroll { overflow: auto; max-height: 420px; margin-top: 6px; }
+.scroll:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+table { border-collapse: collapse; font-size: 0.82rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
+th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
+thead th { border-bottom: 1px solid var(--divider-color, #ccc); font-weight: 600; }
+th:first-child { text-align: left; }
+p { margin: 6px 0 0 0; font-size: 0.85rem; line-height: 1.4; }
+"""
+
+
+# The arrow before the words, as where the browser unfolds something.
+LEFT = {
+    "& .MuiAccordionSummary-root": {
+        **FOLDED["& .MuiAccordionSummary-root"],
+        "flexDirection": "row-reverse",
+        "justifyContent": "flex-end",
+        "width": "max-content",
+    }
+}
+
+
+class AsTable:
+    """Creates the fold, with nothing in it.
+
+    Arguments:
+        caption: What the table is of.
+        rows: Gives its lines, with the names of the columns first; none where there is nothing.
+    """
+
+    def __init__(self, caption: str, rows: Callable[[], Rows]) -> None:
+        self._caption, self._rows = caption, rows
+        self._table = HTML("", STYLE)
+        self._fold = pmui.Accordion(
+            ("As a table", column(self._table)),
+            active=[],
+            disable_gutters=True,
+            title_variant="body2",
+            sizing_mode="stretch_width",
+            margin=0,
+            sx=FOLDED | LEFT,
+        )
+        self._fold.param.watch(answer(lambda _: self.renew()), "active")
+        self.panel = self._fold
+
+    def renew(self) -> None:
+        """Follows what is shown, if anybody looks; when that is complete, not while it moves."""
+        if self._fold.active:
+            self._table.object = tabulate(self._caption, self._rows())
+
+
+def tabulate(caption: str, rows: Rows) -> str:
+    """A table as HTML; of a long one as many lines as can be read, at equal distances."""
+    if len(rows) < 2:
+        return "<p>There is nothing to show yet.</p>"
+    head, *lines = rows
+    chosen = [lines[round(i)] for i in np.linspace(0, len(lines) - 1, min(MOST, len(lines)))]
+    names = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in head)
+    body = "".join(_line(line) for line in chosen)
+    title = escape(caption)
+    left_out = (
+        f"<p>These are {len(chosen)} of {len(lines):,} lines, at equal distances; the CSV has "
+        "all of them.</p>"
+        if len(chosen) < len(lines)
+        else ""
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{title}, as a table"><table>'
+        f"<caption>{title}</caption><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+        f"</div>{left_out}"
+    )
+
+
+def _line(line: list[Any]) -> str:
+    first, *others = map(_cell, line)
+    return f'<tr><th scope="row">{first}</th>{"".join(f"<td>{c}</td>" for c in others)}</tr>'
+
+
+def _cell(value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    if isinstance(value, float):
+        return number(value, 4)
+    return "" if value is None else escape(str(value))

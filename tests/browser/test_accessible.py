@@ -1,0 +1,203 @@
+"""The page is accessible: no violation that axe-core knows of, and everything goes by keys."""
+
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import expect
+from visit import SIDEWAYS
+
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+# All rules: also those of best practice.
+RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+    .flatMap(({id, nodes}) => nodes.map(({html, failureSummary}) => ({id, html, failureSummary})))
+"""
+SIZES = {1440: 900, 768: 1024, 390: 844}
+FOCUSED = """() => {
+    let found = document.activeElement
+    while (found.shadowRoot?.activeElement) { found = found.shadowRoot.activeElement }
+    return found
+}"""
+# The ends of a picture's axes.
+ENDS = """name => {
+    const {x_range, y_range} = Bokeh.documents[0].get_model_by_name(name)
+    return [x_range.start, x_range.end, y_range.start, y_range.end]
+}"""
+# Buttons and fields whose ends lie beyond the window, but for what can be scrolled to.
+CUT = """() => {
+    const found = []
+    const scrolls = el => {
+        for (let at = el; at; at = at.parentElement ?? at.getRootNode().host) {
+            if (/auto|scroll/.test(getComputedStyle(at).overflowX) && at.clientWidth) {
+                if (at.scrollWidth > at.clientWidth) { return true }
+            }
+        }
+        return false
+    }
+    const search = root => {
+        for (const el of root.querySelectorAll("*")) {
+            if (el.shadowRoot) { search(el.shadowRoot) }
+            const {left, right, width} = el.getBoundingClientRect()
+            const words = el.matches("button, select, input, h1, h2, p, summary, table")
+            const seen = width > 1
+                && el.checkVisibility({opacityProperty: true, visibilityProperty: true})
+            if (words && seen && (left < -1 || right > innerWidth + 1) && !scrolls(el)) {
+                found.push([el.tagName, el.innerText?.slice(0, 40), left, right])
+            }
+        }
+    }
+    search(document)
+    return found
+}"""
+
+
+def at_rest(opened):
+    """Waits until colours have changed, and nothing is drawn any more."""
+    opened.wait("() => Bokeh.documents[0].is_idle")
+    opened.wait("() => document.getAnimations().every(each => each.playState != 'running')")
+    opened.page.wait_for_timeout(500)
+
+
+def violations(opened):
+    at_rest(opened)
+    opened.page.evaluate(AXE)
+    return [
+        f"{found['id']}: {found['html']}\n    {found['failureSummary']}"
+        for found in opened.page.evaluate(RUN)
+    ]
+
+
+def assert_accessible(opened, where):
+    found = violations(opened)
+    assert not found, f"{where}:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", SIZES)
+def test_axe_finds_nothing(visit, width, theme):
+    opened = visit(f"?runs=4&draws=8&theme={theme}", width=width, height=SIZES[width])
+    opened.wait_for_end(4)
+    assert_accessible(opened, "as it opens")
+    tabs = opened.page.get_by_role("tab")
+    for i, name in enumerate(tabs.all_inner_texts()):
+        tabs.nth(i).click()
+        expect(opened.page.get_by_role("tabpanel", name=name)).to_be_visible()
+        opened.wait_for_end(4)
+        assert_accessible(opened, name)
+    for fold in opened.page.get_by_role("button", name="As a table").all():
+        fold.click()
+    opened.page.get_by_role("table", name="Densities").wait_for(state="visible")
+    assert_accessible(opened, "with tables")
+    if width < 600:
+        opened.press("Open drawer")
+        opened.slider("Observation y").wait_for(state="visible")
+        assert_accessible(opened, "with its controls open")
+
+
+def focused(opened):
+    """The name or the words of what has the focus."""
+    named = f"() => {{ const el = ({FOCUSED})(); return el.ariaLabel ?? el.innerText }}"
+    return opened.page.evaluate(named)
+
+
+def a_picture_is_moved_and_set_back(opened):
+    picture = opened.page.get_by_role("application", name="density over x")
+    picture.focus()
+    start, end, low, high = opened.page.evaluate(ENDS, "densities-linear")
+    opened.page.keyboard.press("ArrowRight")
+    moved = opened.page.evaluate(ENDS, "densities-linear")
+    assert moved == pytest.approx(
+        [start + (end - start) / 10, end + (end - start) / 10, low, high]
+    )
+    opened.page.keyboard.press("+")
+    left, right, *_ = opened.page.evaluate(ENDS, "densities-linear")
+    assert right - left == pytest.approx(0.8 * (end - start))
+    opened.page.keyboard.press("0")
+    assert opened.page.evaluate(ENDS, "densities-linear") == [start, end, low, high]
+
+
+def its_tools_are_one_stop_and_come_when_they_are_reached(opened):
+    tools = opened.page.get_by_role("toolbar").first
+    opened.page.get_by_role("button", name="linear", exact=True).focus()
+    expect(tools).to_have_css("opacity", "0")
+    for _ in range(2):
+        opened.page.keyboard.press("Tab")
+    assert focused(opened) == "Pan"
+    expect(tools).to_have_css("opacity", "1")
+    pan = tools.get_by_role("button", name="Pan")
+    for pressed in ("true", "false"):
+        opened.page.keyboard.press("Space")
+        expect(pan).to_have_attribute("aria-pressed", pressed)
+    opened.page.keyboard.press("ArrowUp")
+    assert focused(opened) == "Save as SVG"
+    with opened.page.expect_download() as download:
+        opened.page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "densities-linear.svg"
+    opened.page.keyboard.press("Tab")
+    assert focused(opened).startswith("log q₁")
+
+
+def a_legend_hides_a_curve_and_shows_it_again(opened):
+    entry = opened.page.get_by_role("button", name="SNIS q₂", exact=True)
+    entry.focus()
+    for key, pressed in (("Space", "false"), ("Enter", "true")):
+        opened.page.keyboard.press(key)
+        expect(entry).to_have_attribute("aria-pressed", pressed)
+        assert focused(opened) == "SNIS q₂"
+
+
+def what_has_gone_and_come_back_has_its_roles(opened):
+    for name in ("Diagnostics", "Sample reuse"):
+        opened.page.get_by_role("tab", name=name).click()
+        opened.page.get_by_role("tabpanel", name=name).wait_for(state="visible")
+    panel = opened.page.get_by_role("tabpanel", name="Sample reuse")
+    expect(panel.get_by_role("toolbar")).to_have_count(2)
+    expect(panel.get_by_role("img", name="Relative error over alpha and beta")).to_be_visible()
+
+
+def a_cut_is_told_of_anew_when_beta_is_chosen(opened):
+    opened.move("β: share of E₂ from q₁", 0.5)
+    opened.page.get_by_role("img", name="along alpha at beta 0.50").wait_for()
+
+
+def the_first_stop_leads_past_the_controls(opened):
+    opened.page.reload()
+    opened.wait_until_open()
+    opened.page.get_by_role("button", name="Skip to the pictures").wait_for(state="attached")
+    opened.page.keyboard.press("Tab")
+    assert focused(opened) == "Skip to the pictures"
+    opened.page.keyboard.press("Enter")
+    opened.page.keyboard.press("Tab")
+    assert focused(opened) in ("linear", "log")
+
+
+def test_pictures_tools_and_legends_go_by_keys(visit):
+    opened = visit("?runs=4&draws=8")
+    opened.wait_for_end(4)
+    at_rest(opened)
+    a_picture_is_moved_and_set_back(opened)
+    its_tools_are_one_stop_and_come_when_they_are_reached(opened)
+    a_legend_hides_a_curve_and_shows_it_again(opened)
+    what_has_gone_and_come_back_has_its_roles(opened)
+    a_cut_is_told_of_anew_when_beta_is_chosen(opened)
+    the_first_stop_leads_past_the_controls(opened)
+
+
+def test_words_follow_the_coordinate_that_is_chosen(visit):
+    opened = visit("?problem=tail-5d&runs=4&draws=8&card=diagnostics")
+    opened.page.get_by_role("img", name="Weights of E₁ against x₁").wait_for()
+    opened.page.get_by_role("combobox", name="Coordinate of x").select_option(label="x₃")
+    opened.page.get_by_role("img", name="Weights of E₁ against x₃").wait_for()
+
+
+# As a window of 1440 pixels at 200 %, and as one of 1280 at 400 %.
+@pytest.mark.parametrize(("width", "height"), [(720, 450), (320, 256)])
+def test_nothing_is_cut_when_it_is_enlarged(visit, width, height):
+    opened = visit("?runs=4&draws=8", width=width, height=height)
+    opened.wait_for_end(4)
+    for tab in opened.page.get_by_role("tab").all():
+        tab.click()
+        at_rest(opened)
+        opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
+        assert opened.page.evaluate(CUT) == []
