@@ -66,9 +66,9 @@ export function render({model}) {
     const step = by => () => { play(false); go(n + by) }
     const start = button("Play", "Play", () => play(!playing))
     button("−1", "One draw back", step(-1))
-    button("+1", "One more draw of each proposal", step(1))
-    button("+10", "Ten more draws of each", step(10))
-    button("+100", "A hundred more draws of each", step(100))
+    button("+1", "One more draw per proposal", step(1))
+    button("+10", "Ten more draws per proposal", step(10))
+    button("+100", "A hundred more draws per proposal", step(100))
     button("Start", "Back to the start", () => { play(false); go(0) })
     controls.append(speed, scrub)
     scrub.oninput = () => { play(false); go(Number(scrub.value)) }
@@ -192,7 +192,7 @@ export function render({model}) {
             for (const tick of [1, 10, 100, count()]) {
                 if (tick <= count()) { c.fillText(String(tick), at(tick), foot + 12) }
             }
-            c.fillText("draws of each proposal", (left + right) / 2, foot + 26)
+            c.fillText("draws per proposal", (left + right) / 2, foot + 26)
             c.textAlign = "right"
             const size = Math.max(...ends.map(Math.abs)), range = ends[1] - ends[0]
             const digits = Math.min(Math.max(Math.ceil(Math.log10(size / range)) + 2, 2), 8)
@@ -254,7 +254,7 @@ export function render({model}) {
         const text = words()
         if (sums.innerHTML != text) { sums.innerHTML = text }
         if (!playing) {
-            canvas.setAttribute("aria-label", `${n} of ${count()} draws of each proposal below the `
+            canvas.setAttribute("aria-label", `${n} of ${count()} draws per proposal below the `
                 + `densities, and the estimate of μ along them.`)
         }
         root.dataset.n = n

@@ -131,12 +131,12 @@ def diagnostics(case: Case) -> Picture:
             ranks = np.arange(1, len(shares) + 1)
             panel.plot(ranks, shares, **line_of(style, dark) | {"label": names[term]})
             highest = max(highest, shares[0])
-        panel.set(xscale="log", xlabel="draw, by its weight", ylabel="weight, 1 for a perfect one")
+        panel.set(xscale="log", xlabel="rank of the draw", ylabel="weight / mean weight")
         panel.set_ylim(0, 1.15 * highest)
         legend(panel)
 
     words = "; ".join(
-        f"{names[term]} has {number(float(seen.effective_draws))} effective draws of {seen.draws}"
+        f"ESS of {names[term]}: {number(float(seen.effective_draws))} of {seen.draws} draws"
         for term, seen in found.diagnostics.items()
     )
     return Picture(draw, f"{words}. {found.verdict.text}", f"Weights of one run. {case}")

@@ -25,7 +25,7 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
-UNSETTLED = "The runs do not settle AMCI's mean error, so its median is given"
+UNSETTLED = "The runs do not determine AMCI's mean error, so its median is given"
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if found.verdict == NO_TRUST:
         return Headline(f"Do not trust AMCI here. {_measured(curves, at)}", NO_TRUST, found.reason)
     if np.isnan(curves.truth_error):
-        text = "μ is 0 here, so that there is no relative error: choose MSE below."
+        text = "μ is 0 here, so the relative error is undefined: choose MSE below."
         return Headline(text, found.verdict, found.reason)
     amci = _Error.of(curves["amci"], at)
     measured = {n: _Error.of(c, at) for n, c in curves.by_name.items() if n.startswith("snis-")}
     measured = {name: each for name, each in measured.items() if math.isfinite(each.size)}
     if not math.isfinite(amci.size) or not measured:
-        return Headline("These runs do not settle the errors.", MORE_DRAWS, found.reason)
+        return Headline("These runs do not determine the errors.", MORE_DRAWS, found.reason)
     name = min(measured, key=lambda each: measured[each].size)
     rival = measured[name]
     bound = _Error.of(curves["bound"], at).size if "bound" in curves.by_name else math.inf

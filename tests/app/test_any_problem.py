@@ -140,7 +140,7 @@ def test_every_card_is_at_work(opened, kind):
         shown = [v for v in numbers(explorer.densities.panel).values() if v.size]
         assert shown
         assert all(np.isfinite(values).any() for values in shown)
-        page = (explorer.densities.panel, explorer.controls.panel, explorer.story.panel)
+        page = (explorer.densities.panel, explorer.controls.side, explorer.story.panel)
         assert without_nan(chain.from_iterable(map(texts, page)))
         strip, errors = explorer.strip, explorer.errors
         said = " ".join(texts(strip.panel))
@@ -148,7 +148,7 @@ def test_every_card_is_at_work(opened, kind):
         assert "mismatch, estimated" in said
         state = explorer.state
         assert 0 < state.level_error < 0.1 * state.level
-        handles = explorer.controls.panel.select(lambda part: hasattr(part, "label"))
+        handles = explorer.controls.side.select(lambda part: hasattr(part, "label"))
         (handle,) = (part for part in handles if part.label.startswith("Mismatch level"))
         assert handle.disabled
         assert handle.value == state.level
@@ -167,7 +167,7 @@ def test_the_way_without_a_truth_leads_to_the_estimate_from_all_draws(opened):
         card = explorer.tabs.card
         assert card.along.data["draws"][-1] == card.shown.value.draws
         assert card.along.data["value"][-1] == pytest.approx(0, abs=1e-9)
-        assert "estimate from all draws" in card.figure.yaxis.axis_label
+        assert "final estimate" in card.figure.yaxis.axis_label
         assert "the truth is not known" in card.figure.html_attributes["aria-label"]
 
     opened(CASES["beyond"], read)

@@ -322,7 +322,7 @@ def test_what_costs_too_much_is_stopped_and_the_next_time_not_begun(server):
         jobs.start("count", work, show=lambda *_: None, finish=ends.append)
         server.run_until(lambda: ends)
         (told,) = ends
-        assert "0 s are allowed" in told
+        assert "the limit here is 0 s" in told
         assert time.monotonic() - started < 5
         parts = int(re.search(r"ask for (\d+) parts", told)[1])
         # 20 parts fit, up to what beginning costs.
@@ -347,7 +347,7 @@ def test_what_a_visitor_has_under_way_counts_as_well(server):
             jobs.start(name, work, show=lambda *_: None, finish=ends[name].append)
         server.run_until(lambda: all(ends.values()))
         (told,) = ends.pop("third")
-        assert "beside what is under way: wait for that, or ask for" in told
+        assert "wait for the running computations, or ask for" in told
         assert list(ends.values()) == [[None], [None]]
         # What has ended no longer counts.
         work = Count(28, seconds=0.04, busy=True, name="third")
@@ -382,6 +382,6 @@ def test_what_is_under_way_when_a_job_ends_does_not_begin_it_again(server, watch
     time.sleep(0.3)
     server.run_until(lambda: not created.busy)
     (told,) = ends
-    assert "are allowed" in told
+    assert "the limit here is" in told
     done = [number for _, kind, number in watched.submitted if kind == "part"]
     assert len(done) == len(set(done)) < 100

@@ -13,8 +13,10 @@ from app.results import Results
 from app.session import answer, one_message
 from app.shell import page
 from app.state import State
+from app.views.film import FilmPlayer
 from app.views.inputs import Slider
 from app.views.layout import HTML
+from app.views.options import Select
 
 HOSTILE = (
     "",
@@ -53,7 +55,7 @@ def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
         assert sliders[-1].value == explorer.state.level != level
         assert turned.started == []
         assert turned.wait() == 1
-        assert sorted(turned.started) == ["diagnostics", "errors", "strip"]
+        assert sorted(turned.started) == ["errors", "play", "strip"]
 
     in_a_loop(body)
 
@@ -64,7 +66,7 @@ def test_a_second_choice_before_the_first_is_ready_wins(in_a_loop):
         turned.choose("gain-loss")
         turned.choose("cancer")
         assert turned.wait() == 2
-        assert sorted(turned.started) == ["errors", "reuse", "strip"]
+        assert sorted(turned.started) == ["errors", "play", "strip"]
         assert {asked.choice.problem for asked in turned.asked} == {"cancer"}
         assert explorer.densities.panel[0] is explorer.densities.view.panel
         assert explorer.state.problem.name == "cancer"
@@ -96,8 +98,8 @@ def test_only_the_open_card_computes(in_a_loop):
         assert turned.started.count("errors") == 1
         state.move(y=2.0)
         state.settle()
-        # The map is of the plane, not of the case; the reuse card is closed.
-        assert turned.started.count("map") == turned.started.count("reuse") == 1
+        # The map is of the plane, not of the case; the card that was open is closed.
+        assert turned.started.count("map") == turned.started.count("play") == 1
         assert turned.started.count("errors") == 2
 
     in_a_loop(body)
@@ -109,16 +111,16 @@ def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_cas
         told = next(p for p in presets(explorer.state.problem) if p.card == "diagnostics")
         buttons = {
             button.label: button
-            for button in explorer.controls.panel.select(lambda part: hasattr(part, "clicks"))
+            for button in explorer.controls.top.select(lambda part: hasattr(part, "clicks"))
         }
-        words = explorer.story.panel[1]
+        words = explorer.story.panel[0]
         buttons[told.name].clicks += 1
         assert explorer.tabs.card.name == "diagnostics"
-        assert f"class=told><b>{told.name}" in words.object
+        assert f"<b>{told.name}" in words.object
         explorer.state.set(seed=3)
-        assert f"class=told><b>{told.name}" in words.object
+        assert f"<b>{told.name}" in words.object
         explorer.state.move(theta=1.0)
-        assert f"class=told><b>{told.name}" not in words.object
+        assert f"<b>{told.name}" not in words.object
 
     in_a_loop(body)
 
@@ -149,7 +151,8 @@ def test_what_is_to_come_has_its_place(in_a_loop):
             turned.wait()
             shown = "".join(part.object for part in explorer.strip.panel.select(HTML))
             # Under their names a line for each estimator, and a tile for each of its terms.
-            answers = [each for each in explorer.strip.store.estimators if each != "bound"]
+            answers = [each for each in explorer.strip.store.estimators]
+            answers = [each for each in answers if each not in ("auto", "bound")]
             assert shown.count("<tr>") == 1 + len(answers)
             assert shown.count("Effective sample size") == len(explorer.strip.store.terms)
             assert all(f"</svg>{ESTIMATORS[each].label}</td><td>…" in shown for each in answers)
@@ -206,9 +209,9 @@ def acts(widget):
         yield "value", "17"
     elif isinstance(widget, pmui.Tabs):
         yield "active", 1
-    elif isinstance(widget, pmui.Player):
-        yield "value", widget.start
-    elif isinstance(widget, pmui.Select | pmui.RadioButtonGroup):
+    elif isinstance(widget, FilmPlayer):
+        yield "value", 0
+    elif isinstance(widget, Select | pmui.RadioButtonGroup):
         values = list(dict(widget.options).values())
         yield from (("value", v) for v in values if v != widget.value)
 
@@ -224,7 +227,8 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
             monkeypatch.setattr(State, name, fail)
         monkeypatch.setattr(Results, "again", fail)
         for view in (
-            explorer.controls.panel,
+            explorer.controls.top,
+            explorer.controls.side,
             explorer.densities.panel,
             explorer.errors.panel,
             explorer.tabs.panel,

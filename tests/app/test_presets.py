@@ -14,12 +14,14 @@ def truths(name):
 
 
 def test_cancers_presets_say_true_numbers():
-    expected = {"Good response": 0.93, "Open question": 0.43, "Rare success": 4.9e-5}
-    assert truths("cancer") == pytest.approx(expected, rel=0.02)
+    expected = {"A typical patient": 0.18, "Open question": 0.43, "Rare success": 4.9e-5}
+    found = truths("cancer")
+    assert {n: found[n] for n in expected} == pytest.approx(expected, rel=0.02)
+    assert amci.problem("cancer").mismatch((550.0, 350.0)) == pytest.approx(0.8, abs=0.05)
 
 
 def test_the_presets_of_five_dimensions_say_true_numbers():
-    large, small, failure = truths("tail-5d").values()
+    large, small, failure, _ = truths("tail-5d").values()
     assert 1 / large == pytest.approx(3200, rel=0.01)
     assert small == pytest.approx(0.96, abs=0.005)
     assert 1 / failure == pytest.approx(170e9, rel=0.02)

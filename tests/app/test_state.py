@@ -74,7 +74,7 @@ def test_handles_cannot_be_moved_apart(state):
 
 
 def test_presets_are_within_reach_and_set_back_the_rest(state):
-    assert len(presets(state.problem)) == 5
+    assert len(presets(state.problem)) == 6
     released = []
     state.param.watch(lambda *_: released.append(state.choice), "released")
     for preset in presets(state.problem):
@@ -85,7 +85,7 @@ def test_presets_are_within_reach_and_set_back_the_rest(state):
         assert state.draws == (preset.draws or 64)
         assert state.alpha == (1.0 if preset.alpha is None else preset.alpha)
         assert state.snapshot is None
-        assert state.card == (preset.card or "reuse")
+        assert state.card == (preset.card or "play")
         assert state.at(preset)
     assert [c.theta for c in released] == [p.theta for p in presets(state.problem)]
 

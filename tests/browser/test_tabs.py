@@ -142,7 +142,7 @@ def test_an_evaluation_is_shown_and_a_click_on_a_line_goes_to_its_case(visit):
     opened.wait_for_value(THETA, theta[hardest, 0], within=0.01)
     opened.press("Back")
     opened.wait_for_value(Y, 1.0)
-    choose(opened, "Figures", "live")
+    choose(opened, "Results", "live")
     opened.press("Run")
     opened.wait_for_end(4, "evaluation")
     assert len(opened.data("evaluation-cases", "case")) == 4

@@ -96,8 +96,8 @@ export class ErrorCurves {
     outside() {
         const above = Object.entries(this.found.quartiles).filter(([, [, median]]) =>
             Math.min(...median) > CEILING)
-        return above.map(([way, [, median]]) => `${this.state.facts.styles[way].label} lies above `
-            + `the picture, at ${number(median[median.length - 1], 2)}.`).join(" ")
+        return above.map(([way, [, median]]) => `${this.state.facts.styles[way].label} is off the `
+            + `scale (${number(median[median.length - 1], 2)}).`).join(" ")
     }
 
     /** Says in words what is drawn. */
@@ -105,7 +105,7 @@ export class ErrorCurves {
         const {styles} = this.state.facts, last = BUDGETS.length - 1
         const ends = Object.entries(this.found.quartiles).map(([way, [, median]]) =>
             `${styles[way].label} ${number(median[last], 2)}`)
-        this.chart.describe(`Median relative squared error at ${BUDGETS[last]} draws in all: `
+        this.chart.describe(`Median relative squared error at ${BUDGETS[last]} total draws: `
             + `${ends.join(", ")}.`)
     }
 }

@@ -1,4 +1,4 @@
-// The case in figures: the truth, the mismatch, effective draws, and one run of every estimator.
+// The case in numbers: truth, mismatch, effective sample sizes, and one run of every estimator.
 
 import {oneRun} from "../../javascript/estimates.mjs"
 import {TARGETS, truth} from "../../javascript/targets.mjs"
@@ -22,8 +22,9 @@ function odds(logShare, where) {
 }
 
 function aboutLevel(level) {
-    const words = ["at nearly all", "at a good part", "at the edge", "far into the tail"]
-    return `f looks ${words[[0.1, 2, 6].filter(end => level >= end).length]} of the posterior`
+    const words = ["is close to", "differs moderately from", "lies at the edge of",
+        "lies far in the tail of"]
+    return `g ${words[[0.1, 2, 6].filter(end => level >= end).length]} the posterior`
 }
 
 export class Strip {
@@ -45,8 +46,8 @@ export class Strip {
         const {name, y, theta, problem} = this.state, target = TARGETS[name]
         const about = problem.truth || odds(target.logParts(y, theta)[0], problem.where)
         byId("tiles").replaceChildren(
-            tile("truth μ", number(truth(target, y, theta), 4), about),
-            tile("mismatch", `${number(level)} nats`, aboutLevel(level)),
+            tile("Truth μ", number(truth(target, y, theta), 4), about),
+            tile("Mismatch", `${number(level)} nats`, aboutLevel(level)),
             ...this.tiles)
     }
 
@@ -57,10 +58,11 @@ export class Strip {
         const found =
             oneRun(TARGETS[name], weights, y, theta, problem.estimators, draws, this.seed)
         this.tiles = Object.entries(found.effective).map(([proposal, effective]) => tile(
-            `effective draws of ${problem.proposals[proposal]}, of ${draws}`, number(effective),
-            effective == 0 ? "no draw counts" : `as good as ${number(effective)} perfect ones`))
+            `Effective sample size, ${problem.proposals[proposal]} (of ${draws})`,
+            number(effective),
+            effective == 0 ? "all weights are zero" : `worth ${number(effective)} ideal draws`))
         this.show(level)
-        const head = ["estimator", "estimate", "off by"]
+        const head = ["estimator", "estimate", "relative error"]
             .map(text => element("th", {scope: "col"}, text))
         const rows = problem.estimators.map(({name: way}) => {
             const {label, dash} = this.state.facts.styles[way], value = found.values[way]
@@ -69,7 +71,7 @@ export class Strip {
                 element("td", {}, number(value, 4)), element("td", {}, relative(value / mu - 1)))
         })
         byId("estimates").replaceChildren(element("table", {},
-            element("caption", {}, `One run, ${found.total.toLocaleString("en")} draws in all`),
+            element("caption", {}, `One run, ${found.total.toLocaleString("en")} total draws`),
             element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))
     }
 }

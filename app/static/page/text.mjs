@@ -20,13 +20,14 @@ export function number(value, digits = 3) {
     return `${minus(mantissa)} × 10${raised(Number(exponent))}`
 }
 
-/** How far an estimate is off, in words: 0.2 %, 35 %, 3 times. */
+/** A relative error in words: 0.2 %, 35 %, 300 times too large. */
 export function relative(error) {
     if (!Number.isFinite(error)) { return "μ is 0" }
     if (Math.abs(error) < 1e-12) { return "0" }
     if (Math.abs(error) < 0.1) { return `${number(100 * error, 2)} %` }
     if (Math.abs(error) < 100) { return minus(`${(100 * error).toFixed(0)} %`) }
-    return `${number(error + 1, 2)} times`
+    const times = `${number(Math.abs(error + 1), 2)} times too large`
+    return error < 0 ? `${times}, wrong sign` : times
 }
 
 /** An element with attributes and children. */

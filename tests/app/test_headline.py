@@ -1,0 +1,97 @@
+r"""The headline follows from numbers: wins, losses, verdicts and what is not known."""
+
+import dataclasses
+import math
+
+import pytest
+
+import amci_core as amci
+from amci_core.models import Problem
+from app.state import State
+from app.store import store_of
+from app.words.headline import awaited, headline, how_typical
+
+
+def numbers(problem, *, runs=200, **choices):
+    state = State(problem)
+    state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
+    state.set(runs=runs, **choices)
+    store = store_of(problem)
+    *_, summary = store.summary(state.choice)
+    *_, curves = store.error_curves(state.choice)
+    return summary, curves
+
+
+def test_a_large_mismatch_is_won_by_orders_and_the_numbers_are_those_of_the_curves():
+    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
+    found = headline(summary, curves)
+    assert found.level == "reliable"
+    assert found.text.startswith("128 draws: AMCI is off by 0.0")
+    assert "00,000 times less squared error" in found.text
+    # The bound by another route: 4 (1 - mu)^2 / T.
+    mu = float(amci.problem("tail-1d").truth(1.0, 3.0))
+    bound = math.sqrt(4 * (1 - mu) ** 2 / 128)
+    assert f"at least {100 * bound:.0f} %" in found.text or "by 17 %" in found.text
+
+
+def test_exact_proposals_are_called_exact():
+    found = headline(*numbers("tail-1d", y=1.0, theta=3.0, variant="oracle"))
+    assert "AMCI is exact (Theorem 1)" in found.text
+
+
+def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
+    summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
+    found = headline(summary, curves)
+    assert "f is nearly the same everywhere" in found.text
+    assert "SNIS q₂ by 0.2" in found.text
+    bound = math.sqrt(float(curves["bound"].remse[list(curves.budgets).index(128)]))
+    assert f"{100 * bound:.2g} %" not in found.text
+    assert not found.shares
+
+
+def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
+    found = headline(*numbers("tail-1d", y=-4.0, theta=5.0, variant="paper"))
+    assert found.level == "do not trust"
+    assert found.text.startswith("Do not trust AMCI here.")
+    assert "q1" in found.reason
+
+
+def test_where_sharing_helps_it_is_offered():
+    found = headline(*numbers("cancer", y=(900.0, 60.0), runs=60))
+    assert found.shares
+    assert "Sharing samples brings AMCI to" in found.text
+
+
+def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():
+    summary, curves = numbers("tail-1d", y=-4.0, theta=5.0, variant="paper")
+    believed = dataclasses.replace(summary, verdict="reliable")
+    assert headline(believed, curves).level == "use more draws"
+
+
+def test_without_a_relative_error_none_is_told():
+    found = headline(*numbers("gain-loss", y=1.0, theta=0.5))
+    assert "μ is 0 here" in found.text
+
+
+def test_before_the_first_draw_it_says_what_mu_is_or_that_it_is_not_known():
+    assert "1 posterior draw in 4,900" in awaited(-8.5, "1 posterior draw in 4,900").text
+    assert "not known" in awaited(math.nan, "").text
+    assert awaited(math.log(0.25), "the probability").text.startswith("The probability is 0.25")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.5, "A typical observation: 50 %"),
+        (0.004, "one observation in 200"),
+        (0.00033, "one observation in 3,000"),
+        (0.0, "Fewer than one observation in 10,000"),
+    ],
+)
+def test_how_typical_a_case_is_comes_to_one_digit(share, words):
+    assert words in how_typical(share)
+
+
+def test_nothing_is_said_of_a_problem_without_an_observation():
+    assert how_typical(math.nan) == ""
+    assert isinstance(amci.problem("peak"), Problem)

@@ -1,0 +1,61 @@
+r"""Draws one by one: the numbers that are played are those of the core's estimates."""
+
+import numpy as np
+import pytest
+
+import amci_core as amci
+from app.numbers.play import MOST, playback
+
+CASES = [
+    ("tail-1d", 1.0, 3.0, "spline"),
+    ("gain-loss", 1.0, 0.4, "spline"),
+    ("peak", None, (0.3, 0.7, 1.0), "spline"),
+    ("cancer", (550.0, 350.0), None, "spline"),
+]
+
+
+@pytest.mark.parametrize(("name", "y", "theta", "variant"), CASES, ids=[c[0] for c in CASES])
+def test_the_last_estimate_is_that_of_the_same_draws(name, y, theta, variant):
+    problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
+    found = playback(problem, proposals, y, theta, seed=3)
+    expected = amci.estimate(problem, proposals, y, theta, draws=MOST, seed=3)
+    assert found.estimate[-1] == pytest.approx(float(expected.value), rel=1e-9)
+    assert found.truth == pytest.approx(float(problem.truth(y, theta)))
+    assert all(len(lane.x) == MOST for lane in found.lanes)
+    for lane in found.lanes:
+        assert lane.weight.mean() == pytest.approx(1)
+        total = float(expected.terms[lane.term].value)
+        assert lane.mean[-1] * np.exp(lane.log_scale) == pytest.approx(total, rel=1e-9)
+
+
+def test_it_repeats_by_the_seed():
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    one, same, other = (playback(problem, proposals, 1.0, 3.0, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(one.estimate, same.estimate)
+    assert (one.estimate != other.estimate).any()
+
+
+def test_exact_proposals_have_weights_of_one_and_no_error():
+    problem = amci.problem("tail-1d")
+    found = playback(problem, amci.load_proposals("tail-1d", variant="oracle"), 1.0, 3.0)
+    for lane in found.lanes:
+        np.testing.assert_allclose(lane.weight, 1, rtol=1e-9)
+    np.testing.assert_allclose(found.estimate, found.truth, rtol=1e-9)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    problem, proposals = amci.problem("cancer"), amci.load_proposals("cancer")
+    hits = []
+    for seed in range(100):
+        found = playback(problem, proposals, (900.0, 60.0), None, draws=200, seed=seed)
+        hits.append(found.low[-1] <= found.truth <= found.high[-1])
+    # 95 % of 100 with a standard error of 2.2 %, four of these, and the normal approximation.
+    assert np.mean(hits) > 0.85
+
+
+def test_where_q1_reaches_nothing_no_number_is_made_up():
+    problem = amci.problem("tail-1d")
+    proposals = amci.load_proposals("tail-1d", variant="paper")
+    found = playback(problem, proposals, -4.0, 5.0, draws=2)
+    assert np.isnan(found.low[0])
+    assert found.estimate.shape == (2,)

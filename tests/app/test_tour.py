@@ -1,0 +1,93 @@
+r"""The tour: every step sets a state that there is, and a file that is none says why."""
+
+import pytest
+
+from app.state import State
+from app.tour import LIGHTS, TourError, read_tour, tour
+
+STEP = '[[steps]]\nname = "one"\ntitle = "One"\ntext = "Text $x$."\n'
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "my_tour.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_the_shipped_tour_has_a_dozen_steps_each_with_a_question_and_its_answer():
+    steps = tour().steps
+    assert len(steps) == 12
+    for step in steps:
+        assert step.question.endswith("?")
+        assert step.answer
+        assert step.light in LIGHTS
+        assert 0 < len(step.text) < 600
+
+
+@pytest.mark.parametrize("step", tour().steps, ids=lambda step: step.name)
+def test_a_step_sets_what_it_names_and_all_else_starts_anew(step):
+    state = State()
+    state.set(draws=7, alpha=0.3, seed=5)
+    state.visit(step.state)
+    found = state.link()
+    assert state.draws == 64
+    assert state.seed == 0
+    assert found["problem"] == step.state["problem"]
+    read = State()
+    assert read.read(step.state) == {}
+    assert (state.y, state.theta, state.variant) == (read.y, read.theta, read.variant)
+    assert state.f == read.f
+    # It is a step that Back leads away from.
+    assert state.can_go[0]
+
+
+def test_steps_are_found_by_name_and_by_number():
+    found = tour()
+    assert found.index("failure") == found.index("11") == 10
+    assert found.index("nothing") is found.index("0") is found.index("13") is None
+
+
+def test_a_tour_of_ones_own_is_read(written):
+    found = read_tour(written(f'title = "Mine"\n{STEP}[steps.state]\ny = [2.0]\nseed = 3\n'))
+    assert found.title == "Mine"
+    assert dict(found.steps[0].state) == {"y": "2.0", "seed": "3"}
+    assert found.steps[0].link == "tour=one"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps = 3", r"expected 1 to 100 tables as \[\[steps\]\], got 3"),
+        ("", "expected 1 to 100 tables"),
+        ("steps = [", "not valid TOML"),
+        ("colour = 1\n" + STEP, "expected title and steps alone"),
+        (STEP + "colour = 1\n", r"step 1: expected entries of .*, got \['colour'\]"),
+        ('[[steps]]\nname = "one"\ntitle = "One"\n', "step 1: expected a text as text, got None"),
+        (STEP + STEP, "expected a name of its own for every step, got 'one'"),
+        (STEP + 'light = "sun"\n', "step 1: expected one of headline, .* as light, got 'sun'"),
+        (STEP + 'question = "Why?"\n', "step 1: expected an answer with its question"),
+        (STEP.replace('"one"', '"a b"'), "letters, digits and hyphens as name, got 'a b'"),
+        (STEP + "state = 3\n", "step 1: expected a table as state, got 3"),
+        (STEP + "[steps.state]\ncolour = 3\n", "colour: expected one of problem, "),
+        (STEP + '[steps.state]\nproblem = "none"\n', "problem: expected one of tail-1d"),
+        (STEP + "[steps.state]\ny = [99.0]\n", "y: "),
+        (STEP + '[steps.state]\nf = "x1 >"\n', "f: "),
+    ],
+)
+def test_a_file_that_is_no_tour_says_what_is_wrong(written, text, message):
+    path = written(text)
+    with pytest.raises(TourError, match=message) as told:
+        read_tour(path)
+    assert str(path) in str(told.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
+    with pytest.raises(TourError, match=r"nothing.toml: cannot be read \(No such file"):
+        read_tour(tmp_path / "nothing.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TourError, match="cannot be read"):
+        read_tour(tmp_path / "bytes.toml")
