@@ -32,6 +32,7 @@ def test_the_shipped_tour_has_a_dozen_steps_each_with_a_question_and_its_answer(
 def test_a_step_sets_what_it_names_and_all_else_starts_anew(step):
     state = State()
     state.set(draws=7, alpha=0.3, seed=5)
+    state.settle()
     state.visit(step.state)
     found = state.link()
     assert state.draws == 64
