@@ -13,8 +13,8 @@ from latex2mathml.converter import convert_to_element
 
 FORMULA = """
 .formula { display: flex; flex-wrap: wrap; align-items: center; gap: 0 1em; min-height: 44px;
-           overflow: auto hidden; }
-math { margin: 0.2em 0; font-size: min(1.15rem, 4.6vw);
+           overflow: auto hidden; container-type: inline-size; }
+math { margin: 0.2em 0; font-size: min(1.15rem, 3.9cqi);
        font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", "XITS Math",
                     "DejaVu Math TeX Gyre", math; }
 """

@@ -1,0 +1,73 @@
+"""Pictures as tables: what is shown, in lines that can be read."""
+
+import math
+
+import numpy as np
+import pytest
+
+from app import export
+from app.views.tabulated import MOST, AsTable, tabulate
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        (1234, "1,234"),
+        (-0.25, "−0.25"),
+        (np.float64(2.5e-7), "2.500 × 10⁻⁷"),
+        (math.nan, "?"),
+        (None, ""),
+        ("<b>", "&lt;b&gt;"),
+    ],
+)
+def test_a_value_can_be_read(value, shown):
+    assert f"<td>{shown}</td>" in tabulate("A", [["name", "value"], ["amci", value]])
+
+
+def test_a_table_has_a_caption_and_heads():
+    found = tabulate("Errors & more", [["estimator", "draws"], ["amci", 10]])
+    assert "<caption>Errors &amp; more</caption>" in found
+    assert '<th scope="col">draws</th>' in found
+    assert '<th scope="row">amci</th>' in found
+
+
+def test_of_a_long_one_lines_at_equal_distances_are_shown_and_it_is_said():
+    found = tabulate("A", [["x"], *([i] for i in range(10 * MOST))])
+    assert found.count("<tr>") == MOST + 1
+    assert f'<th scope="row">{10 * MOST - 1:,}</th>' in found
+    assert f"{MOST} of {10 * MOST:,} lines" in found
+    assert "lines" not in tabulate("A", [["x"], *([i] for i in range(MOST))])
+
+
+def test_nothing_is_said_to_be_nothing():
+    assert "nothing to show" in tabulate("A", [])
+
+
+def test_a_fold_is_filled_when_it_is_opened_and_follows_while_it_is_open():
+    asked = []
+
+    def rows():
+        asked.append(1)
+        return [["x"], [len(asked)]]
+
+    table = AsTable("A", rows)
+    table.renew()
+    assert not asked
+    table.panel.active = [0]
+    assert len(asked) == 1
+    table.renew()
+    assert len(asked) == 2
+    table.panel.active = []
+    assert len(asked) == 2
+
+
+def test_cases_that_are_compared_stand_in_one_table():
+    one, other = [["x", "y"], [1, 2]], [["x", "y"], [3, 4]]
+    assert export.lines({"B": one}) == one
+    assert export.lines({"A": one, "B": other}) == [
+        ["case", "x", "y"],
+        ["A", 1, 2],
+        ["B", 3, 4],
+    ]
