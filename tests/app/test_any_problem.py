@@ -145,7 +145,7 @@ def test_every_card_is_at_work(opened, kind):
         strip, errors = explorer.strip, explorer.errors
         said = " ".join(texts(strip.panel))
         assert "not known" in said
-        assert "mismatch, estimated" in said
+        assert "Mismatch, estimated" in said
         state = explorer.state
         assert 0 < state.level_error < 0.1 * state.level
         handles = explorer.controls.side.select(lambda part: hasattr(part, "label"))
@@ -155,7 +155,7 @@ def test_every_card_is_at_work(opened, kind):
         assert "estimated ±" in handle.label
         state.move(y=[0.0] * problem["dim"])
         assert "not known" in handle.label
-        assert "μ is not known: errors are counted from a reference value" in errors.note.object
+        assert "μ is not known: errors are measured against a reference value" in errors.note.object
 
     opened(problem, read)
 
@@ -177,7 +177,7 @@ def test_errors_that_cannot_be_counted_are_said_to(opened):
     def read(explorer):
         for card in (explorer.errors, explorer.strip):
             assert without_nan(texts(card.panel)), card.name
-        assert "too few draws met f" in " ".join(texts(explorer.errors.panel))
+        assert "too few draws of a reference run reach f" in " ".join(texts(explorer.errors.panel))
         assert "not judged" in " ".join(texts(explorer.strip.panel))
 
     opened(RARE | {"name": "own-rare", "y": "0,0,0"}, read)

@@ -208,7 +208,7 @@ def acts(widget):
     elif isinstance(widget, pmui.TextInput) and "own-f" not in widget.css_classes:
         yield "value", "17"
     elif isinstance(widget, pmui.Tabs):
-        yield "active", 1
+        yield "active", 2
     elif isinstance(widget, FilmPlayer):
         yield "value", 0
     elif isinstance(widget, Select | pmui.RadioButtonGroup):
@@ -237,6 +237,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
                 for name, value in acts(widget):
                     alerts[:] = []
                     setattr(widget, name, value)
+                    assert alerts, (widget, name, value)
                     assert "broken in here" in alerts[0].object, (widget, name)
                     tried.add(type(widget).__name__)
         assert tried >= {"Button", "Slider", "TextInput", "Select", "RadioButtonGroup", "Switch"}

@@ -146,7 +146,7 @@ def test_far_from_training_amci_is_wrong_though_its_own_draws_agree(at_preset):
     assert summary.effective["E1_plus"] > 0.8 * summary.draws
     row = summary.rows[0]
     assert row.relative_error < -0.3
-    assert row.remark.startswith("its standard error is larger than it")
+    assert row.remark.startswith("standard error larger than the estimate")
 
 
 def test_careless_sharing_doubles_the_estimate(at_preset):
