@@ -6,6 +6,7 @@ __all__ = [
     "CONNECTION_LOST",
     "FIGURES",
     "FIT_PHONES",
+    "FOLDS",
     "HIDE_ON_PHONES",
     "KEEP_THEME",
     "OWN_F",
@@ -16,11 +17,11 @@ __all__ = [
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, REPLACE_ADDRESS, SKIP = (
+CONNECTION_LOST, FIGURES, FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, REPLACE_ADDRESS, SKIP = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
-        *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f", "replace_address"),
-        "skip",
+        *("connection_lost", "figures", "fit_phones", "folds", "keep_theme", "own_f"),
+        *("replace_address", "skip"),
     )
 )
 # Until a page has folded its sidebar away it does not show it.

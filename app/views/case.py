@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
-from app.material import FOLDED
 from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
@@ -26,6 +25,14 @@ LEVEL_HELP = {
     "move.",
     False: "How far f looks from where the posterior is. It moves y, and moves itself when y "
     "moves.",
+}
+FOLDED = {
+    "boxShadow": "none",
+    "background": "transparent",
+    "& .MuiAccordionSummary-root": {"minHeight": "32px", "padding": 0},
+    "& .MuiAccordionSummary-content": {"margin": 0},
+    "& .MuiAccordionSummary-root .MuiTypography-root": {"fontSize": "0.85rem", "fontWeight": 400},
+    "& .MuiAccordionDetails-root": {"padding": 0},
 }
 
 
