@@ -24,8 +24,8 @@ BREAK, WITHIN = r"\quad", (("{", "}"), (r"\left", r"\right"), (r"\begin", r"\end
 SPACES = {"negativethinmathspace": "-0.167em"}
 # What a formula of a problem's author may not bring along.
 UNWANTED = ("href", "style", "class", "id")
-WRONG = (
-    *(each for each in vars(exceptions).values() if isinstance(each, type)),
+WRONG: tuple[type[Exception], ...] = (
+    *(e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, Exception)),
     *(LookupError, ValueError, TypeError, AttributeError, StopIteration, RecursionError),
 )
 
