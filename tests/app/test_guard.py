@@ -172,7 +172,7 @@ async def answered(page: Page, threshold: float) -> None:
 def test_values_that_no_widget_gives_leave_the_page_alive(address):
     async def visit() -> None:
         page = await Page.come(address)
-        slider, choices = page.model(label=SLIDER)["id"], page.model(label="Problem")["id"]
+        slider, choices = page.model(label=SLIDER)["id"], page.model(title="Problem")["id"]
         for value in WRONG_VALUES:
             for name in ("value", "value_throttled", "start", "nonsense"):
                 await page.change(slider, name, value)
