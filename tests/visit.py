@@ -139,6 +139,12 @@ class Visit:
         field.fill(text)
         field.press("Enter")
 
+    def unfold(self, title: str) -> None:
+        """Opens a folded part of the page."""
+        fold = self.page.locator("details").filter(has=self.page.get_by_text(title, exact=True))
+        if fold.first.get_attribute("open") is None:
+            fold.first.locator("summary").click()
+
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).click()
 

@@ -27,7 +27,7 @@ def alive(kind):
 async def visit(address):
     page = await Page.come(address)
     await page.receive_until("PATCH-DOC")
-    await page.change(page.model(dark_theme=False)["id"], "dark_theme", True)
+    await page.change(page.model(title="AMCI Explorer")["id"], "dark_theme", True)
     await page.change(page.model(label="Threshold θ")["id"], "value", 2.5)
     await page.receive_until("PATCH-DOC")
     page.leave()

@@ -66,8 +66,9 @@ def test_curves_are_drawn_as_in_the_dashboard():
     assert column(shown, "errors-bound", "median") == pytest.approx(curves["bound"].remse)
     assert column(shown, "errors-amci", "draws").tolist() == list(budgets)
     figure, note = (each.object for each in shown)
-    assert figure.x_range.start < 2 < 32 < figure.x_range.end < 64
-    assert "SNIS q₁ lies above the picture" in note
+    # To the right of the curves there is room for their names.
+    assert figure.x_range.start < 2 < 32 < figure.tags[0] < 64 < figure.x_range.end
+    assert "SNIS q₁ is off the scale" in note
 
 
 def test_curves_that_cannot_be_drawn_are_refused():

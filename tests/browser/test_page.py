@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("br
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 # What a page has of a widget.
 MODEL = '[...Bokeh.documents[0].all_models].find(model => model.attributes.label == "%s")'
-CARDS_OF = {None: "Sample reuse", "reuse": "Sample reuse", "diagnostics": "Diagnostics"}
+CARDS_OF = {"play": "Draw by draw", "reuse": "Sample reuse", "diagnostics": "Diagnostics"}
 SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
 # Top, left and bottom of every card, from the first to the last.
 CARDS = """() => {
@@ -52,6 +52,8 @@ BEYOND = """
 
 
 def presets_lead_to_their_point(opened):
+    opened.unfold("Proposals")
+    card = "play"
     for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
         opened.wait_for_text(preset.watch)
@@ -59,8 +61,10 @@ def presets_lead_to_their_point(opened):
         opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")
         opened.wait_for_value(Y, y)
         opened.wait_for_value(THETA, theta)
-        opened.page.get_by_role("tab", name=CARDS_OF[preset.card], selected=True).wait_for()
-        for name, default in [("alpha", 1), ("beta", 0)] if preset.card != "diagnostics" else []:
+        # One that names no card leaves the one that is open.
+        card = preset.card or card
+        opened.page.get_by_role("tab", name=CARDS_OF[card], selected=True).wait_for()
+        for name, default in [("alpha", 1), ("beta", 0)] if card == "reuse" else []:
             wanted = getattr(preset, name)
             opened.wait_for_value(SHARES[name], default if wanted is None else wanted)
         chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
@@ -91,8 +95,10 @@ def reset_leads_back_to_the_start(opened):
     opened.press("Reset")
     opened.wait_for_other("densities", "q1", before)
     opened.wait("() => window.location.search == '?problem=tail-1d&y=1&theta=3'")
+    opened.page.get_by_role("tab", name="Sample reuse").click()
     for label, value in [(Y, 1), (THETA, 3), (SHARES["alpha"], 1)]:
         opened.wait_for_value(label, value)
+    opened.unfold("Draws, runs, seed")
     for label, value in [("Draws per proposal", "64"), ("Runs", "1000"), ("Seed", "0")]:
         expect(opened.page.get_by_label(label, exact=True)).to_have_value(value)
 
@@ -179,6 +185,7 @@ def pictures_have_words_and_formulas_are_typeset(opened):
     names = [p.get_attribute("aria-label") or "" for p in opened.page.get_by_role("img").all()]
     for beginning in ("Densities over x.", "Log-ratio", "Median relative", "Relative error over"):
         assert any(name.startswith(beginning) for name in names), beginning
+    opened.unfold("The problem")
     opened.page.get_by_role("math").first.wait_for(state="visible")
 
 
@@ -192,6 +199,7 @@ def what_is_shown_can_be_taken_home(opened):
     shown = opened.data("errors-snis-qm", "mean")
     assert [float(c["remse_mean"]) for c in curves if c["estimator"] == "snis-qm"] == list(shown)
     files = {}
+    opened.unfold("Download")
     for name in ("Densities, CSV", "Everything, JSON"):
         with opened.page.expect_download() as download:
             opened.press(name)
@@ -318,7 +326,7 @@ def test_opens_well_on_screens_of_all_sizes(visit, sizes):
     opened.wait_for_end(4)
     for width, height in sizes:
         opened.page.set_viewport_size({"width": width, "height": height})
-        opened.slider(Y).wait_for(state="visible" if width >= 600 else "hidden")
+        expect(opened.slider(Y)).to_be_in_viewport()
         # Nothing is wider than its place: the page does not scroll sideways.
         opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
         no_card_lies_on_another(opened)
