@@ -141,7 +141,7 @@ def how_typical(share: float) -> str:
     if share == 0:
         return f"Fewer than one observation in {DRAWS:,} lies as far out as this."
     if share > 0.2:
-        return f"A typical observation: {100 * share:.0f} % of all lie as far out."
+        return f"A typical observation: {100 * share:.0f} % of all lie at least as far out."
     return f"About one observation in {float(f'{1 / share:.1g}'):,.0f} lies as far out as this."
 
 
