@@ -117,6 +117,12 @@ class Visit:
     def slider(self, label: str) -> Any:
         return self.page.get_by_role("slider", name=label)
 
+    def place_of(self, label: str) -> dict[str, float]:
+        """Where a slider is: its rail; what takes its keys has no size."""
+        found = self.slider(label).locator("xpath=../..").bounding_box()
+        assert found is not None
+        return dict(found)
+
     def value(self, label: str) -> float:
         """Where a slider stands."""
         return float(self.slider(label).input_value())
@@ -146,7 +152,9 @@ class Visit:
             fold.first.locator("summary").click()
 
     def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).click()
+        # A picture has tools of its own.
+        buttons = self.page.get_by_role("button", name=name, exact=True)
+        buttons.and_(self.page.locator(":not(.bk-ClickButton)")).click()
 
     def press_in(self, card: str, name: str) -> None:
         """Presses a button of the card with that title."""

@@ -58,7 +58,7 @@ CHIPS = """
         flex-wrap: wrap !important; overflow: visible !important; }
 @media (max-width: 599.95px) {
   :host { flex: 1 1 100% !important; flex-wrap: nowrap !important; overflow-x: auto !important;
-          padding-bottom: 4px; }
+          padding-bottom: 4px; min-height: 41px; box-sizing: border-box; }
   :host > * { flex: none; }
 }
 """

@@ -34,7 +34,7 @@ p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 NOTE = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; opacity: 0.85; }"
 CARD = """
 :host { background: var(--paper); border-radius: 10px; padding: 12px 16px;
-        min-width: 0; box-sizing: border-box; contain: layout style; }
+        min-width: 0; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 """
 

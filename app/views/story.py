@@ -40,7 +40,8 @@ class StoryView:
         """Says what to watch where there is a preset, else what the problem is."""
         problem = self._state.problem
         here = [each for each in presets(problem) if self._state.at(each)]
-        text = _watch(here[0]) if here else escape(problem.description)
+        # Of several at one place, the one that says most of it.
+        text = _watch(max(here, key=_named)) if here else escape(problem.description)
         for part, content in (
             (self._text, f"<p>{text}</p>"),
             (self._about, f'<p class="about">{escape(problem.description)}</p>'),
@@ -59,6 +60,11 @@ class StoryView:
             sizing_mode="stretch_width",
         )
         self.alerts[:] = [alert]
+
+
+def _named(preset: Preset) -> int:
+    """How many choices a preset names."""
+    return sum(value is not None for value in vars(preset).values())
 
 
 def _watch(preset: Preset) -> str:

@@ -30,6 +30,7 @@ def assert_densities(visit, y, theta, q1):
 
 
 def other_proposals_are_shown(opened):
+    opened.unfold("Proposals")
     for variant in ("paper", "oracle", "spline"):
         before = opened.data("densities", "q1")
         opened.press(variant)
@@ -55,11 +56,13 @@ def errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened):
 def the_film_shows_its_frames_and_plays_to_the_end(opened):
     snapshots = amci.load_snapshots("tail-1d")
     trained = opened.data("densities", "q1")
+    opened.unfold("Training film")
     opened.move("Frame", 0)
     first = opened.wait_for_other("densities", "q1", trained)
     assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)
     opened.wait_for_text(f"Step {snapshots[0].step:,}")
-    opened.page.get_by_role("button", name="Play").click()
+    film = opened.page.get_by_role("group", name="Training film")
+    film.get_by_role("button", name="Play").click()
     opened.wait_for_other("densities", "q1", first)
     opened.wait_for_text(f"Step {snapshots[-1].step:,}")
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)

@@ -15,12 +15,12 @@ from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
 
-ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1")
+ESTIMATORS = ("amci", "auto", "snis-q2", "snis-qm", "snis-q1")
 ENDLESS = 10_000
 SPLIT = "N : M"
 # The case that most of these claims are tried on, and what the core says of it.
 CASE = {"draws": 64, "runs": 100, "seed": 7}
-ADDRESS = "?y=2&theta=1&variant=paper&" + "&".join(f"{k}={v}" for k, v in CASE.items())
+ADDRESS = "?y=2&theta=1&variant=paper&card=reuse&" + "&".join(f"{k}={v}" for k, v in CASE.items())
 # Left, right, top and bottom of parts of the one slider that has marks, in pixels.
 PARTS = """
     () => {
@@ -61,16 +61,18 @@ def progress(visit):
 
 
 def curves_are_those_of_the_core(opened, problem, paper):
-    settings = {"budgets": BUDGETS, "runs": CASE["runs"], "seed": CASE["seed"]}
+    # The total draws of the estimate that is shown are among them.
+    budgets = sorted({*BUDGETS, 2 * CASE["draws"]})
+    settings = {"budgets": budgets, "runs": CASE["runs"], "seed": CASE["seed"]}
     expected = amci.error_curves(problem, paper, 2.0, 1.0, **settings)
     for name in ESTIMATORS:
         source = f"errors-{name}"
-        np.testing.assert_array_equal(opened.data(source, "draws"), BUDGETS)
+        np.testing.assert_array_equal(opened.data(source, "draws"), budgets)
         low, median, high = expected[name].remse_quartiles
         for column, values in [("low", low), ("median", median), ("high", high)]:
             np.testing.assert_allclose(opened.data(source, column), values, rtol=1e-12)
         np.testing.assert_allclose(opened.data(source, "mean"), expected[name].remse, rtol=1e-12)
-    bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(BUDGETS)
+    bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(budgets)
     np.testing.assert_allclose(opened.data("errors-bound", "median"), bound, rtol=1e-12)
 
 
@@ -182,9 +184,7 @@ def resample_draws_anew(opened):
 def the_best_splits_are_marked_on_both_screens(opened):
     for width in (1440, 390):
         if width == 390:
-            # On a phone the controls would lie on the cards.
             opened.move(SPLIT, 0.5)
-            opened.press("Close drawer")
         opened.page.set_viewport_size({"width": width, "height": 3000})
         the_best_splits_are_marked_where_the_handle_would_stand(opened)
         a_key_brings_the_handle_to_the_best_split(opened)
@@ -200,7 +200,7 @@ def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, pap
     errors_can_be_absolute(opened, problem)
     the_best_splits_are_marked_on_both_screens(opened)
     opened.page.set_viewport_size({"width": 1440, "height": 900})
-    opened.press("Open drawer")
+    opened.unfold("Draws, runs, seed")
     resample_draws_anew(opened)
 
 
@@ -234,7 +234,8 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     old_bound = opened.data("errors-bound", "median")
     opened.move("Threshold θ", 1)
     opened.wait_for_other("errors-bound", "median", old_bound)
-    expected = 4 * (1 - problem.truth(1.0, 1.0)) ** 2 / np.array(BUDGETS)
+    budgets = sorted({*BUDGETS, 2 * 64})
+    expected = 4 * (1 - problem.truth(1.0, 1.0)) ** 2 / np.array(budgets)
     np.testing.assert_allclose(opened.data("errors-bound", "median"), expected, rtol=1e-12)
     assert progress(opened)[0] < ENDLESS / 2
     opened.type("Runs", "30")
@@ -242,7 +243,7 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     # Nothing is left faded of when the pictures answered another choice.
     assert opened.faded() == []
     proposals = amci.load_proposals("tail-1d")
-    curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=BUDGETS, runs=30)
+    curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=budgets, runs=30)
     np.testing.assert_allclose(
         opened.data("errors-snis-qm", "mean"), curves["snis-qm"].remse, rtol=1e-12
     )
@@ -250,9 +251,11 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
 
 def test_curves_grow_beside_another_visitor_and_can_be_called_off_and_started(visit, problem):
     opened = visit(f"?runs={ENDLESS}")
+    opened.unfold("Draws, runs, seed")
     first = opened.wait_for_data("errors-amci", "median")
     opened.wait_for_other("errors-amci", "median", first)
     other = visit("?runs=20&y=2")
+    other.unfold("Draws, runs, seed")
     another_visitor_is_not_blocked(opened, other)
     curves_can_be_called_off_and_run_again(opened, other)
     a_moved_control_starts_the_curves_afresh(opened, problem)

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
-LABEL = "f(x, θ), then Enter"
+LABEL, FOLD = "f(x, θ), then Enter", "Your own f"
 
 
 def field(opened):
@@ -16,6 +16,7 @@ def test_what_is_typed_is_shown_and_what_is_wrong_changes_nothing(visit):
     opened = visit("?runs=20&draws=64&theta=1")
     opened.wait_for_end(20)
     before = opened.data("densities", "target")
+    opened.unfold(FOLD)
     opened.type(LABEL, "abs(x1 - theta1) < 0.5")
     window = opened.wait_for_other("densities", "target", before)
     opened.wait_for_text("No proposals have been trained for this f")
@@ -43,6 +44,7 @@ def test_what_is_typed_is_shown_and_what_is_wrong_changes_nothing(visit):
     # The address leads back to it.
     again = visit("?" + address.partition("?")[2])
     np.testing.assert_allclose(again.wait_for_data("densities", "target"), window)
+    again.unfold(FOLD)
     expect(field(again)).to_have_value("abs(x1 - theta1) < 0.5")
     again.press("Restore the problem's f")
     own = again.wait_for_other("densities", "target", window)
@@ -54,6 +56,7 @@ def test_an_example_is_picked_and_undone(visit):
     opened = visit("?problem=gain-loss&runs=20&draws=64")
     opened.wait_for_end(20)
     before = opened.data("densities", "target")
+    opened.unfold(FOLD)
     examples = opened.page.get_by_label("Examples", exact=True)
     (name,) = [n for n in examples.locator("option").all_inner_texts() if "a signed payoff" in n]
     examples.select_option(label=name)

@@ -56,7 +56,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
 
 
 def keys_lead_from_card_to_card_and_one_is_open_at_a_time(opened):
-    cards = ("Sample reuse", "Diagnostics", "Amortization map")
+    cards = ("Draw by draw", "Sample reuse", "Diagnostics")
     opened.page.get_by_role("tab", name=cards[0]).focus()
     for key, shown in [("ArrowRight", cards[1]), ("ArrowRight", cards[2]), ("Home", cards[0])]:
         opened.page.keyboard.press(key)
@@ -96,6 +96,7 @@ def other_quantities_can_be_shown_and_taken_home(opened, expected):
     np.testing.assert_allclose(shown, expected.effective_share[1], rtol=1e-6)
     lines = opened.take_table("Amortization map")
     assert [float(line["effective_share_E2"]) for line in lines] == pytest.approx(shown.ravel())
+    opened.unfold("Download")
     with opened.page.expect_download() as download:
         opened.press("Everything, JSON")
     everything = json.loads(download.value.path().read_text())["results"]["amortization"]
@@ -108,6 +109,7 @@ def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(
     opened.wait_for_end(4)
     what_is_shown_is_what_the_draws_say_and_follows_the_case(opened)
     density = opened.data("densities", "q1")
+    opened.unfold("Proposals")
     opened.press("paper")
     opened.wait_for_other("densities", "q1", density)
     opened.wait_for_end(4)

@@ -45,6 +45,7 @@ def test_an_image_with_a_script_is_text_everywhere(browser, attacked):
     query = "&".join(f"{name}={quote(ATTACK)}" for name in NAMES)
     visited = Visit(browser.new_context(), f"{attacked}?{query}")
     visited.wait_for_text("failed: <img")
+    visited.unfold("The problem")
     visited.wait_for_text("described: <img")
     expect(visited.page.get_by_text("got '<img")).to_have_count(len(NAMES))
     assert not visited.page.evaluate("() => window.attacked")
