@@ -171,7 +171,6 @@ class Automatic(Tabled):
         nothing = Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
         sharing = sharing_of(draws) if len(draws.present) > 1 else nothing
         if not sharing.shared.any():
-            # As AMCI.
             plainly = Tabled._prepared(replace(self, choose=None), draws, counts)
             return replace(plainly, sharing=sharing)
         shared = super()._prepared(draws, counts)

@@ -327,7 +327,8 @@ def test_opens_well_on_screens_of_all_sizes(visit, sizes):
     for width, height in sizes:
         opened.page.set_viewport_size({"width": width, "height": height})
         place = opened.place_of(Y)
-        assert 0 <= place["y"] and place["y"] + place["height"] <= height
+        assert 0 <= place["y"]
+        assert place["y"] + place["height"] <= height
         # Nothing is wider than its place: the page does not scroll sideways.
         opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
         no_card_lies_on_another(opened)
