@@ -41,7 +41,7 @@ CARDS = """() => {
 BEYOND = """
     () => [...Bokeh.index.query(v => v.model.type == "Figure" && v.el.clientWidth > 0)]
         .flatMap(view => view.model.above
-            .filter(model => model.type == "Legend")
+            .filter(model => model.type == "Legend" && model.visible)
             .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
                 const words = entry.label_el.getBoundingClientRect()
                 const canvas = view.canvas_view.el.getBoundingClientRect()
@@ -215,7 +215,8 @@ def what_is_shown_can_be_taken_home(opened):
 
 def a_picture_can_be_saved(opened):
     with opened.page.expect_download() as download:
-        opened.page.get_by_title("Save as SVG").first.click()
+        tools = opened.page.locator(".part-densities").get_by_title("Save as SVG")
+        tools.first.click()
     assert download.value.suggested_filename == "densities-linear.svg"
     assert "<svg" in download.value.path().read_text()[:200]
     opened.page.on("dialog", lambda dialog: dialog.accept("picture"))
