@@ -126,7 +126,7 @@ class Explorer:
         )
         self.header: list[Any] = [
             header_button("Tour", lambda _: self.tour.open()),
-            Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector")),
+            Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector", on_phones=False)),
         ]
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])

@@ -2,7 +2,7 @@ r"""What Material's own parts are on this page: their roles, names and outlines 
 
 from __future__ import annotations
 
-__all__ = ["COMPONENTS", "FOLDED"]
+__all__ = ["COMPONENTS"]
 
 from typing import Any
 
@@ -24,13 +24,4 @@ COMPONENTS: dict[str, Any] = {
     "MuiAccordion": {"defaultProps": {"slotProps": {"region": {"role": "presentation"}}}},
     "MuiSlider": {"styleOverrides": {"thumb": {"&.Mui-focusVisible": OUTLINE}}},
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
-}
-# For an accordion of one plain line.
-FOLDED: dict[str, Any] = {
-    "boxShadow": "none",
-    "background": "transparent",
-    "& .MuiAccordionSummary-root": {"minHeight": "32px", "padding": 0},
-    "& .MuiAccordionSummary-content": {"margin": 0},
-    "& .MuiAccordionSummary-root .MuiTypography-root": {"fontSize": "0.85rem", "fontWeight": 400},
-    "& .MuiAccordionDetails-root": {"padding": 0},
 }

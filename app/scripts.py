@@ -8,6 +8,7 @@ __all__ = [
     "FILM",
     "FIT_PHONES",
     "FOLD",
+    "FOLDS",
     "KEEP_THEME",
     "OWN_F",
     "PLAY",
@@ -20,10 +21,20 @@ __all__ = [
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "javascript"
-CONNECTION_LOST, FIGURES, FIT_PHONES, KEEP_THEME, OWN_F, PROJECTOR, REPLACE_ADDRESS, SKIP = (
+(
+    CONNECTION_LOST,
+    FIGURES,
+    FIT_PHONES,
+    FOLDS,
+    KEEP_THEME,
+    OWN_F,
+    PROJECTOR,
+    REPLACE_ADDRESS,
+    SKIP,
+) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
-        *("connection_lost", "figures", "fit_phones", "keep_theme", "own_f"),
+        *("connection_lost", "figures", "fit_phones", "folds", "keep_theme", "own_f"),
         *("projector", "replace_address", "skip"),
     )
 )

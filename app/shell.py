@@ -13,7 +13,7 @@ from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
 from app.explorer import Explorer
-from app.scripts import CONNECTION_LOST, FIT_PHONES, KEEP_THEME, OWN_F, SKIP
+from app.scripts import CONNECTION_LOST, FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP
 from app.session import answer
 from app.style import NARROW, THEME
 from app.views.layout import column, side_by_side
@@ -88,7 +88,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     # that visit's page.
     Context().run(pn.state._schedule_busy_cleanup)
 
-    scripts = [CustomJS(code=code) for code in (FIT_PHONES, KEEP_THEME, OWN_F, SKIP)]
+    scripts = [CustomJS(code=code) for code in (FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP)]
     document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
 

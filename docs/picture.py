@@ -56,9 +56,9 @@ def main() -> None:
 def still(browser: Any, address: str) -> Image.Image:
     """The page when everything stands."""
     page = browser.new_page(viewport=SIZE)
-    page.goto(f"{address}?y=1&theta={END:g}&variant=spline")
+    page.goto(f"{address}?y=1&theta={END:g}&variant=spline&card=reuse")
     page.locator(CURVES, has_text="1,000 runs in").wait_for(timeout=120_000)
-    page.get_by_text("With N = M = 64").wait_for(timeout=120_000)
+    page.get_by_text("N = M = 64").wait_for(timeout=120_000)
     page.wait_for_timeout(1000)  # the last paint
     taken = photograph(page)
     page.close()

@@ -171,16 +171,13 @@ class Automatic(Tabled):
         nothing = Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
         sharing = sharing_of(draws) if len(draws.present) > 1 else nothing
         if not sharing.shared.any():
-            return replace(replace(self, choose=None)._plain(draws, counts), sharing=sharing)
+            plainly = Tabled._prepared(replace(self, choose=None), draws, counts)
+            return replace(plainly, sharing=sharing)
         shared = super()._prepared(draws, counts)
         plain = self._table(draws.present)
         plain[1, 1] *= draws.signed
         allowed = sharing.shared[..., None, None, None]
         return replace(shared, table=np.where(allowed, shared.table, plain), sharing=sharing)
-
-    def _plain(self, draws: Draws, counts: Counts) -> Prepared:
-        """As AMCI: nothing is shared."""
-        return super()._prepared(draws, counts)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,9 @@ export function render({model}) {
         show()
     }
     frames.oninput = () => {
+        const chosen = Number(frames.value)
         stop()
-        model.value = Number(frames.value)
+        model.value = chosen
     }
     for (const name of ["value", "end", "disabled"]) { model.on(name, show) }
     model.on("remove", stop)

@@ -80,7 +80,8 @@ export function render({model}) {
             const shown = n > 5 ? [...parts.slice(0, 3), "…", parts.at(-1)] : parts
             const sum = n ? `(${shown.join(" + ")}) / ${n}` : "no draw yet"
             const value = n ? ` = ${number(lane.mean[n - 1] * lane.size)}` : ""
-            return `<p><b style="color: ${lane.colour}">${lane.label}</b> ≈ ${sum}${value}</p>`
+            const mark = `<i style="background: ${lane.colour}"></i>`
+            return `<p>${mark} <b>${lane.label}</b> ≈ ${sum}${value}</p>`
         })
         const known = truth == null ? "" : `; truth ${number(truth, 4)}`
         const half = n > 1 && low[n - 1] != null ? (high[n - 1] - low[n - 1]) / 2 : null

@@ -2,6 +2,7 @@
 // the focus needs them itself.
 const KEEPS_KEYS = "input, select, textarea, [role=slider], [role=tab], [role=application], "
     + "[role=toolbar], [contenteditable]"
+const NARROW = 900 // pixels, as in `app.style`
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const find = (root, name) => {
@@ -37,6 +38,7 @@ export function render({model}) {
     }
     const back = button("Previous", () => go(-1), "Previous step (left arrow)")
     const next = button("Next", () => go(1), "Next step (right arrow)")
+    const there = button("Go there", () => lead(), "Scroll to the part that this step is about")
     button("Show again", () => { model.again += 1 }, "Set the page to this step again")
     button("Leave", () => { model.opened = false }, "Leave the tour; Tour in the header comes back")
     const question = document.createElement("details")
@@ -50,24 +52,35 @@ export function render({model}) {
         words.innerHTML = model.words
         asked.innerHTML = model.question
         answer.innerHTML = model.answer
+        there.disabled = model.lit == ""
         question.hidden = model.question == ""
         question.open = false
         back.disabled = model.step == 0
         next.disabled = model.step == model.count - 1
     }
-    const look = () => {
+    let led = 0
+    const lead = () => {
         if (!model.opened || model.lit == "") { return }
-        // What a step changes is laid out first, and once more when its card is there.
-        for (const wait of [400, 1500]) {
-            window.setTimeout(() => {
-                const part = find(document, `part-${model.lit}`)
-                const behavior = still() ? "auto" : "smooth"
-                part?.scrollIntoView({behavior, block: "nearest"})
-            }, wait)
+        const part = find(document, `part-${model.lit}`)
+        const behavior = still() ? "auto" : "smooth"
+        const tall = part?.clientHeight > 0.6 * window.innerHeight
+        part?.scrollIntoView({behavior, block: tall ? "start" : "nearest"})
+    }
+    const look = () => {
+        // On a narrow page the step would leave the screen: there one is led by a button.
+        if (window.innerWidth < NARROW) { return }
+        // What a step changes is laid out first, and what it opens comes later. Who scrolls by
+        // hand is not led any more.
+        const at = ++led
+        for (const wait of [400, 1500, 4000]) {
+            window.setTimeout(() => { if (at == led) { lead() } }, wait)
         }
     }
-    for (const name of ["words", "question", "answer", "opened"]) { model.on(name, show) }
-    for (const name of ["words", "again", "opened"]) { model.on(name, look) }
+    const leave_alone = () => { led += 1 }
+    const BY_HAND = ["wheel", "touchmove", "pointerdown"]
+    for (const name of BY_HAND) { document.addEventListener(name, leave_alone, {passive: true}) }
+    for (const name of ["words", "question", "answer", "opened", "lit"]) { model.on(name, show) }
+    for (const name of ["words", "again", "opened", "lit"]) { model.on(name, look) }
     const keys = event => {
         const taken = event.composedPath().some(el => el.matches?.(KEEPS_KEYS))
         const by = {ArrowLeft: -1, ArrowRight: 1}[event.key]
@@ -78,7 +91,10 @@ export function render({model}) {
         go(by)
     }
     document.addEventListener("keydown", keys)
-    model.on("remove", () => document.removeEventListener("keydown", keys))
+    model.on("remove", () => {
+        document.removeEventListener("keydown", keys)
+        for (const name of BY_HAND) { document.removeEventListener(name, leave_alone) }
+    })
     show()
     look()
     return place

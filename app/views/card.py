@@ -84,7 +84,7 @@ class Card:
             self.title,
             self.body,
             row(self._status, *buttons, gap=8),
-            *([] if self.is_table else [self._as_table.panel]),
+            *([] if self.is_table else [self._as_table]),
             tools=self.tools(),
             help_text=self.help,
         )

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
-from app.material import FOLDED
 from app.presets import digits_of, variable_labels
 from app.session import answer
 from app.state import State
@@ -25,6 +24,14 @@ LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {
     True: "KL(g ‖ posterior): how far g lies from the posterior. It sets θ.",
     False: "KL(g ‖ posterior): how far g lies from the posterior. It sets y.",
+}
+FOLDED = {
+    "boxShadow": "none",
+    "background": "transparent",
+    "& .MuiAccordionSummary-root": {"minHeight": "32px", "padding": 0},
+    "& .MuiAccordionSummary-content": {"margin": 0},
+    "& .MuiAccordionSummary-root .MuiTypography-root": {"fontSize": "0.85rem", "fontWeight": 400},
+    "& .MuiAccordionDetails-root": {"padding": 0},
 }
 
 

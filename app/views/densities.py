@@ -121,7 +121,7 @@ class _Ratio(Marked):
             "log-ratio",
             alternative="Log-ratio of q1 to g over x, in nats.",
             x_label="x",
-            y_label="log q₁ − log g, nats",
+            y_label="log(q₁ / g), nats",
             height=RATIO_HEIGHT,
             tools="box_zoom,reset",
             x_range=x_range,

@@ -26,11 +26,7 @@ SPACES = {"negativethinmathspace": "-0.167em"}
 # What a formula of a problem's author may not bring along.
 UNWANTED = ("href", "style", "class", "id")
 WRONG: tuple[type[Exception], ...] = (
-    *(
-        each
-        for each in vars(exceptions).values()
-        if isinstance(each, type) and issubclass(each, Exception)
-    ),
+    *(e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, Exception)),
     *(LookupError, ValueError, TypeError, AttributeError, StopIteration, RecursionError),
 )
 

@@ -32,6 +32,13 @@ STYLE = """
 """
 
 
+# Where there is no room beside the headline, its button stands below.
+PLACE = """
+:host { overflow: visible !important; }
+@media (max-width: 599.95px) { :host { flex-wrap: wrap !important; } }
+"""
+
+
 class HeadlineView:
     """Creates the headline, with nothing to say.
 
@@ -43,11 +50,11 @@ class HeadlineView:
 
     def __init__(self, state: State, results: Results, share: Callable[[Any], Any]) -> None:
         self._state, self._results = state, results
-        self._text = HTML("", STYLE, styles={"flex": "1 1 auto"})
+        self._text = HTML("", STYLE, styles={"flex": "1 1 260px"})
         self._button = flat_button("Share samples", share, variant="contained")
         self._button.param.update(sizing_mode=None, width=150)
         hide(self._button, True)
-        self.panel = row(self._text, self._button, gap=12)
+        self.panel = row(self._text, self._button, gap=12, stylesheet=PLACE)
 
     def show(self) -> None:
         """Says what is known of the state's case."""

@@ -32,6 +32,7 @@ from bokeh.models import CustomJS
 from app.fields import FIELDS
 from app.session import TURNS, answer, late
 from app.state import State
+from app.style import NARROW
 from app.views.layout import HTML
 from app.views.options import MILLISECONDS_OF_DEBOUNCE, choice, select
 
@@ -40,7 +41,10 @@ PUTS, SECONDS_OF_ECHO = 32, 5.0
 # The user's next word comes within this time.
 MILLISECONDS_OF_DOUBT = 200
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
-STILL = {"& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"}}
+STILL = {
+    "& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"},
+    f"@media {NARROW}": {"& .MuiFormLabel-root, & .MuiTypography-root": {"fontSize": "0.8125rem"}},
+}
 # Where a page may not write to the clipboard (plain http from another machine), a field is copied.
 COPY = """
     const text = %s, label = "%s"
@@ -199,14 +203,15 @@ def flat_button(
     return created
 
 
-def header_looks(label: str) -> dict[str, Any]:
-    """How a button in the page's header looks."""
+def header_looks(label: str, *, on_phones: bool = True) -> dict[str, Any]:
+    """How a button in the page's header looks, and whether phones have room for it."""
+    there = {} if on_phones else {"@media (max-width: 599.95px)": {"display": "none"}}
     return {
         "label": label,
         "variant": "outlined",
         "size": "small",
         "margin": (0, 4),
-        "sx": {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"},
+        "sx": {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"} | there,
     }
 
 

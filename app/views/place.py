@@ -55,9 +55,9 @@ class DensityPlace:
         if self.panel.objects != [view.panel]:
             # What is folded goes from card to card, above how to read it.
             for other, _ in self._views.values():
-                if self._as_table.panel in other.panel:
-                    other.panel.remove(self._as_table.panel)
-            view.panel.insert(len(view.panel) - 1, self._as_table.panel)
+                if self._as_table in other.panel:
+                    other.panel.remove(self._as_table)
+            view.panel.insert(len(view.panel) - 1, self._as_table)
             self.panel[:] = [view.panel]
         self._show()
         self._compare()

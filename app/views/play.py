@@ -36,6 +36,7 @@ button:first-child { min-width: 76px; font-weight: 600; }
 input { flex: 1 1 160px; accent-color: var(--accent); min-width: 120px; min-height: 24px; }
 :is(button, select, input):focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .sums { min-height: 7em; }
+.sums i { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; }
 .sums p { margin: 4px 0 0 0; font-size: var(--text); line-height: 1.5;
           font-variant-numeric: tabular-nums; }
 """

@@ -9,12 +9,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import panel_material_ui as pmui
 
 from app.export import Rows
-from app.material import FOLDED
 from app.session import answer
-from app.views.layout import HTML, column
+from app.views.layout import HELP, HTML
 from app.words.numbers import number
 
 # A longer table takes a page seconds to lay out.
@@ -22,28 +20,16 @@ MOST = 200
 STYLE = """
 .scroll { overflow: auto; max-height: 420px; margin-top: 6px; }
 .scroll:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-table { border-collapse: collapse; font-size: 0.82rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
 thead th { border-bottom: 1px solid var(--divider-color, #ccc); font-weight: 600; }
 th:first-child { text-align: left; }
-p { margin: 6px 0 0 0; font-size: 0.85rem; line-height: 1.4; }
 """
 
 
-# The arrow before the words, as where the browser unfolds something.
-LEFT = {
-    "& .MuiAccordionSummary-root": {
-        **FOLDED["& .MuiAccordionSummary-root"],
-        "flexDirection": "row-reverse",
-        "justifyContent": "flex-end",
-        "width": "max-content",
-    }
-}
-
-
-class AsTable:
-    """Creates the fold, with nothing in it.
+class AsTable(HTML):
+    """Creates the fold, shut.
 
     Arguments:
         caption: What the table is of.
@@ -51,24 +37,26 @@ class AsTable:
     """
 
     def __init__(self, caption: str, rows: Callable[[], Rows]) -> None:
+        super().__init__(_fold(""), HELP, STYLE, margin=(6, 0, 0, 0))
         self._caption, self._rows = caption, rows
-        self._table = HTML("", STYLE)
-        self._fold = pmui.Accordion(
-            ("As a table", column(self._table)),
-            active=[],
-            disable_gutters=True,
-            title_variant="body2",
-            sizing_mode="stretch_width",
-            margin=0,
-            sx=FOLDED | LEFT,
-        )
-        self._fold.param.watch(answer(lambda _: self.renew()), "active")
-        self.panel = self._fold
+        self._is_open = False
+
+    def turn(self, *, is_open: bool) -> None:
+        """Opens or shuts it."""
+        self._is_open = is_open
+        self.object = _fold("")
+        self.renew()
 
     def renew(self) -> None:
         """Follows what is shown, if anybody looks; when that is complete, not while it moves."""
-        if self._fold.active:
-            self._table.object = tabulate(self._caption, self._rows())
+        if self._is_open:
+            self.object = _fold(tabulate(self._caption, self._rows()))
+
+    def _get_model(self, *place: Any, **more: Any) -> Any:
+        model = super()._get_model(*place, **more)
+        turned = answer(lambda tags: self.turn(is_open=tags == [True]))
+        model.on_change("tags", lambda attr, old, new: turned(new))
+        return model
 
 
 def tabulate(caption: str, rows: Rows) -> str:
@@ -91,6 +79,11 @@ def tabulate(caption: str, rows: Rows) -> str:
         f"<caption>{title}</caption><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
         f"</div>{left_out}"
     )
+
+
+def _fold(content: str) -> str:
+    summary = '<summary class="as-table">As a table</summary>'
+    return f"<details{' open' * bool(content)}>{summary}{content}</details>"
 
 
 def _line(line: list[Any]) -> str:

@@ -12,14 +12,17 @@ from panel.custom import JSComponent
 
 from app.scripts import TOUR
 from app.session import answer
+from app.style import NARROW
 from app.tour import Step, tour
 from app.views.formula import INLINE, with_formulas
 
 STYLE = (
     INLINE
+    + f"@media not {NARROW} {{ :host {{ position: sticky; top: 0; z-index: 15; }} }}"
     + """
 .tour { display: grid; grid-template-columns: 1fr auto; gap: 4px 24px; padding: 10px 16px;
         background: var(--paper); border-radius: 10px; border-left: 6px solid var(--accent);
+        box-shadow: 0 2px 8px rgb(0 0 0 / 15%);
         color: var(--ink); }
 .tour[hidden], details[hidden] { display: none; }
 .count { font-size: var(--small); color: var(--muted); margin: 0; }
@@ -37,13 +40,18 @@ details { grid-column: 1 / -1; font-size: var(--text); }
 summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-content; }
 @media (max-width: 599.95px) {
   .tour { grid-template-columns: 1fr; padding: 10px; }
-  .ways { grid-template-columns: repeat(4, auto); }
+  .ways { grid-template-columns: repeat(3, auto); }
   button { padding: 5px 6px; }
   .words { min-height: 15rem; }
 }
 """
 )
-LIT = {"outline": "3px solid var(--accent)", "outline-offset": "2px", "border-radius": "10px"}
+LIT = {
+    "outline": "3px solid var(--accent)",
+    "outline-offset": "2px",
+    "border-radius": "10px",
+    "scroll-margin-top": "190px",
+}
 UNLIT = {"outline": "none"}
 
 

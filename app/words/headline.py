@@ -123,13 +123,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     own = own if alike else f"AMCI is {_off(amci.as_median)}"
     if sizes[0] > ALIKE * sizes[1]:
         small = found.level.value < NOTHING_TO_GAIN
-        why = "f is nearly the same everywhere, so AMCI has little to gain. " if small else ""
-        text = f"{why}{draws}: {own}, {other}."
+        why = "f hardly varies here. " if small else ""
+        text = f"{why}{draws}: {own}, {other}"
         auto = _Error.of(curves["auto"], at) if "auto" in curves.by_name else None
         gets_back = auto is not None and auto.median < amci.median / ALIKE
         if auto is not None and gets_back:
-            text += f" Sharing samples brings AMCI to {_percent(auto.median)}."
-        return Headline(text, *said, shares=gets_back)
+            text += f"; with shared samples AMCI by {_percent(auto.median)}"
+        return Headline(f"{text}.", *said, shares=gets_back)
     limit = f"; the least of any self-normalised sampler is {_percent(bound)}"
     return Headline(f"{draws}: {own}, {other}{limit if math.isfinite(bound) else ''}.", *said)
 
@@ -141,7 +141,7 @@ def how_typical(share: float) -> str:
     if share == 0:
         return f"Fewer than one observation in {DRAWS:,} lies as far out as this."
     if share > 0.2:
-        return f"A typical observation: {100 * share:.0f} % of all lie as far out."
+        return f"A typical observation: {100 * share:.0f} % of all lie at least as far out."
     return f"About one observation in {float(f'{1 / share:.1g}'):,.0f} lies as far out as this."
 
 

@@ -155,7 +155,9 @@ def test_every_card_is_at_work(opened, kind):
         assert "estimated ±" in handle.label
         state.move(y=[0.0] * problem["dim"])
         assert "not known" in handle.label
-        assert "μ is not known: errors are measured against a reference value" in errors.note.object
+        assert (
+            "μ is not known: errors are measured against a reference value" in errors.note.object
+        )
 
     opened(problem, read)
 

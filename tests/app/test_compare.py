@@ -42,7 +42,9 @@ def compared(turned, *, y=1.5):
 def curves(y):
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
-    return amci.error_curves(problem, proposals, y, 3.0, budgets=sorted({*BUDGETS, 2 * int(QUERY["draws"])}), runs=4)
+    return amci.error_curves(
+        problem, proposals, y, 3.0, budgets=sorted({*BUDGETS, 2 * int(QUERY["draws"])}), runs=4
+    )
 
 
 def test_densities_and_errors_of_both_are_drawn(in_a_loop):

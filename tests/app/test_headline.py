@@ -42,7 +42,7 @@ def test_exact_proposals_are_called_exact():
 def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
     found = headline(summary, curves)
-    assert "f is nearly the same everywhere" in found.text
+    assert "f hardly varies here" in found.text
     assert "SNIS q₂ by 0.2" in found.text
     bound = math.sqrt(float(curves["bound"].remse[list(curves.budgets).index(128)]))
     assert f"{100 * bound:.2g} %" not in found.text
@@ -59,7 +59,7 @@ def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
 def test_where_sharing_helps_it_is_offered():
     found = headline(*numbers("cancer", y=(900.0, 60.0), runs=60))
     assert found.shares
-    assert "Sharing samples brings AMCI to" in found.text
+    assert "with shared samples AMCI by" in found.text
 
 
 def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():

@@ -55,11 +55,11 @@ def test_a_fold_is_filled_when_it_is_opened_and_follows_while_it_is_open():
     table = AsTable("A", rows)
     table.renew()
     assert not asked
-    table.panel.active = [0]
+    table.turn(is_open=True)
     assert len(asked) == 1
     table.renew()
     assert len(asked) == 2
-    table.panel.active = []
+    table.turn(is_open=False)
     assert len(asked) == 2
 
 

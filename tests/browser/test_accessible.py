@@ -85,14 +85,13 @@ def test_axe_finds_nothing(visit, width, theme):
         expect(opened.page.get_by_role("tabpanel", name=name)).to_be_visible()
         opened.wait_for_end(4)
         assert_accessible(opened, name)
-    for fold in opened.page.get_by_role("button", name="As a table").all():
+    for fold in opened.page.locator("summary.as-table").all():
         fold.click()
     opened.page.get_by_role("table", name="Densities").wait_for(state="visible")
     assert_accessible(opened, "with tables")
-    if width < 600:
-        opened.press("Open drawer")
-        opened.slider("Observation y").wait_for(state="visible")
-        assert_accessible(opened, "with its controls open")
+    for fold in ("The problem", "Proposals", "Draws, runs, seed", "Training film", "Your own f"):
+        opened.unfold(fold)
+    assert_accessible(opened, "with everything unfolded")
 
 
 def focused(opened):
@@ -161,6 +160,24 @@ def a_cut_is_told_of_anew_when_beta_is_chosen(opened):
     opened.page.get_by_role("img", name="along alpha at beta 0.50").wait_for()
 
 
+def a_picture_is_a_table_for_those_who_unfold_it(opened):
+    fold = opened.page.locator("summary.as-table").first
+    fold.focus()
+    opened.page.keyboard.press("Enter")
+    table = opened.page.get_by_role("table", name="Densities")
+    expect(table.get_by_role("columnheader")).to_have_text(
+        ["x", "target", "posterior", "q1", "q2", "log_ratio"]
+    )
+    assert focused(opened) == "As a table"
+    before = table.inner_text()
+    opened.move("Threshold θ", 1.0)
+    expect(table).not_to_have_text(before)
+    fold.focus()
+    opened.page.keyboard.press("Enter")
+    table.wait_for(state="detached")
+    assert focused(opened) == "As a table"
+
+
 def the_first_stop_leads_past_the_controls(opened):
     opened.page.reload()
     opened.wait_until_open()
@@ -181,6 +198,7 @@ def test_pictures_tools_and_legends_go_by_keys(visit):
     a_legend_hides_a_curve_and_shows_it_again(opened)
     what_has_gone_and_come_back_has_its_roles(opened)
     a_cut_is_told_of_anew_when_beta_is_chosen(opened)
+    a_picture_is_a_table_for_those_who_unfold_it(opened)
     the_first_stop_leads_past_the_controls(opened)
 
 

@@ -41,7 +41,7 @@ CARDS = """() => {
 BEYOND = """
     () => [...Bokeh.index.query(v => v.model.type == "Figure" && v.el.clientWidth > 0)]
         .flatMap(view => view.model.above
-            .filter(model => model.type == "Legend")
+            .filter(model => model.type == "Legend" && model.visible)
             .flatMap(model => Bokeh.index.find_one(model).entries.map(entry => {
                 const words = entry.label_el.getBoundingClientRect()
                 const canvas = view.canvas_view.el.getBoundingClientRect()
@@ -215,7 +215,8 @@ def what_is_shown_can_be_taken_home(opened):
 
 def a_picture_can_be_saved(opened):
     with opened.page.expect_download() as download:
-        opened.page.get_by_title("Save as SVG").first.click()
+        tools = opened.page.locator(".part-densities").get_by_title("Save as SVG")
+        tools.first.click()
     assert download.value.suggested_filename == "densities-linear.svg"
     assert "<svg" in download.value.path().read_text()[:200]
     opened.page.on("dialog", lambda dialog: dialog.accept("picture"))
@@ -327,7 +328,8 @@ def test_opens_well_on_screens_of_all_sizes(visit, sizes):
     for width, height in sizes:
         opened.page.set_viewport_size({"width": width, "height": height})
         place = opened.place_of(Y)
-        assert 0 <= place["y"] and place["y"] + place["height"] <= height
+        assert 0 <= place["y"]
+        assert place["y"] + place["height"] <= height
         # Nothing is wider than its place: the page does not scroll sideways.
         opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
         no_card_lies_on_another(opened)

@@ -1,0 +1,190 @@
+"""The lecture: headline, tour, film and draws one by one, on a desk and on a phone."""
+
+import re
+
+import pytest
+
+QUERY = "?runs=50&seed=3"
+SHIFTS = """() => {
+    window.opening = 0
+    const add = list => {
+        for (const each of list.getEntries()) {
+            if (!each.hadRecentInput) { window.opening += each.value }
+        }
+    }
+    new PerformanceObserver(add).observe({type: "layout-shift", buffered: true})
+}"""
+FRAMES = """milliseconds => new Promise(resolve => {
+    const times = []
+    const start = performance.now()
+    const frame = now => {
+        times.push(now)
+        if (now - start < milliseconds) { requestAnimationFrame(frame) } else {
+            const gaps = times.slice(1).map((time, i) => time - times[i]).sort((a, b) => a - b)
+            resolve(gaps[Math.floor(gaps.length / 2)])
+        }
+    }
+    requestAnimationFrame(frame)
+})"""
+MAIN = "(Bokeh.index.roots[0]?.shadow_el ?? document).querySelector('.main-content')"
+Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
+
+
+def bottom(place):
+    box = place.bounding_box()
+    return box["y"] + box["height"]
+
+
+def played(opened):
+    """How many draws are shown, and the sums that are written out."""
+    root = opened.page.locator(".play")
+    return int(root.get_attribute("data-n")), opened.page.locator(".sums").inner_text()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1366, 768)])
+def test_headline_handles_densities_and_errors_are_on_the_first_screen(visit, width, height):
+    opened = visit(QUERY, width=width, height=height)
+    opened.wait_for_end(50)
+    headline = opened.page.locator(".headline")
+    assert re.match(r"128 draws: AMCI is off by 0\.0\d+ %", headline.inner_text())
+    opened.wait_for_text("Reliable: every term")
+    found = opened.page.locator(".part-densities canvas, .part-errors canvas").all()
+    pictures = [each for each in found if each.is_visible()]
+    places = [headline, *(opened.slider(label) for label in (Y, THETA, LEVEL))]
+    assert len(pictures) >= 3
+    for place in (*places, *pictures):
+        assert place.bounding_box()["y"] >= 0
+        assert bottom(place) <= height
+
+
+def test_on_a_phone_the_handles_stay_in_sight(visit):
+    opened = visit(QUERY, width=390, height=844)
+    opened.wait_for_end(50)
+    for scrolled in (0, 1500):
+        opened.page.evaluate(f"y => {MAIN}.scrollTo(0, y)", scrolled)
+        for label in (Y, THETA, LEVEL):
+            assert 600 < bottom(opened.slider(label)) <= 844
+    assert opened.sideways() == [0, 0]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_opening_and_another_problem_shift_little(browser, server, visit, width, height):
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.add_init_script(f"({SHIFTS})()")
+    page.goto(server + QUERY)
+    page.locator("[data-card=errors]", has_text="50 runs in").wait_for(timeout=60_000)
+    page.wait_for_timeout(500)
+    assert page.evaluate("() => window.opening") < 0.05
+    context.close()
+    opened = visit(QUERY, width=width, height=height)
+    opened.wait_for_end(50)
+    opened.watch_shifts()
+    opened.page.get_by_label("Problem").select_option("Gain and loss")
+    opened.wait_for_end(50)
+    assert opened.shifted() < 0.05
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_tour_goes_on_by_buttons_and_keys_and_comes_back(visit, width, height):
+    opened = visit("?tour=two-integrals", width=width, height=height)
+    page = opened.page
+    opened.wait_for_text("Step 1 of 12")
+    page.get_by_text("How many of 5,000 posterior draws").click()
+    opened.wait_for_text("About one: the tail holds")
+    opened.press("Next")
+    opened.wait_for_text("Step 2 of 12")
+    page.keyboard.press("Escape")
+    page.evaluate("() => document.activeElement?.blur()")
+    page.keyboard.press("ArrowRight")
+    opened.wait_for_text("Step 3 of 12")
+    opened.wait("() => window.location.search.includes('tour=bound')")
+    # A handle keeps its keys.
+    opened.slider(Y).focus()
+    page.keyboard.press("ArrowRight")
+    opened.wait_for_value(Y, 1.01)
+    assert page.get_by_text("Step 3 of 12").is_visible()
+    opened.press("Leave")
+    page.get_by_text("Step 3 of 12").wait_for(state="hidden")
+    opened.press("Tour")
+    opened.wait_for_text("Step 3 of 12")
+    opened.wait_for_value(Y, 1.0)
+
+
+def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
+    opened = visit(QUERY)
+    opened.wait_for_end(50)
+    opened.unfold("Training film")
+    trained = opened.data("densities", "q1")
+    errors = opened.data("errors-amci", "median")
+    opened.page.get_by_role("group", name="Training film").get_by_role("button").click()
+    opened.wait_for_text("Step 0,")
+    assert (opened.wait_for_other("densities", "q1", trained) != trained).any()
+    assert (opened.wait_for_other("errors-amci", "median", errors) != errors).any()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, width, height):
+    opened = visit(QUERY + "&card=play", width=width, height=height)
+    page = opened.page
+    for name, count in (
+        ("One more draw per proposal", 1),
+        ("Ten more draws per proposal", 11),
+        ("A hundred more draws per proposal", 111),
+        ("One draw back", 110),
+    ):
+        opened.press(name)
+        opened.wait("n => document && true", count)
+        page.wait_for_timeout(100)
+        found, sums = played(opened)
+        assert found == count
+        assert "E₁ ≈ (" in sums
+        assert f"/ {count}" in sums
+    first = sums
+    opened.press("Back to the start")
+    opened.press("A hundred more draws per proposal")
+    opened.press("Ten more draws per proposal")
+    page.wait_for_timeout(100)
+    assert played(opened) == (110, first)
+    sent = []
+    page.get_by_label("Speed").select_option("200 a second")
+    page.evaluate("""() => {
+        window.sent = 0
+        const plain = WebSocket.prototype.send
+        WebSocket.prototype.send = function(...given) {
+            window.sent += 1
+            return plain.apply(this, given)
+        }
+    }""")
+    opened.press("Play")
+    median = page.evaluate(FRAMES, 1200)
+    page.locator(".play[data-n='500']").wait_for()
+    sent = page.evaluate("() => window.sent")
+    assert sent == 0
+    # Sixty frames a second are 16.7 ms each.
+    assert median < 25
+
+
+def test_reduced_motion_is_respected(browser, server):
+    context = browser.new_context(reduced_motion="reduce", viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(server + QUERY + "&card=play")
+    page.get_by_role("button", name="Play", exact=True).click()
+    # Ten at a time, none in between.
+    seen = set()
+    for _ in range(20):
+        page.wait_for_timeout(100)
+        seen.add(int(page.locator(".play").get_attribute("data-n")))
+    assert len(seen) > 1
+    assert all(n % 10 == 0 for n in seen)
+    context.close()
+
+
+def test_the_projector_makes_type_larger_and_back(visit):
+    opened = visit(QUERY)
+    size = "() => parseFloat(getComputedStyle(document.documentElement).fontSize)"
+    before = opened.page.evaluate(size)
+    opened.press("Projector")
+    assert opened.page.evaluate(size) == pytest.approx(1.25 * before)
+    opened.press("Desk")
+    assert opened.page.evaluate(size) == before
