@@ -3,13 +3,23 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
+
+import amci_core as amci
+from amci_core.diagnostics.verdict import LEVELS
+from app.presets import PRESETS
 
 QUERY = "?runs=50&seed=3"
+# The bar of handles is fixed. Chromium takes it as come from the corner whenever Bokeh writes styles
+# anew, though nothing is seen to move.
 SHIFTS = """() => {
     window.opening = 0
+    const fixed = ({previousRect: {left, top, width}}) =>
+        left == 0 && top == 0 && width == innerWidth
     const add = list => {
         for (const each of list.getEntries()) {
-            if (!each.hadRecentInput) { window.opening += each.value }
+            const counts = !each.hadRecentInput && !each.sources.some(fixed)
+            if (counts) { window.opening += each.value }
         }
     }
     new PerformanceObserver(add).observe({type: "layout-shift", buffered: true})
@@ -119,14 +129,15 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
     errors = opened.data("errors-amci", "median")
     opened.page.get_by_role("group", name="Training film").get_by_role("button").click()
     opened.wait_for_text("Step 0,")
-    assert (opened.wait_for_other("densities", "q1", trained) != trained).any()
-    assert (opened.wait_for_other("errors-amci", "median", errors) != errors).any()
+    opened.wait_for_other("densities", "q1", trained)
+    opened.wait_for_other("errors-amci", "median", errors)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, width, height):
     opened = visit(QUERY + "&card=play", width=width, height=height)
     page = opened.page
+    opened.wait_for_end(1, "play")
     for name, count in (
         ("One more draw per proposal", 1),
         ("Ten more draws per proposal", 11),
@@ -134,8 +145,7 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, 
         ("One draw back", 110),
     ):
         opened.press(name)
-        opened.wait("n => document && true", count)
-        page.wait_for_timeout(100)
+        page.locator(f".play[data-n='{count}']").wait_for()
         found, sums = played(opened)
         assert found == count
         assert "E₁ ≈ (" in sums
@@ -144,7 +154,7 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, 
     opened.press("Back to the start")
     opened.press("A hundred more draws per proposal")
     opened.press("Ten more draws per proposal")
-    page.wait_for_timeout(100)
+    page.locator(".play[data-n='110']").wait_for()
     assert played(opened) == (110, first)
     sent = []
     page.get_by_label("Speed").select_option("200 a second")
@@ -169,6 +179,7 @@ def test_reduced_motion_is_respected(browser, server):
     context = browser.new_context(reduced_motion="reduce", viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(server + QUERY + "&card=play")
+    page.locator("[data-card=play]").filter(has_text=" in ").wait_for(state="attached")
     page.get_by_role("button", name="Play", exact=True).click()
     # Ten at a time, none in between.
     seen = set()
@@ -188,3 +199,16 @@ def test_the_projector_makes_type_larger_and_back(visit):
     assert opened.page.evaluate(size) == pytest.approx(1.25 * before)
     opened.press("Desk")
     assert opened.page.evaluate(size) == before
+
+
+def test_every_preset_can_be_opened_and_comes_to_a_sentence(visit):
+    opened = visit("?runs=4&draws=8")
+    for name, presets in PRESETS.items():
+        opened.page.get_by_label("Problem").select_option(amci.problem(name).title)
+        for preset in presets:
+            opened.press(preset.name)
+            opened.wait_for_text(preset.watch)
+            opened.wait_for_text(preset.learnt)
+            verdict = opened.page.locator(".part-headline .verdict")
+            expect(verdict).to_have_text(re.compile("|".join(LEVELS), re.IGNORECASE))
+            assert opened.page.locator(".headline").inner_text().endswith(".")
