@@ -36,6 +36,8 @@ FRAMES = """milliseconds => new Promise(resolve => {
     }
     requestAnimationFrame(frame)
 })"""
+# The draws have come.
+PLAYABLE = ".play input[max='500']"
 MAIN = "(Bokeh.index.roots[0]?.shadow_el ?? document).querySelector('.main-content')"
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 
@@ -137,7 +139,7 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
 def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, width, height):
     opened = visit(QUERY + "&card=play", width=width, height=height)
     page = opened.page
-    opened.wait_for_end(1, "play")
+    page.locator(PLAYABLE).wait_for()
     for name, count in (
         ("One more draw per proposal", 1),
         ("Ten more draws per proposal", 11),
@@ -179,7 +181,7 @@ def test_reduced_motion_is_respected(browser, server):
     context = browser.new_context(reduced_motion="reduce", viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(server + QUERY + "&card=play")
-    page.locator("[data-card=play]").filter(has_text=" in ").wait_for(state="attached")
+    page.locator(PLAYABLE).wait_for()
     page.get_by_role("button", name="Play", exact=True).click()
     # Ten at a time, none in between.
     seen = set()
