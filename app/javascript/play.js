@@ -266,6 +266,8 @@ export function render({model}) {
         playing = false
         fallen.clear()
         start.textContent = "Play"
+        // Nothing can be played before it has come.
+        for (const each of controls.children) { each.disabled = count() == 0 }
         scrub.max = count()
         n = Math.min(n, count())
         frame()

@@ -1,30 +1,26 @@
 // Projector: larger type, thicker lines and no tools, for the last row; pressed again it is undone.
+// The server need not know of it.
 const root = document.documentElement
 const on = root.dataset.projector == null
 if (on) { root.dataset.projector = "" } else { delete root.dataset.projector }
 cb_obj.origin.data.label = on ? "Desk" : "Projector"
-const times = on ? 1.6 : 1 / 1.6
-const larger = size => size?.replace?.(/[\d.]+/, n => String(Math.round(10 * n * (on ? 1.35 : 1 / 1.35)) / 10))
-// The server keeps its own widths and sizes: it is not told, and has no such values.
-const set = (model, values) => model.setv(values, {sync: false})
+const WIDER = 1.6, LARGER = 1.35
+const alone = {sync: false}
+const wider = width => on ? width * WIDER : width / WIDER
+const larger = size => size?.replace?.(/[\d.]+/, n => Math.round(10 * n * LARGER ** (on ? 1 : -1)) / 10)
 for (const model of Bokeh.documents[0].all_models) {
-    if (model.type == "Line" || model.type == "MultiLine" || model.type == "Span") {
+    if (["Line", "MultiLine", "Span"].includes(model.type)) {
         const width = model.line_width.value ?? model.line_width
-        if (typeof width == "number") {
-            const wider = width * times
-            set(model, {line_width: typeof model.line_width == "number" ? wider : {value: wider}})
-        }
+        if (typeof width == "number") { model.setv({line_width: wider(width)}, alone) }
     }
-    if (model.axis_label_text_font_size != null) {
-        for (const name of ["axis_label_text_font_size", "major_label_text_font_size"]) {
-            set(model, {[name]: larger(model[name])})
-        }
+    for (const name of ["axis_label_text_font_size", "major_label_text_font_size"]) {
+        if (typeof model[name] == "string") { model.setv({[name]: larger(model[name])}, alone) }
     }
     if (model.type == "LabelSet") {
-        set(model, {text_font_size: {value: larger(model.text_font_size.value)}})
+        model.setv({text_font_size: {value: larger(model.text_font_size.value)}}, alone)
     }
     if (model.type == "Legend") {
-        set(model, {label_text_font_size: larger(model.label_text_font_size)})
+        model.setv({label_text_font_size: larger(model.label_text_font_size)}, alone)
     }
-    if (model.type == "Figure") { set(model.toolbar, {visible: !on}) }
+    if (model.type == "Figure") { model.toolbar.setv({visible: !on}, alone) }
 }

@@ -6,6 +6,7 @@ __all__ = ["PositionView"]
 
 import math
 from functools import lru_cache
+from html import escape
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class PositionView:
         left, top, right, bottom = FRAME
         px = left + (right - left) * float(np.clip(_along(x, across), 0, 1))
         py = bottom - (bottom - top) * float(np.clip(_along(y, up), 0, 1))
-        labels = [plane_axes(state.problem).get(name, name) for name in names]
+        labels = _labels(state.problem, names)
         self.panel.object = (
             f'<figure><svg viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img" aria-label="This case '
             f'among {DRAWS} drawn from p(y) p(θ): {labels[0]} {x:.3g}, {labels[1]} {y:.3g}.">'
@@ -82,7 +83,7 @@ def _cloud(problem: Problem) -> str:
         f'cy="{bottom - (bottom - top) * v:.1f}" r="1.6"/>'
         for u, v in points
     )
-    labels = [plane_axes(problem).get(name, name) for name in names]
+    labels = _labels(problem, names)
     (x0, x1), (y0, y1) = ends
     middle = (top + bottom) / 2
     texts = (
@@ -96,6 +97,11 @@ def _cloud(problem: Problem) -> str:
     )
     frame = f'<rect class="frame" x="{left}" y="{top}" width="{right - left}" '
     return f'{frame}height="{bottom - top}"/>{dots}{texts}'
+
+
+def _labels(problem: Problem, names: tuple[str, str]) -> list[str]:
+    """What the axes are called; a problem's author may have written anything."""
+    return [escape(plane_axes(problem).get(name, name)) for name in names]
 
 
 def _ends(problem: Problem, name: str) -> tuple[float, float]:

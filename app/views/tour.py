@@ -81,10 +81,13 @@ class TourView:
     def __init__(self, visit: Callable[[Step], Any], left: Callable[[], Any]) -> None:
         self._visit, self._left = visit, left
         self._parts: Mapping[str, Any] = {}
+        # Whether another step sets the page.
+        self._visiting = True
         self._lit: Any = None
         count = len(tour().steps)
         self.panel = TourPanel(count=count, sizing_mode="stretch_width", margin=0)
-        self.panel.param.watch(answer(lambda _: self._show()), ["step", "again"])
+        shown = answer(lambda _: self._show())
+        self.panel.param.watch(lambda event: self._visiting and shown(event), ["step", "again"])
         self.panel.param.watch(answer(lambda _: self._turn()), "opened")
 
     @property
@@ -110,13 +113,16 @@ class TourView:
             name: A step's name, or its number from 1 on.
             visit: Whether the page is set to the step.
         """
-        if name:
-            self.panel.step = tour().index(name) or 0
-        self.panel.opened = True
-        if not visit:
-            self._tell()
-        elif not name:
+        index = tour().index(name) or 0 if name else self.panel.step
+        self._visiting = visit
+        try:
+            self.panel.param.update(step=index, opened=True)
+        finally:
+            self._visiting = True
+        if visit:
             self._show()
+        else:
+            self._tell()
 
     def _show(self) -> None:
         """Sets the page to the step, and says what it is about."""

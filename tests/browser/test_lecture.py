@@ -24,18 +24,6 @@ SHIFTS = """() => {
     }
     new PerformanceObserver(add).observe({type: "layout-shift", buffered: true})
 }"""
-FRAMES = """milliseconds => new Promise(resolve => {
-    const times = []
-    const start = performance.now()
-    const frame = now => {
-        times.push(now)
-        if (now - start < milliseconds) { requestAnimationFrame(frame) } else {
-            const gaps = times.slice(1).map((time, i) => time - times[i]).sort((a, b) => a - b)
-            resolve(gaps[Math.floor(gaps.length / 2)])
-        }
-    }
-    requestAnimationFrame(frame)
-})"""
 # The draws have come.
 PLAYABLE = ".play input[max='500']"
 MAIN = "(Bokeh.index.roots[0]?.shadow_el ?? document).querySelector('.main-content')"
@@ -158,7 +146,6 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, 
     opened.press("Ten more draws per proposal")
     page.locator(".play[data-n='110']").wait_for()
     assert played(opened) == (110, first)
-    sent = []
     page.get_by_label("Speed").select_option("200 a second")
     page.evaluate("""() => {
         window.sent = 0
@@ -169,12 +156,8 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, 
         }
     }""")
     opened.press("Play")
-    median = page.evaluate(FRAMES, 1200)
     page.locator(".play[data-n='500']").wait_for()
-    sent = page.evaluate("() => window.sent")
-    assert sent == 0
-    # Sixty frames a second are 16.7 ms each.
-    assert median < 25
+    assert page.evaluate("() => window.sent") == 0
 
 
 def test_reduced_motion_is_respected(browser, server):

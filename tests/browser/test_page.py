@@ -215,9 +215,8 @@ def what_is_shown_can_be_taken_home(opened):
 
 def a_picture_can_be_saved(opened):
     with opened.page.expect_download() as download:
-        tools = opened.page.locator(".part-densities").get_by_title("Save as SVG")
-        tools.first.click()
-    assert download.value.suggested_filename == "densities-linear.svg"
+        opened.page.locator(".part-errors").get_by_title("Save as SVG").first.click()
+    assert download.value.suggested_filename == "errors.svg"
     assert "<svg" in download.value.path().read_text()[:200]
     opened.page.on("dialog", lambda dialog: dialog.accept("picture"))
     with opened.page.expect_download() as download:
