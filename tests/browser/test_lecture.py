@@ -10,8 +10,8 @@ from amci_core.diagnostics.verdict import LEVELS
 from app.presets import PRESETS
 
 QUERY = "?runs=50&seed=3"
-# The bar of handles is fixed. Chromium takes it as come from the corner whenever Bokeh writes styles
-# anew, though nothing is seen to move.
+# The bar of handles is fixed. Chromium takes it as come from the corner whenever Bokeh writes
+# styles anew, though nothing is seen to move.
 SHIFTS = """() => {
     window.opening = 0
     const fixed = ({previousRect: {left, top, width}}) =>
