@@ -149,7 +149,7 @@ class Visit:
         """Opens a folded part of the page."""
         fold = self.page.locator("details").filter(has=self.page.get_by_text(title, exact=True))
         if fold.first.get_attribute("open") is None:
-            fold.first.locator("summary").click()
+            fold.first.locator("summary").first.click()
 
     def press(self, name: str) -> None:
         # A picture has tools of its own.

@@ -64,6 +64,7 @@ def curves_are_those_of_the_core(opened, problem, paper):
     # The total draws of the estimate that is shown are among them.
     budgets = sorted({*BUDGETS, 2 * CASE["draws"]})
     settings = {"budgets": budgets, "runs": CASE["runs"], "seed": CASE["seed"]}
+    settings["estimators"] = [*ESTIMATORS, "bound"]
     expected = amci.error_curves(problem, paper, 2.0, 1.0, **settings)
     for name in ESTIMATORS:
         source = f"errors-{name}"
