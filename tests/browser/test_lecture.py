@@ -10,16 +10,11 @@ from amci_core.diagnostics.verdict import LEVELS
 from app.presets import PRESETS
 
 QUERY = "?runs=50&seed=3"
-# The bar of handles is fixed. Chromium takes it as come from the corner whenever Bokeh writes
-# styles anew, though nothing is seen to move.
 SHIFTS = """() => {
     window.opening = 0
-    const fixed = ({previousRect: {left, top, width}}) =>
-        left == 0 && top == 0 && width == innerWidth
     const add = list => {
         for (const each of list.getEntries()) {
-            const counts = !each.hadRecentInput && !each.sources.some(fixed)
-            if (counts) { window.opening += each.value }
+            if (!each.hadRecentInput) { window.opening += each.value }
         }
     }
     new PerformanceObserver(add).observe({type: "layout-shift", buffered: true})
