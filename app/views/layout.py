@@ -147,6 +147,9 @@ def explain(place: HTML, text: str, summary: str = "How to read this") -> None:
 def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:
     # Panel's own layouts: a Material one costs a React root each, on both sides of the wire.
     settings = {"sizing_mode": "stretch_width", "margin": 0} | options
-    # Panel lets no layout be taller than the window, and what comes next would lie on it.
-    sheet = f":host {{ gap: {gap}px; max-height: none !important; }} {stylesheet}"
+    # Panel lets no layout be taller than the window, and what comes next would lie on it. Its own
+    # style is taken away and put back when the page is measured: without a display here every
+    # box inside would be made anew, which a browser counts as a shift of the layout.
+    own = f"display: flex; gap: {gap}px; max-height: none !important;"
+    sheet = f":host {{ {own} }} {stylesheet}"
     return kind(*content, stylesheets=[sheet], **settings)
