@@ -26,7 +26,7 @@ from app.views.case import CaseControls
 from app.views.film import FilmView
 from app.views.fold import Fold
 from app.views.inputs import CountField, Message, flat_button, select
-from app.views.layout import HTML, column, hide, row
+from app.views.layout import HTML, NOTE, column, hide, row
 from app.views.position import PositionView
 from app.views.target import TargetControls
 from app.words.choice import about_kept
@@ -37,7 +37,6 @@ COUNTS = {
     "runs": ("Runs", "Independent repetitions from which errors are computed."),
     "seed": ("Seed", "The same seed gives the same draws."),
 }
-NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # The handles stand beside the pictures that they move; where there is no room for that, in a bar
 # at the bottom that stays in sight.
 HANDLES = f"""
@@ -118,7 +117,6 @@ class Controls:
             column(
                 bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
                 self._messages["variant"],
-                self._note,
                 gap=8,
             ),
         )
@@ -142,6 +140,7 @@ class Controls:
             row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=8, stylesheet=TOP),
             self._messages["problem"],
             self._warned,
+            self._note,
             gap=4,
         )
         self.side = column(
@@ -211,7 +210,7 @@ class Controls:
         self._kept.object = f"<p>{escape(text)}</p>" if text else ""
 
     def _show_note(self) -> None:
-        """Says beside the proposals what they were not trained for."""
+        """Says below the problem what its proposals were not trained for."""
         text = note(self._state.problem.name, self._state.variant)
         content = f'<p role="status">{escape(text)}</p>' if text else ""
         if self._note.object != content:

@@ -94,7 +94,8 @@ WITH_TOOLS = """
 :host(:hover), :host(:focus-within) { --tools: 1; }
 @media (hover: none) { :host { --tools: 1; } }
 """
-TOOLS = ":host { opacity: var(--tools, 1); transition: opacity 0.15s; }"
+# Low enough for all of them beside a small picture.
+TOOLS = ":host { --button-height: 24px; opacity: var(--tools, 1); transition: opacity 0.15s; }"
 # Parts that hold none of these, and parts that do.
 STATELESS = (
     (AreaVisuals, Filter, LabelingPolicy, Node, Scale, SelectionPolicy, Ticker),

@@ -31,7 +31,7 @@ summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
 # A sentence about a control, below it.
-NOTE = "p { margin: 0; font-size: 0.8rem; line-height: 1.4; opacity: 0.85; }"
+NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 CARD = """
 :host { background: var(--paper); border-radius: 10px; padding: 12px 16px;
         min-width: 0; box-sizing: border-box; }

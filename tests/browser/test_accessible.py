@@ -101,7 +101,7 @@ def focused(opened):
 
 
 def a_picture_is_moved_and_set_back(opened):
-    picture = opened.page.get_by_role("application", name="density over x")
+    picture = opened.page.get_by_role("application", name="density: arrow keys")
     picture.focus()
     start, end, low, high = opened.page.evaluate(ENDS, "densities-linear")
     opened.page.keyboard.press("ArrowRight")
