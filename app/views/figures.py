@@ -95,7 +95,10 @@ WITH_TOOLS = """
 @media (hover: none) { :host { --tools: 1; } }
 """
 # Low enough for all of them beside a small picture.
-TOOLS = ":host { --button-height: 24px; opacity: var(--tools, 1); transition: opacity 0.15s; }"
+TOOLS = """
+:host { opacity: var(--tools, 1); transition: opacity 0.15s; }
+div { --button-height: 24px; }
+"""
 # Parts that hold none of these, and parts that do.
 STATELESS = (
     (AreaVisuals, Filter, LabelingPolicy, Node, Scale, SelectionPolicy, Ticker),

@@ -134,7 +134,7 @@ def its_tools_are_one_stop_and_come_when_they_are_reached(opened):
         opened.page.keyboard.press("Enter")
     assert download.value.suggested_filename == "densities-linear.svg"
     opened.page.keyboard.press("Tab")
-    assert focused(opened).startswith("log q₁")
+    assert focused(opened).startswith("log(q₁ / g)")
 
 
 def a_legend_hides_a_curve_and_shows_it_again(opened):
