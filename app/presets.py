@@ -11,6 +11,7 @@ __all__ = [
     "coordinate_names",
     "coordinates",
     "digits_of",
+    "handle_label",
     "opening",
     "pairs",
     "presets",
@@ -111,6 +112,11 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
     """What controls for a variable are called: one name where its coordinates are alike."""
     return LABELS.get(_model(problem), {}).get(variable.name, (variable.name,))
+
+
+def handle_label(label: str, variable: Variable) -> str:
+    """What a handle is called: what it moves, and in which unit."""
+    return f"{label}, {variable.unit}" if variable.unit else label
 
 
 def digits_of(variable: Variable) -> int:

@@ -6,6 +6,7 @@ __all__ = [
     "CONNECTION_LOST",
     "FIGURES",
     "FILM",
+    "FINGER",
     "FIT_PHONES",
     "FOLD",
     "FOLDS",
@@ -19,6 +20,8 @@ __all__ = [
 ]
 
 from pathlib import Path
+
+from app.bundle import component
 
 FOLDER = Path(__file__).parent / "javascript"
 (
@@ -43,3 +46,4 @@ FILM, FOLD, PLAY, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in ("film", "fold", "play", "tour")
 )
+FINGER = component(FOLDER / "finger.mjs")

@@ -2,7 +2,7 @@ r"""Proposals in JSON, for a page that evaluates them by itself: `app/javascript
 
 from __future__ import annotations
 
-__all__ = ["weights", "weights_of"]
+__all__ = ["LIVE", "weights", "weights_of"]
 
 from base64 import b64encode
 from typing import Any
@@ -18,6 +18,8 @@ from amci_core.flows.conditioner import Conditioner
 from amci_core.flows.gaussian import Affine, FlowProposal
 from amci_core.flows.supports import HalfLine, Inside, SoftHalfLine
 
+# What `app/javascript/targets.mjs` has in closed form.
+LIVE = ("tail-1d", "gain-loss", "peak")
 # What the page can carry the unit interval onto.
 KINDS = {HalfLine: "half-line", SoftHalfLine: "soft-half-line", Inside: "unit"}
 

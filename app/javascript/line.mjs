@@ -1,11 +1,16 @@
 // What `app.numbers.line` computes for a problem on the line, in the page: the columns of its
 // picture at points x, so that a drag can be painted without asking the server.
 
+import {densest, even} from "./grids.mjs"
 import {proposalAt} from "./proposals.mjs"
 import {TARGETS, logWanted} from "./targets.mjs"
 
 // Instead of zero, which a logarithmic axis cannot show.
 const SMALLEST_DENSITY = 1e-30
+// The share of a density that is looked at more closely, and that of g that is shaded.
+const SHOWN = 0.9995, REGION = 0.99
+const EVEN = 201, CLOSER = 121, COARSE = 401
+const EDGE = 1e-7 // just inside the end of f's support, where g may jump
 const density = log => Math.max(Math.exp(log), SMALLEST_DENSITY)
 const ratio = (logQ, logG) =>
     (Number.isFinite(logQ) && Number.isFinite(logG) ? logQ - logG : NaN)
@@ -39,4 +44,24 @@ export function lineColumns(weights, problem, y, theta, x) {
         columns.q2 = points.map(v => density(q2.logProb([v])))
     }
     return columns
+}
+
+/**
+ * The columns of a case's picture at points that lie close where g does, and the region, the
+ * shortest interval that carries 99 % of g.
+ *
+ * extent: ends of what the picture shows of x; all else as for `lineColumns`
+ */
+export function lineCase(weights, problem, y, theta, extent) {
+    const target = TARGETS[problem], sides = target.signed ? [1, -1] : [1]
+    const coarse = even(...target.window(y, theta), COARSE)
+    const close = sides.map(sign => densest(
+        coarse, coarse.map(v => Math.exp(logWanted(target, [v], y, theta, sign))), SHOWN))
+    const x = Float64Array.from([
+        ...even(...extent, EVEN), ...close.flatMap(ends => even(...ends, CLOSER)),
+        theta[0] - EDGE, theta[0], theta[0] + EDGE,
+    ]).sort()
+    const columns = lineColumns(weights, problem, y, theta, x)
+    const g = columns.target.map(v => (v > 10 * SMALLEST_DENSITY ? v : 0))
+    return {columns, region: densest(x, g, REGION)}
 }

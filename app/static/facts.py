@@ -2,7 +2,7 @@ r"""What the page without a server knows of problems, proposals, estimators and 
 
 from __future__ import annotations
 
-__all__ = ["LIVE", "VARIANT", "colours", "problem_facts", "style_facts"]
+__all__ = ["VARIANT", "colours", "problem_facts", "style_facts"]
 
 from typing import Any
 
@@ -25,8 +25,6 @@ from app.views.formula import formula
 from app.weights import weights
 from app.words.numbers import subscript
 
-# What `app/javascript/targets.mjs` has in closed form, with proposals that it can evaluate.
-LIVE = ("tail-1d", "gain-loss", "peak")
 VARIANT = "spline"
 
 

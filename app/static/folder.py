@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from amci_core.files import StoredFileError, check_path
-from app.static.bundle import bundle
-from app.static.facts import LIVE, colours, problem_facts, style_facts
+from app.bundle import bundle
+from app.static.facts import colours, problem_facts, style_facts
 from app.static.kinds import KINDS
 from app.static.pictures import Case
 from app.static.told import Step, subject_of, told
+from app.weights import LIVE
 
 PAGE = Path(__file__).parent / "page"
 # Says that a folder was written here, and may be replaced.

@@ -7,10 +7,11 @@ __all__ = ["Step", "is_live", "subject_of", "told"]
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from app.static.facts import LIVE, VARIANT
+from app.static.facts import VARIANT
 from app.static.kinds import KINDS
 from app.static.pictures import row
 from app.static.words import html_of
+from app.weights import LIVE
 
 # What the page shows by itself of its live problems, and by a stored picture of others.
 PARTS = {"headline", "handles", "densities", "errors", "strip"}

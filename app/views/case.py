@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
-from app.presets import digits_of, variable_labels
+from app.presets import digits_of, handle_label, variable_labels
 from app.session import answer
 from app.state import State
 from app.style import NARROW
@@ -187,7 +187,7 @@ class CaseControls:
         low, high = variable.usual_range
         digits = digits_of(variable)
         looks: dict[str, Any] = {
-            "label": f"{label}, {variable.unit}" if variable.unit else label,
+            "label": handle_label(label, variable),
             "value": at(),
             "start": low,
             "end": high,

@@ -18,6 +18,7 @@ from app.store import store_of
 from app.views.bound import tie
 from app.views.faint import Faint
 from app.views.figures import entitle
+from app.views.finger import Finger
 from app.views.layout import column
 from app.views.tabulated import AsTable
 
@@ -32,10 +33,12 @@ class DensityPlace:
     Arguments:
         state: What is looked at.
         prefix: What the names of its pictures begin with, where a page has several places.
+            The one without follows the handles at once.
     """
 
     def __init__(self, state: State, *, prefix: str = "") -> None:
         self._state, self._prefix = state, prefix
+        self._finger = None if prefix else Finger(state)
         self._dark = False
         self._found: Any = None
         self._views: dict[Any, tuple[Any, Faint]] = {}
@@ -52,13 +55,14 @@ class DensityPlace:
         view, _ = self._here
         view.open(picture(self._state.problem))
         entitle(view.panel, self._state.f)
-        if self.panel.objects != [view.panel]:
+        parts = [view.panel, *([self._finger.panel] if self._finger else [])]
+        if self.panel.objects != parts:
             # What is folded goes from card to card, above how to read it.
             for other, _ in self._views.values():
                 if self._as_table in other.panel:
                     other.panel.remove(self._as_table)
             view.panel.insert(len(view.panel) - 1, self._as_table)
-            self.panel[:] = [view.panel]
+            self.panel[:] = parts
         self._show()
         self._compare()
 
@@ -113,6 +117,8 @@ class DensityPlace:
         if "logarithmic" in view.choices:
             view.set_scale(self._state.logarithmic)
         self._name(view)
+        if self._finger is not None:
+            self._finger.show(self._found)
         view.show(self._found)
         faint.widen()
 

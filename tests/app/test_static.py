@@ -8,9 +8,9 @@ from static_steps import STEPS
 
 from amci_core.figures.styles import ESTIMATORS
 from amci_core.files import StoredFileError
+from app.bundle import bundle
 from app.colours import SHAPES
 from app.static.__main__ import main
-from app.static.bundle import bundle
 from app.static.folder import MARK, write
 from app.static.words import html_of
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import amci_core as amci
+from app.bundle import bundle
 from app.numbers import Settings
 from app.numbers.line import line_densities
 from app.scripts import FOLDER
-from app.static.bundle import bundle
 from app.weights import weights
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-static")]

@@ -1,14 +1,10 @@
 // The densities of a problem on the line, and the log-ratio of q1 to g below.
 
-import {lineColumns} from "../../javascript/line.mjs"
-import {TARGETS, logWanted} from "../../javascript/targets.mjs"
+import {decimalStepAbove, integral, stepAbove} from "../../javascript/grids.mjs"
+import {lineCase} from "../../javascript/line.mjs"
 import {Chart} from "./chart.mjs"
-import {decimalStepAbove, densest, even, integral, stepAbove} from "./grids.mjs"
 import {number} from "./text.mjs"
 
-const SHOWN = 0.9995, REGION = 0.99
-const EVEN = 201, CLOSER = 121, COARSE = 401
-const EDGE = 1e-7 // just inside the end of f's support, where g may jump
 const WANTED = ["posterior", "target", "target_minus"]
 const LEARNT = ["q2", "q1", "q1_minus"]
 // Heights change in steps: an axis that changed with every move could not be read.
@@ -55,18 +51,8 @@ export class LinePicture {
 
     /** Draws the case; `weights` are stored proposals by name, `extent` the ends of x. */
     draw(weights, problem, y, theta, {extent}) {
-        const target = TARGETS[problem], sides = target.signed ? [1, -1] : [1]
-        const coarse = even(...target.window(y, theta), COARSE)
-        const at = (x, log) => x.map(v => Math.exp(log([v])))
-        const close = sides.map(sign =>
-            densest(coarse, at(coarse, x => logWanted(target, x, y, theta, sign)), SHOWN))
-        const x = Float64Array.from([
-            ...even(...extent, EVEN), ...close.flatMap(ends => even(...ends, CLOSER)),
-            theta[0] - EDGE, theta[0], theta[0] + EDGE,
-        ]).sort()
-        this.columns = lineColumns(weights, problem, y, theta, x)
-        this.theta = theta
-        this.region = densest(x, this.columns.target.map(v => (v > 1e-29 ? v : 0)), REGION)
+        const {columns, region} = lineCase(weights, problem, y, theta, extent)
+        Object.assign(this, {columns, region, theta})
         this.show(extent)
     }
 

@@ -4,7 +4,7 @@ import {proposalAt} from "../../javascript/proposals.mjs"
 import {TARGETS} from "../../javascript/targets.mjs"
 import {Chart} from "./chart.mjs"
 import {contour} from "./contours.mjs"
-import {even, stepAbove} from "./grids.mjs"
+import {even, stepAbove} from "../../javascript/grids.mjs"
 import {number} from "./text.mjs"
 
 // Shares of the highest density of g, and how dark it is above each.

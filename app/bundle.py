@@ -2,7 +2,7 @@ r"""JavaScript modules in one classic script: browsers refuse modules from a fil
 
 from __future__ import annotations
 
-__all__ = ["bundle"]
+__all__ = ["bundle", "component"]
 
 import re
 from pathlib import Path
@@ -24,10 +24,27 @@ def bundle(entry: Path) -> str:
     Raises:
         ValueError: a module imports or exports in another way, or they import one another.
     """
-    names: dict[Path, str] = {}
-    parts: list[str] = []
-    _add(entry.resolve(), names, parts, ())
+    parts, _ = _parts(entry)
     return "\n".join(['(() => {\n"use strict"', *parts, "})()\n"])
+
+
+def component(entry: Path) -> str:
+    """A module without imports that exports the `render` of a module: what Panel can hand out.
+
+    Arguments:
+        entry: The module, as for `bundle`.
+
+    Raises:
+        ValueError: as for `bundle`.
+    """
+    parts, name = _parts(entry)
+    return "\n".join([*parts, f"export const {{render}} = {name}\n"])
+
+
+def _parts(entry: Path) -> tuple[list[str], str]:
+    """The modules as functions, in order, and the name of the last one's exports."""
+    parts: list[str] = []
+    return parts, _add(entry.resolve(), {}, parts, ())
 
 
 def _add(path: Path, names: dict[Path, str], parts: list[str], above: tuple[Path, ...]) -> str:

@@ -1,0 +1,76 @@
+r"""Whose densities the page may compute by itself, and what it is told of them."""
+
+import json
+
+import pytest
+
+from app.state import State
+from app.views.finger import FingerPage
+from app.views.place import DensityPlace
+
+
+@pytest.fixture
+def shown():
+    def show(**chosen):
+        state = State()
+        assert state.read(chosen) == {}
+        place = DensityPlace(state)
+        place.open()
+        [found] = place.panel.select(FingerPage)
+        return state, place, found
+
+    return show
+
+
+def test_a_problem_on_the_line_is_the_pages_with_the_case_that_is_drawn(shown):
+    state, place, finger = shown(problem="tail-1d", y="0.5", theta="2")
+    assert finger.key == "tail-1d/spline"
+    assert (finger.y, finger.theta, finger.level) == ([0.5], [2.0], state.level)
+    assert finger.handles == {
+        "Observation y": "y",
+        "Threshold θ": "theta",
+        "Mismatch level, nats": "level",
+    }
+    state.move(theta=[1.5])
+    place.follow({"theta"})
+    assert (finger.theta, finger.level) == ([1.5], state.level)
+
+
+def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(shown):
+    state, place, finger = shown(problem="tail-1d")
+    assert finger.weights == ""
+    finger.asked = finger.key
+    stored = json.loads(finger.weights)
+    assert stored["key"] == "tail-1d/spline"
+    assert set(stored["proposals"]) == {"q1_plus", "q2"}
+    state.open("gain-loss")
+    place.open()
+    assert (finger.key, finger.weights) == ("gain-loss/spline", "")
+    finger.asked = "tail-1d/spline"
+    assert finger.weights == ""
+    finger.asked = finger.key
+    assert json.loads(finger.weights)["key"] == finger.key
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"problem": "peak"},
+        {"problem": "cancer"},
+        {"problem": "tail-5d"},
+        {"problem": "tail-1d", "variant": "oracle"},
+        {"problem": "tail-1d", "snapshot": "0"},
+        {"problem": "tail-1d", "f": "x**2"},
+    ],
+)
+def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
+    _, _, finger = shown(**chosen)
+    assert (finger.key, finger.handles) == ("", {})
+    finger.asked = "tail-1d/spline"
+    assert finger.weights == ""
+
+
+def test_one_of_several_places_leaves_it_to_the_server():
+    place = DensityPlace(State(), prefix="second-")
+    place.open()
+    assert place.panel.select(FingerPage) == []

@@ -1,0 +1,115 @@
+"""Densities under the finger: the page computes them, and the server confirms them."""
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+
+QUERY = "?runs=4&draws=8"
+# Moves a handle as the browser does, and reads the picture before anybody can have answered.
+MOVED = """([label, value]) => {
+    const page = Bokeh.documents[0]
+    const handle = [...page.all_models].find(model => model.data?.label == label).data
+    handle.value = value
+    const {data} = page.get_model_by_name("densities")
+    const ratio = page.get_model_by_name("log-ratio-data").data
+    const bounds = ["densities-linear", "log-ratio"].map(name =>
+        page.get_model_by_name(name).center.find(
+            each => each.type == "Span" && each.dimension == "height").location)
+    return {...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
+            ratio: [...ratio.q1], bounds}
+}"""
+# Where the handle and the threshold are whenever the page paints, while a mouse drags.
+WATCH = """label => {
+    const page = Bokeh.documents[0], seen = window.seen = []
+    const handle = [...page.all_models].find(model => model.data?.label == label).data
+    const bound = page.get_model_by_name("densities-linear").center.find(
+        each => each.type == "Span" && each.dimension == "height")
+    const look = () => { seen.push([handle.value, bound.location]); requestAnimationFrame(look) }
+    requestAnimationFrame(look)
+}"""
+HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
+    model => model.data?.key && model.data.weights)"""
+SERVERS_POINTS = """points => Bokeh.documents[0].get_model_by_name("densities").data.x.length
+    != points"""
+
+
+@pytest.fixture
+def opened(visit):
+    def open_at(query):
+        opened = visit(QUERY + query)
+        opened.wait_for_end(4)
+        return opened
+
+    return open_at
+
+
+def reach(opened, label):
+    """Reaches a handle; the page asks for the proposals' weights then."""
+    opened.slider(label).focus()
+    opened.wait(HAS_WEIGHTS)
+
+
+def log_probs(problem, name, y, theta, x):
+    proposals = amci.load_proposals(problem)
+    given = [torch.tensor([value], dtype=torch.float64) for value in (y, theta)]
+    points = torch.tensor(x, dtype=torch.float64)[:, None]
+    return getattr(proposals, name)(*given).log_prob(points).numpy()
+
+
+@pytest.mark.parametrize(
+    ("problem", "label", "y", "theta"),
+    [
+        ("tail-1d", "Threshold θ", 1.0, 2.2),
+        ("tail-1d", "Observation y", -1.5, 3.0),
+        ("gain-loss", "Price θ", None, -0.7),
+    ],
+)
+def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, y, theta):
+    page = opened(f"&problem={problem}")
+    reach(page, label)
+    y = page.value("Observation y") if y is None else y
+    found = page.page.evaluate(MOVED, [label, y if label == "Observation y" else theta])
+    x = np.array(found["x"])
+    for column, name in (("q1", "q1_plus"), ("q2", "q2")):
+        expected = np.exp(log_probs(problem, name, y, theta, x))
+        np.testing.assert_allclose(np.array(found[column]), np.maximum(expected, 1e-30), 1e-8)
+    g = np.array(found["target"])
+    inside = g > 1e-6
+    ratio = np.log(np.array(found["q1"])[inside] / g[inside])
+    np.testing.assert_allclose(np.array(found["ratio"])[inside], ratio, atol=1e-6)
+    assert found["bounds"] == [theta, theta]
+    # Then the server's own points take their place, at the same case.
+    page.wait(SERVERS_POINTS, len(x))
+    served = page.data("densities", "x")
+    expected = np.exp(log_probs(problem, "q1_plus", y, theta, served))
+    np.testing.assert_allclose(
+        page.data("densities", "q1"), np.maximum(expected, 1e-30), rtol=1e-8
+    )
+
+
+def test_the_mismatch_leads_along_its_path(opened):
+    page, label = opened("&problem=tail-1d"), "Mismatch level, nats"
+    reach(page, label)
+    found = page.page.evaluate(MOVED, [label, 5.0])
+    y = torch.tensor([page.value("Observation y")], dtype=torch.float64)
+    _, theta = amci.problem("tail-1d").at_mismatch(5.0, y, torch.zeros(1, dtype=torch.float64))
+    assert found["bounds"] == pytest.approx([float(theta[0])] * 2, abs=1e-6)
+
+
+def test_nothing_older_is_painted_while_a_handle_is_dragged(opened):
+    page, label = opened("&problem=tail-1d"), "Threshold θ"
+    reach(page, label)
+    place = page.place_of(label)
+    mouse, y = page.page.mouse, place["y"] + place["height"] / 2
+    mouse.move(place["x"] + 0.7 * place["width"], y)
+    mouse.down()
+    page.page.evaluate(WATCH, label)
+    for i in range(40):
+        mouse.move(place["x"] + (0.7 - 0.01 * i) * place["width"], y)
+        page.page.wait_for_timeout(20)
+    mouse.up()
+    seen = np.array(page.page.evaluate("() => seen"))
+    assert len(np.unique(seen[:, 0])) > 10
+    np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
