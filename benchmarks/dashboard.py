@@ -2,7 +2,8 @@ r"""How fast the dashboard answers: `python benchmarks/dashboard.py`, on an othe
 
 Starts the real server and a headless Chromium beside it, and measures in the page itself, with its
 own clock: a slider is moved by the browser, and the moments are noted at which the new data are in
-the page's document and at which it has painted them.
+the page's document and at which it has painted them. On the line the page computes them by itself;
+there the moment is noted as well at which the server has confirmed a move.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ PROBLEMS = {
     "tail-5d": ("Threshold θ, all coordinates", "marginal-data", "marginal", 90, 140),
     "cancer": ("Size c₅′ after 5 days", "plane-target-data", "plane-target", 90, 140),
 }
+UNDER_THE_FINGER = ("tail-1d", "gain-loss")
+# Frames that are looked at while draws are played.
+FRAMES = 120
 # Runs of a full set, and the seconds that it may take.
 FULL = {"tail-1d": (1000, 4.0), "tail-5d": (200, 15.0), "cancer": (200, 15.0)}
 RELEASED = "Mismatch level, nats"
@@ -58,11 +62,26 @@ window.arm = (event, source) => {
     const start = new Promise(resolve => addEventListener(
         event, () => resolve(performance.now()), {capture: true, once: true}))
     const data = changed(source)
+    const own = [...Bokeh.documents[0].all_models].find(model => model.data?.handles)?.data
+    const confirmed = own?.weights ? new Promise(resolve => {
+        const {change} = own.properties.level
+        const note = () => { change.disconnect(note); resolve(performance.now()) }
+        change.connect(note)
+    }) : data
     window.answered = (async () => {
         const began = await start, arrived = await data - began
-        return [arrived, await painted() - began]
+        return [arrived, await painted() - began, await confirmed - began]
     })()
 }
+window.frames = count => new Promise(resolve => {
+    const times = []
+    const look = now => {
+        times.push(now)
+        if (times.length > count) { resolve(times.slice(1).map((t, i) => t - times[i])) }
+        else { requestAnimationFrame(look) }
+    }
+    requestAnimationFrame(look)
+})
 window.usable = USABLE
 window.turn = (text, picture) => {
     const there = () => usable(picture)
@@ -145,7 +164,8 @@ def drag(page: Any, name: str) -> None:
         times.append(page.evaluate("() => answered"))
         page.wait_for_timeout(30)
     page.mouse.up()
-    for what, column, most in (("data", 0, most_data), ("painted", 1, most_paint)):
+    told = ("data", 0, most_data), ("painted", 1, most_paint), ("the server's answer", 2, None)
+    for what, column, most in told if name in UNDER_THE_FINGER else told[:2]:
         middle_of, high = np.quantile(np.array(times)[MOVES // 6 :, column], [0.5, 0.95])
         tell(f"{name}: a move until {what}, median", middle_of, None, "ms")
         tell(f"{name}: a move until {what}, 95 %", high, most, "ms")
@@ -166,6 +186,15 @@ def computing(page: Any, name: str, runs: int) -> None:
         full.append(time.perf_counter() - start)
     tell(f"{name}: first curves after release, slowest", max(first), 300, "ms")
     tell(f"{name}: full set of {runs:,} runs, slowest", max(full), FULL[name][1], "s")
+
+
+def play(page: Any) -> None:
+    """Prints how long frames take while 500 draws are played as fast as can be chosen."""
+    page.get_by_label("Speed").select_option(index=3)
+    page.get_by_role("group", name="Draws").get_by_role("button", name="Play").click()
+    times = page.evaluate("count => frames(count)", FRAMES)
+    tell("a frame while draws are played, median", np.median(times), 1000 / 60 + 0.1, "ms")
+    tell("a frame while draws are played, 95 %", np.quantile(times, 0.95), None, "ms")
 
 
 def turns(page: Any) -> None:
@@ -205,7 +234,7 @@ def of_densities(name: str) -> float:
 
 def main() -> int:
     """Measures and prints; `--only` a few parts."""
-    parts = ("visits", "moves", "runs", "problems", "server")
+    parts = ("visits", "moves", "play", "runs", "problems", "server")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=parts, default=parts)
     chosen = parser.parse_args().only
@@ -220,6 +249,8 @@ def main() -> int:
                 page = opened(browser, f"{address}?runs=4&problem={name}", runs=4)
                 drag(page, name)
                 page.context.close()
+            if "play" in chosen:
+                play(opened(browser, f"{address}?runs=4", runs=4))
             for name, (runs, _) in FULL.items() if "runs" in chosen else ():
                 page = opened(browser, f"{address}?runs={runs}&problem={name}", runs=runs)
                 computing(page, name, runs)
