@@ -36,7 +36,7 @@ from app.views.headline import HeadlineView
 from app.views.inputs import Scripted, copying, header_button, header_looks
 from app.views.layout import column, hide, side_by_side
 from app.views.place import DensityPlace
-from app.views.play import PlayCard
+from app.views.play import PlayCard, play_of
 from app.views.reuse import ReuseCard
 from app.views.story import StoryView
 from app.views.strip import StripCard
@@ -90,7 +90,7 @@ class Explorer:
         self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
         self.story = StoryView(self.state)
         self.headline = HeadlineView(self.state, self.results, self._share)
-        self.results.heard.append(self.headline.show)
+        self.results.heard += [self.headline.show, self._show_draws]
         self.errors = ErrorCard(self.state, self.results)
         self.strip = StripCard(self.state, self.results)
         self.tabs = TabsView(*TABS, state=self.state, results=self.results)
@@ -188,6 +188,7 @@ class Explorer:
             self._document.add_timeout_callback(answer(self._turn), MILLISECONDS_AHEAD)
             return
         self.densities.follow(changed)
+        self._show_draws()
         if changed & {"variant", "snapshot"}:
             self.film.show()
         self.story.show()
@@ -197,6 +198,12 @@ class Explorer:
                 self.tabs.show()
             for card in self.cards:
                 card.follow(changed)
+
+    def _show_draws(self) -> None:
+        """Marks the draws that are played, as long as they are the case's."""
+        found = self.results.of("play")
+        current = found is not None and found.asked == play_of(self.state)
+        self.densities.show_draws(found.value if found is not None and current else None)
 
     def _renew(self) -> None:
         """Follows proposals that got better: pictures are drawn anew, and errors computed."""

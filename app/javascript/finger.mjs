@@ -98,14 +98,23 @@ export function render({view}) {
         timer = window.setTimeout(giveUp, PATIENCE)
         paint()
     }
+    // The handle that has the focus. Only that one is believed: React can set others back to where
+    // the server had put them, as if they had been moved.
+    let focused = null
     page.on_change(({model: handle, attr, sync}) => {
         // What the server has changed is not told it again.
-        const name = attr == "value" && sync ? model.handles[handle.label] : null
-        if (name != null && weights != null && model.key == of) { moved(name, handle) }
+        const isMove = attr == "value" && sync && handle == focused && weights != null
+        if (isMove && model.key == of) { moved(model.handles[handle.label], handle) }
     })
     // Weights are asked for when a handle is first reached.
     const reached = event => {
-        if (event.composedPath()[0].closest?.(".MuiSlider-root")) { model.asked = model.key }
+        const path = event.composedPath()
+        if (!path[0].closest?.(".MuiSlider-root")) { return }
+        model.asked = model.key
+        if (event.type == "focusin") {
+            const handles = v => v.model.data?.label in model.handles && path.includes(v.el)
+            focused = [...Bokeh.index.query(handles)][0]?.model.data
+        }
     }
     for (const event of ["pointerover", "focusin"]) { document.addEventListener(event, reached) }
     const take = () => {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 __all__ = ["Curves", "Marked", "arranged"]
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from bokeh.models import BoxAnnotation, ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
+from amci_core.estimators.draws import Array
 from app.colours import SHAPES, label
 from app.numbers import SMALLEST_DENSITY
 from app.numbers.line import Line
@@ -30,6 +33,8 @@ STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 LEAST_HEIGHT = 0.3
 # Ends of the logarithmic axis, unless a density is higher.
 DECADES = (1e-8, 30.0)
+# Whose draws are ticks on the axis, and how high, as a share of the picture.
+TICKED, TICK_HEIGHT = ("q2", "q1_minus", "q1"), 0.03
 
 
 def arranged(found: Any) -> tuple[bool, bool, str]:
@@ -109,6 +114,13 @@ class Curves(Marked):
             )
             painter.follow(line.glyph, style, "line_color")
             parts.append(line)
+        self._draws = ColumnDataSource({each: [] for each in TICKED}, name=f"{source}-draws")
+        shown.extra_y_ranges = {"ticks": Range1d(0, 1)}
+        for each in TICKED:
+            ticks = shown.scatter(each, TICK_HEIGHT, source=self._draws, y_range_name="ticks")
+            ticks.glyph.update(marker="dash", angle=math.pi / 2, size=8, line_alpha=0.55)
+            ticks.tags = ["draws"]
+            painter.follow(ticks.glyph, SHAPES[each], "line_color")
         self._hover = add_hover(shown, [self._parts["q1"][-1]], [], mode="vline")
         self._legend = Legends(shown, self._parts)
         self._arranged: tuple[bool, bool, str] | None = None
@@ -130,6 +142,13 @@ class Curves(Marked):
             set_range(self.figure.y_range, 0, top)
         else:
             set_range(self.figure.y_range, low * max(1, 3 * top / high), max(high, 3 * top))
+
+    def show_draws(self, draws: Mapping[str, Array]) -> None:
+        """Marks where draws lie: those of each proposal, of equal number; of none, no marks."""
+        count = len(next(iter(draws.values()), ()))
+        if count or len(self._draws.data["q1"]):
+            missing = np.full(count, np.nan)
+            self._draws.data = {name: draws.get(name, missing) for name in TICKED}
 
     def _arrange(self, found: Line) -> None:
         """Names what there is, and hides what there is not."""

@@ -12,6 +12,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
+from amci_core.estimators.draws import Array
 from app.colours import SHAPES
 from app.numbers.line import LineDensities
 from app.views.curves import Curves, Marked
@@ -41,6 +42,7 @@ class DensityView:
     def __init__(self) -> None:
         self._painter = Painter()
         self._latest: LineDensities | None = None
+        self._draws: Mapping[str, Array] = {}
         self._shared = Range1d(0, 1)
         self._dark = False
         self._made: dict[bool, tuple[Curves, Any]] = {}
@@ -78,6 +80,11 @@ class DensityView:
         self._ratio.show(found)
         self._remark.object = found.doubt
 
+    def show_draws(self, draws: Mapping[str, Array]) -> None:
+        """Marks where draws of the proposals lie."""
+        self._draws = draws
+        self._visible.show_draws(draws)
+
     def describe(self, found: LineDensities) -> None:
         """Renews the text alternatives; when a control is let go, not while it moves."""
         for curves, _ in self._made.values():
@@ -88,6 +95,7 @@ class DensityView:
         self._visible, shown = self._curves(logarithmic)
         if self._latest is not None:
             self._visible.show(self._latest)
+            self._visible.show_draws(self._draws)
         if self._place[0] is not shown:
             self._place[:] = [shown]
 

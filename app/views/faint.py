@@ -99,7 +99,7 @@ def _copies(shown: figure) -> list[tuple[GlyphRenderer, GlyphRenderer]]:
     sources: dict[Any, ColumnDataSource] = {}
     found = []
     for drawn in [each for each in shown.renderers if isinstance(each, GlyphRenderer)]:
-        if isinstance(drawn.glyph, LEFT_OUT):
+        if isinstance(drawn.glyph, LEFT_OUT) or "draws" in drawn.tags:
             continue
         glyph = drawn.glyph.clone()
         for name, alpha in _values(glyph, ALPHAS).items():

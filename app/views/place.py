@@ -12,16 +12,21 @@ from bokeh.models import ColumnDataSource, Plot
 
 from app import export
 from app.computations import Asked
+from app.numbers.play import Playback
 from app.pictures import densities, picture
 from app.state import State
 from app.store import store_of
 from app.views.bound import tie
+from app.views.densities import DensityView
 from app.views.faint import Faint
 from app.views.figures import entitle
 from app.views.finger import Finger
 from app.views.layout import column
+from app.views.planes import MarginalView
 from app.views.tabulated import AsTable
 
+# Draws of a proposal that are marked.
+MOST_TICKS = 200
 # What changes how the kept case's densities look; and what these do.
 BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
@@ -72,6 +77,14 @@ class DensityPlace:
             self._show()
         if changed & BESIDE:
             self._compare()
+
+    def show_draws(self, found: Playback | None) -> None:
+        """Marks the first draws of the case where the picture has an axis for them."""
+        if isinstance(self.view, DensityView | MarginalView):
+            lanes = found.lanes if found is not None else ()
+            count = min(self._state.draws, MOST_TICKS)
+            names = {"q1_plus": "q1"}
+            self.view.show_draws({names.get(e.proposal, e.proposal): e.x[:count] for e in lanes})
 
     def describe(self) -> None:
         """Renews what the pictures are in words and in numbers."""

@@ -152,6 +152,10 @@ class MarginalView:
         if self._remark.object != found.remark:
             self._remark.object = found.remark
 
+    def show_draws(self, draws: Mapping[str, Array]) -> None:
+        """Marks where draws of the proposals lie along the coordinate."""
+        self._curves.show_draws(draws)
+
     def describe(self, found: MarginalDensities) -> None:
         """Renews the text alternatives; when a control is let go, not while it moves."""
         describe(self.figure, found.about())

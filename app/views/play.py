@@ -2,7 +2,7 @@ r"""Draws one by one: each lands under the density by its weight, and the estima
 
 from __future__ import annotations
 
-__all__ = ["PlayCard"]
+__all__ = ["PlayCard", "play_of"]
 
 import math
 from typing import Any
@@ -53,6 +53,11 @@ HEAVY = Style("a heavy weight", "#b3261e", "#ff8f86")
 EMPTY: dict[str, Any] = {"count": 0, "lanes": [], "curves": {"x": [], "parts": []}}
 
 
+def play_of(case: State) -> Asked:
+    """What is played of a case."""
+    return Asked("playback", case.choice, (("coordinate", case.coordinate),))
+
+
 class PlayStage(JSComponent):
     """What the browser plays."""
 
@@ -75,7 +80,7 @@ class PlayCard(Card):
         return [self.stage]
 
     def asked(self, case: State) -> Asked:
-        return Asked("playback", case.choice, (("coordinate", case.coordinate),))
+        return play_of(case)
 
     def progress(self, found: Playback) -> tuple[int, int]:
         del found

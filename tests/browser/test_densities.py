@@ -5,10 +5,16 @@ import pytest
 import torch
 
 import amci_core as amci
+from app.numbers.play import playback
 from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-one")]
 
+# Notes when no draws are marked.
+EMPTIED = """() => {
+    const source = Bokeh.documents[0].get_model_by_name("densities-draws")
+    source.properties.data.change.connect(() => { window.emptied ||= source.data.q1.length == 0 })
+}"""
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 
 
@@ -95,3 +101,25 @@ def test_densities_follow_the_proposals_the_film_and_every_slider(visit):
     other_proposals_are_shown(opened)
     the_film_shows_its_frames_and_plays_to_the_end(opened)
     each_slider_moves_the_densities_and_the_others_follow(opened)
+
+
+def test_draws_are_ticks_on_the_axis_as_long_as_they_are_the_cases(visit):
+    opened = visit("?runs=4&draws=16&seed=5")
+    problem = amci.problem("tail-1d")
+    theta = opened.value("Threshold θ")
+
+    def drawn(theta):
+        proposals = amci.load_proposals(problem)
+        lanes = playback(problem, proposals, [1.0], [theta], seed=5).lanes
+        return {lane.proposal: lane.x[:16] for lane in lanes}
+
+    first = opened.wait_for_data("densities-draws", "q1")
+    np.testing.assert_allclose(first, drawn(theta)["q1_plus"])
+    np.testing.assert_allclose(opened.data("densities-draws", "q2"), drawn(theta)["q2"])
+    opened.page.evaluate(EMPTIED)
+    opened.move("Threshold θ", 2.0)
+    second = opened.wait_for_other("densities-draws", "q1", first)
+    opened.wait("() => emptied")
+    while not len(second):
+        second = opened.wait_for_other("densities-draws", "q1", second)
+    np.testing.assert_allclose(second, drawn(2.0)["q1_plus"])
