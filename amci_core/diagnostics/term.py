@@ -163,6 +163,8 @@ def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
 
 def sharing_of(draws: Draws) -> Sharing:
     """Where the draws of every q1 can serve E2."""
+    if len(draws.present) < 2:
+        return Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
     allowed = np.ones(draws.batch, dtype=bool)
     why = np.full(draws.batch, SHARED, dtype=object)
     for j in reversed([j for j in draws.present if j != 2]):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Counts, Prepared, Sharing
+from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
 from amci_core.estimators.mis import Moments, moments
 
@@ -165,19 +165,19 @@ class Automatic(Tabled):
     """
 
     def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        # Diagnostics import estimators, so that they cannot be imported above.
-        from amci_core.diagnostics.term import sharing_of
+        from amci_core.diagnostics.term import sharing_of  # which imports estimators
 
-        nothing = Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
-        sharing = sharing_of(draws) if len(draws.present) > 1 else nothing
-        if not sharing.shared.any():
+        # A budget's table rests on that budget's draws, and not on those of larger ones.
+        rest = {REFERENCE: draws.count(REFERENCE)}
+        found = [sharing_of(draws.first(dict(enumerate(row)) | rest)) for row in counts]
+        allowed = np.stack([each.shared for each in found], -1)[..., None, None]
+        if not allowed.any():
             plainly = Tabled._prepared(replace(self, choose=None), draws, counts)
-            return replace(plainly, sharing=sharing)
+            return replace(plainly, sharing=found[-1])
         shared = super()._prepared(draws, counts)
         plain = self._table(draws.present)
         plain[1, 1] *= draws.signed
-        allowed = sharing.shared[..., None, None, None]
-        return replace(shared, table=np.where(allowed, shared.table, plain), sharing=sharing)
+        return replace(shared, table=np.where(allowed, shared.table, plain), sharing=found[-1])
 
 
 @dataclass(frozen=True)

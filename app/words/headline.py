@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Headline", "awaited", "headline", "how_typical"]
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,8 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
+# Draws from which on the asymptotic bound is told.
+BOUND_FROM = 10
 UNSETTLED = "The runs do not determine AMCI's mean error, so its median is given"
 
 
@@ -47,24 +50,20 @@ class Headline:
 
 @dataclass(frozen=True)
 class _Error:
-    """The typical relative error of an estimator: a root mean square where the runs settle it."""
+    """A relative error of an estimator: the root mean square over the runs, or the median."""
 
     size: float
-    settled: bool
-    median: float
+    mean: bool
 
     @classmethod
-    def of(cls, curve: Curve, at: int) -> _Error:
-        settled = bool(curve.mean_judged[at])
-        median = math.sqrt(float(curve.squared.quartiles[1][at]))
-        return cls(
-            math.sqrt(float(curve.squared.mean[at])) if settled else median, settled, median
-        )
+    def of(cls, curve: Curve, at: int, *, mean: bool) -> _Error:
+        squared = curve.squared.mean if mean else curve.squared.quartiles[1]
+        return cls(math.sqrt(float(squared[at])), mean)
 
-    @property
-    def as_median(self) -> _Error:
-        """The same, by its median."""
-        return _Error(self.median, False, self.median)
+    @classmethod
+    def best(cls, curve: Curve, at: int) -> _Error:
+        """The root mean square where the runs determine it."""
+        return cls.of(curve, at, mean=bool(curve.mean_judged[at]))
 
 
 def awaited(log_truth: float, about_truth: str) -> Headline:
@@ -92,46 +91,93 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if np.isnan(curves.truth_error):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
         return Headline(text, found.verdict, found.reason)
-    amci = _Error.of(curves["amci"], at)
-    measured = {n: _Error.of(c, at) for n, c in curves.by_name.items() if n.startswith("snis-")}
-    measured = {name: each for name, each in measured.items() if math.isfinite(each.size)}
-    if not math.isfinite(amci.size) or not measured:
-        return Headline("These runs do not determine the errors.", MORE_DRAWS, found.reason)
-    name = min(measured, key=lambda each: measured[each].size)
-    rival = measured[name]
-    bound = _Error.of(curves["bound"], at).size if "bound" in curves.by_name else math.inf
-    # No self-normalised sampler is better than this, as far as runs and theory tell.
-    least = min(bound, rival.size)
-    best = (
-        "the best self-normalised sampler by "
-        f"{'at least ' if least == bound or not rival.settled else ''}{_percent(least)}"
-    )
-    own = f"AMCI is {_off(amci)}"
+    amci = _Error.best(curves["amci"], at)
     useless = amci.size > USELESS and found.verdict == RELIABLE
-    said = MORE_DRAWS if useless else found.verdict, found.reason
+    level, reason = MORE_DRAWS if useless else found.verdict, found.reason
+    if not math.isfinite(amci.size):
+        return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
+    if not amci.mean:
+        reason = f"{reason}. {UNSETTLED}"
+    # Only what is of one kind is compared: means with means and the bound, medians with medians.
+    rivals = _rivals(curves, at, mean=amci.mean)
+    name = min(rivals, key=lambda each: rivals[each].size, default="")
+    rival = rivals[name].size if name else math.inf
+    bound = _bound(curves, at) if amci.mean else math.inf
+    least, own = min(bound, rival), f"AMCI is {_off(amci)}"
+    best = f"the best self-normalised sampler by {'at least ' if least == bound else ''}"
+    best += _percent(least)
+    if math.isinf(least):
+        return Headline(f"{draws}: {own}.", level, reason)
     if amci.size < EXACT:
-        return Headline(f"{draws}: AMCI is exact (Theorem 1), {best}.", *said)
-    if not amci.settled:
-        said = said[0], f"{found.reason}. {UNSETTLED}"
+        return Headline(f"{draws}: AMCI is exact (Theorem 1), {best}.", level, reason)
     if least > ALIKE * amci.size:
-        times = f" That is {_times((least / amci.size) ** 2)} less squared error."
-        return Headline(f"{draws}: {own}, {best}.{times if amci.settled else ''}", *said)
-    # A median beside a mean would say nothing.
-    alike = amci.settled == rival.settled
-    sizes = [each.size if alike else each.median for each in (amci, rival)]
-    other = f"{ESTIMATORS[name].label} by {_percent(sizes[1])}"
-    own = own if alike else f"AMCI is {_off(amci.as_median)}"
-    if sizes[0] > ALIKE * sizes[1]:
-        small = found.level.value < NOTHING_TO_GAIN
-        why = "f hardly varies here. " if small else ""
-        text = f"{why}{draws}: {own}, {other}"
-        auto = _Error.of(curves["auto"], at) if "auto" in curves.by_name else None
-        gets_back = auto is not None and auto.median < amci.median / ALIKE
-        if auto is not None and gets_back:
-            text += f"; with shared samples AMCI by {_percent(auto.median)}"
-        return Headline(f"{text}.", *said, shares=gets_back)
+        times = f"That is {_times((least / amci.size) ** 2)} less squared error."
+        text = f"{draws}: {own}, {best}. {times}"
+        if not amci.mean:
+            text = f"{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}."
+        return Headline(text, level, reason)
+    lost = _lost(curves, at)
+    small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
+    if lost is not None:
+        return Headline(f"{small}{draws}: {lost[0]}.", level, reason, shares=lost[1])
     limit = f"; the least of any self-normalised sampler is {_percent(bound)}"
-    return Headline(f"{draws}: {own}, {other}{limit if math.isfinite(bound) else ''}.", *said)
+    limit = limit if math.isfinite(bound) else ""
+    if not name:
+        return Headline(f"{small}{draws}: {own}{limit}.", level, reason)
+    text = f"{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}{limit}."
+    return Headline(text, level, reason)
+
+
+def _lost(curves: ErrorCurves, at: int) -> tuple[str, bool] | None:
+    """That AMCI loses to another, in words, and whether it gains by sharing; None: it does not.
+
+    By root mean squares where the runs determine those of all that are named, else by medians.
+    """
+    told = None
+    for mean in (True, False):
+        if mean and not curves["amci"].mean_judged[at]:
+            continue
+        amci, rivals = _Error.of(curves["amci"], at, mean=mean), _rivals(curves, at, mean=mean)
+        name = min(rivals, key=lambda each: rivals[each].size, default="")
+        if not name or amci.size <= ALIKE * rivals[name].size:
+            continue
+        text = f"AMCI is {_off(amci)}, {ESTIMATORS[name].label} {_by(rivals[name])}"
+        auto = _rivals(curves, at, mean=mean, names=("auto",)).get("auto")
+        if auto is not None and ALIKE * auto.size < amci.size:
+            return f"{text}; with shared samples AMCI {_by(auto)}", True
+        told = told or (text, False)
+        if auto is not None or "auto" not in curves.by_name:
+            break
+    return told
+
+
+def _rivals(
+    curves: ErrorCurves, at: int, *, mean: bool, names: Sequence[str] = ()
+) -> dict[str, _Error]:
+    """Errors of that kind which the runs determine, of these or of all self-normalised samplers.
+
+    Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
+    does not estimate: its error says how far that answer is from the truth.
+    """
+    wanted = names or [each for each in curves.by_name if each.startswith("snis-")]
+    found = {}
+    for name in [each for each in wanted if each in curves.by_name]:
+        curve = curves[name]
+        low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
+        error = _Error.of(curve, at, mean=mean)
+        judged = bool(curve.mean_judged[at]) or not mean
+        varies = high > low or (mean and not math.isclose(error.size**2, median, rel_tol=1e-6))
+        if judged and (varies or error.size < EXACT) and math.isfinite(error.size):
+            found[name] = error
+    return found
+
+
+def _bound(curves: ErrorCurves, at: int) -> float:
+    """The bound on self-normalised sampling; not for a few draws, since it is asymptotic."""
+    if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
+        return math.inf
+    size = math.sqrt(float(curves["bound"].squared.mean[at]))
+    return size if math.isfinite(size) else math.inf
 
 
 def how_typical(share: float) -> str:
@@ -147,14 +193,18 @@ def how_typical(share: float) -> str:
 
 def _measured(curves: ErrorCurves, at: int) -> str:
     """How wrong it is, as far as the runs show it."""
-    own = _Error.of(curves["amci"], at)
+    own = _Error.best(curves["amci"], at)
     if not math.isfinite(own.size):
         return "Its draws miss part of the integral."
     return f"In {curves.runs:,} runs it was {_off(own)}."
 
 
 def _off(error: _Error) -> str:
-    return f"{'' if error.settled else 'typically '}off by {_percent(error.size)}"
+    return f"{'' if error.mean else 'typically '}off by {_percent(error.size)}"
+
+
+def _by(error: _Error) -> str:
+    return f"{'' if error.mean else 'typically '}by {_percent(error.size)}"
 
 
 def _percent(error: float) -> str:

@@ -2,7 +2,9 @@ r"""The headline follows from numbers: wins, losses, verdicts and what is not kn
 
 import dataclasses
 import math
+import re
 
+import numpy as np
 import pytest
 
 import amci_core as amci
@@ -42,11 +44,44 @@ def test_exact_proposals_are_called_exact():
 def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
     found = headline(summary, curves)
-    assert "f hardly varies here" in found.text
-    assert "SNIS q₂ by 0.2" in found.text
+    assert "There is little mismatch here" in found.text
+    # SNIS q1 answers 1 in all runs: its error is no error of an estimate.
+    assert "SNIS q₁" not in found.text
+    assert "SNIS q₂" in found.text
     bound = math.sqrt(float(curves["bound"].remse[list(curves.budgets).index(128)]))
     assert f"{100 * bound:.2g} %" not in found.text
-    assert not found.shares
+
+
+@pytest.mark.parametrize("runs", [200, 600])
+def test_errors_of_one_kind_are_compared(runs):
+    # By means where the runs determine all of them, else all by medians.
+    summary, curves = numbers("cancer", y=(900.0, 60.0), runs=runs)
+    text = headline(summary, curves).text
+    said = [float(each) / 100 for each in re.findall(r"by ([\d.]+) %", text)]
+    at = list(curves.budgets).index(summary.total)
+    amci, q2, auto = (curves[name] for name in ("amci", "snis-q2", "auto"))
+    median = "typically" in text
+    assert text.count("typically") in (0, len(said))
+    expected = [
+        math.sqrt(c.squared.quartiles[1][at] if median else c.squared.mean[at])
+        for c in (amci, q2, auto)
+    ]
+    np.testing.assert_allclose(said, expected[: len(said)], rtol=0.06)
+    assert median or all(bool(c.mean_judged[at]) for c in (amci, q2, auto)[: len(said)])
+
+
+def test_a_median_is_never_set_against_the_bound():
+    summary, curves = numbers("gain-loss", y=1.0, theta=-1.5)
+    at = list(curves.budgets).index(summary.total)
+    judged = bool(curves["amci"].mean_judged[at])
+    text = headline(summary, curves).text
+    assert ("at least" in text) <= judged
+    assert ("times less" in text) <= judged
+
+
+def test_the_bound_is_not_told_of_a_few_draws():
+    summary, curves = numbers("peak", theta=(0.5, 0.5, 0.5), draws=2)
+    assert "at least" not in headline(summary, curves).text
 
 
 def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
@@ -59,7 +94,7 @@ def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
 def test_where_sharing_helps_it_is_offered():
     found = headline(*numbers("cancer", y=(900.0, 60.0), runs=60))
     assert found.shares
-    assert "with shared samples AMCI by" in found.text
+    assert "with shared samples AMCI" in found.text
 
 
 def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():
