@@ -75,9 +75,9 @@ def playback(found: Playback) -> Rows:
     """One line for every draw: where each proposal's lies, what it weighs, and mu so far."""
     names = [f"{lane.proposal}_{what}" for lane in found.lanes for what in ("x", "weight")]
     columns = [each for lane in found.lanes for each in (lane.x, lane.weight)]
-    columns += [found.estimate, found.low, found.high]
+    columns += [found.estimate, found.error]
     numbered = zip(range(1, len(found.estimate) + 1), *columns, strict=True)
-    return [["draw", *names, "mu", "low_95", "high_95"], *map(list, numbered)]
+    return [["draw", *names, "mu", "standard_error"], *map(list, numbered)]
 
 
 def curves(found: ErrorCurves) -> Rows:

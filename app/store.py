@@ -2,7 +2,7 @@ r"""What is computed for the user's choices, beside densities."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
+__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "shown_estimators", "store_of"]
 
 from functools import cached_property, lru_cache
 
@@ -35,6 +35,13 @@ STORES_KEPT = 128
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 
+def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """The usual estimators, and `auto` where q1's draws might serve E2."""
+    usual = usual_estimators(problem, proposals)
+    auto = ("auto",) if "snis-q2" in usual else ()
+    return (*usual[:1], *auto, *usual[1:])
+
+
 class Store:
     """Derived data for one problem.
 
@@ -52,10 +59,8 @@ class Store:
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
-        """The estimators whose errors are shown; `auto` where q1's draws might serve E2."""
-        usual = usual_estimators(self.problem, own.proposals(self.problem.name))
-        auto = ("auto",) if "snis-q2" in usual else ()
-        return (*usual[:1], *auto, *usual[1:])
+        """The estimators whose errors are shown."""
+        return shown_estimators(self.problem, own.proposals(self.problem.name))
 
     def budgets(self, choice: Choice) -> tuple[int, ...]:
         """Total draws at which errors are shown: those of an estimate for this choice as well."""

@@ -16,6 +16,8 @@ from amci_core.estimators.mis import Pooled
 
 # A draw that brings more than this share of a term outweighs the others.
 OUTWEIGHS = 0.1
+# The least of it, in units of the mean contribution: of fewer than ten, every draw brings a tenth.
+LEAST_OUTWEIGHS = 2
 # Below this coefficient a table takes nothing of a term from a proposal.
 LEAST_SHARE = 1e-12
 SHARED = "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
@@ -70,7 +72,7 @@ class TermDiagnostics:
 
         Where this is far below `missed_share`, these draws have not been there.
         """
-        heavy = self.weights > OUTWEIGHS
+        heavy = self.weights > _outweighs(self.draws) / self.draws
         return np.asarray(np.vecdot(self.weights, heavy))
 
     @cached_property
@@ -143,6 +145,11 @@ def _diagnosed(
         )
 
 
+def _outweighs(n: int) -> float:
+    """How many times the mean a contribution is that outweighs others, of n draws."""
+    return max(OUTWEIGHS * n, LEAST_OUTWEIGHS)
+
+
 def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
     """Where t w_j outweighs the mean of n_j draws, as all draws see it; in the table's shares."""
     draws = seen.draws
@@ -154,7 +161,7 @@ def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
         log_t = np.log(draws.factor(t)) + seen.log_relative
         missed = np.zeros(draws.batch)
         for j, share in shares.items():
-            limit = np.log(OUTWEIGHS * draws.count(j) * total / draws.n)[..., None]
+            limit = np.log(_outweighs(draws.count(j)) * total / draws.n)[..., None]
             outweighs = log_t - draws.log_q[j] > limit
             missed += share * np.vecdot(mass, outweighs)
         whole = np.sum(list(shares.values()), axis=0)

@@ -1,6 +1,7 @@
 // Draws one by one: they fall from their density, lie below it by weight, and the estimates grow.
 // Everything was computed once; here it is only shown, in one canvas, at the screen's own pace.
 const SPEEDS = {"2 a second": 2, "10 a second": 10, "50 a second": 50, "200 a second": 200}
+const FEW = 10 // draws from which on a standard error is shown: before, it is mostly too small
 const FALL = 350 // milliseconds that a draw falls
 const HEAVY = 3 // a weight from here on is drawn as heavy
 const LANE = 46, TOP = 8, LEFT = 64, RIGHT = 10, GAP = 30
@@ -74,7 +75,7 @@ export function render({model}) {
     scrub.oninput = () => { play(false); go(Number(scrub.value)) }
 
     const words = () => {
-        const {lanes, estimate, low, high, truth} = data()
+        const {lanes, estimate, error, truth} = data()
         const terms = lanes.map(lane => {
             const parts = lane.weight.slice(0, n).map(w => number(w * lane.unit, 3))
             const shown = n > 5 ? [...parts.slice(0, 3), "…", parts.at(-1)] : parts
@@ -83,15 +84,22 @@ export function render({model}) {
             const mark = `<i style="background: ${lane.colour}"></i>`
             return `<p>${mark} <b>${lane.label}</b> ≈ ${sum}${value}</p>`
         })
-        const known = truth == null ? "" : `; truth ${number(truth, 4)}`
-        const half = n > 1 && low[n - 1] != null ? (high[n - 1] - low[n - 1]) / 2 : null
-        const interval = half == null ? "" : ` ± ${number(half, 2)} (95 %)`
-        const mu = n ? number(estimate[n - 1], 4) : "not known yet"
-        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${interval}${known}</p>`
+        // As many digits as the standard error leaves, and one more.
+        const spread = n >= FEW ? error[n - 1] : null
+        const lost = spread > 0 ? Math.log10(Math.abs(estimate[n - 1]) / spread) : 2
+        const digits = Math.min(Math.max(Math.ceil(lost) + 2, 4), 12)
+        const known = truth == null ? "" : `; truth ${number(truth, digits)}`
+        const after = spread == null ? "" : ` ± ${number(spread, 2)} (standard error)`
+        const mu = n ? number(estimate[n - 1], digits) : "not known yet"
+        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${after}${known}</p>`
     }
 
     const paint = now => {
-        const {lanes, curves, extent, colours, estimate, low, high, truth} = data()
+        const {lanes, curves, extent, colours, estimate, error, truth} = data()
+        // Two standard errors to either side.
+        const beside = sign => estimate.map((v, i) =>
+            (v == null || error[i] == null ? null : v + 2 * sign * error[i]))
+        const low = beside(-1), high = beside(1)
         const ratio = window.devicePixelRatio || 1
         const width = root.clientWidth || 600, wide = width > 700
         const across = wide ? width * 0.58 : width
@@ -179,7 +187,7 @@ export function render({model}) {
         // The estimate along the draws, with its interval.
         const left = wide ? across + GAP + 64 : LEFT + 30, right = width - RIGHT
         const top = wide ? TOP + 8 : below + 16, foot = wide ? bottom : height - 40
-        const values = [...low, ...high].filter((v, i) => v != null && (i % low.length) >= 9)
+        const values = [...low, ...high].filter((v, i) => v != null && (i % low.length) >= FEW - 1)
         if (truth != null) { values.push(truth) }
         if (values.length) {
             const ends = [Math.min(...values), Math.max(...values)]
@@ -201,11 +209,11 @@ export function render({model}) {
                 c.fillText(number(value, digits), left - 6, y(value))
             }
             c.textAlign = "left"
-            c.fillText("estimate of μ, 95 % interval", left, top - 8)
-            if (n > 1) {
+            c.fillText("estimate of μ ± 2 standard errors", left, top - 8)
+            if (n >= FEW) {
                 c.beginPath()
-                for (let i = 2; i <= n; i++) { c.lineTo(at(i), y(low[i - 1] ?? to)) }
-                for (let i = n; i >= 2; i--) { c.lineTo(at(i), y(high[i - 1] ?? from)) }
+                for (let i = FEW; i <= n; i++) { c.lineTo(at(i), y(low[i - 1] ?? to)) }
+                for (let i = n; i >= FEW; i--) { c.lineTo(at(i), y(high[i - 1] ?? from)) }
                 c.globalAlpha = 0.2
                 c.fillStyle = colours.estimate
                 c.fill()

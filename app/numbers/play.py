@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import norm
 
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array
@@ -19,8 +18,6 @@ from app.numbers.known import truth
 
 # Draws from each proposal.
 MOST = 500
-# Of the intervals.
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -53,15 +50,14 @@ class Playback:
     Arguments:
         lanes: Of q1 first, of q2 last.
         estimate: mu from the first 1 to n draws of each, (n,); NaN while a term is zero.
-        low: Lower end of its interval, (n,), by the delta method with the draws so far.
-        high: Upper end, likewise.
+        error: Its standard error, (n,), by the delta method with the draws so far: what they have
+            not reached it misses.
         truth: mu, NaN where it is not known.
     """
 
     lanes: tuple[Lane, ...]
     estimate: Array
-    low: Array
-    high: Array
+    error: Array
     truth: float
 
 
@@ -102,14 +98,7 @@ def playback(
         lanes.append(_lane(j, sampler.points[j].numpy()[:, coordinate], log_h))
     known = 0.0 if drawn.log_E2 is None else float(drawn.log_E2)
     estimate, error = _ratio(lanes, known)
-    half = norm.ppf(0.5 + LEVEL / 2) * error
-    return Playback(
-        lanes=tuple(lanes),
-        estimate=estimate,
-        low=estimate - half,
-        high=estimate + half,
-        truth=truth(problem, y, theta),
-    )
+    return Playback(tuple(lanes), estimate, error, truth(problem, y, theta))
 
 
 def _lane(j: int, x: Array, log_h: Array) -> Lane:

@@ -2,7 +2,7 @@ r"""How typical an observation is: where it lies among draws from p(y)."""
 
 from __future__ import annotations
 
-__all__ = ["DRAWS", "drawn", "typical"]
+__all__ = ["DRAWS", "LEAST", "drawn", "typical"]
 
 import math
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from scipy.stats import norm
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 
-# Draws from p(y) p(theta); rarer than one in so many is not told apart.
-DRAWS = 10_000
+# Draws from p(y) p(theta), and the least of them that say how rare something is.
+DRAWS, LEAST = 50_000, 20
 # Problems whose draws are kept.
 KEPT = 64
 

@@ -16,6 +16,7 @@ from app.pictures import densities as densities_of
 from app.presets import variable_labels
 from app.static.drawn import densities
 from app.static.pictures import Case, Picture, legend, line_of
+from app.store import shown_estimators
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 from app.words.numbers import number, terms
 from app.words.plane import about_map
@@ -25,12 +26,16 @@ BUDGETS, RUNS = (10, 30, 100, 300, 1000), 200
 # Points along the axes of a map, and draws at each.
 SHARES, CASES, DRAWS = 33, 25, 128
 REUSE_DRAWS = WEIGHTS = 64
-COLOURS = "cividis"
+# The least error is the brightest, as in the pictures that are served.
+COLOURS = "cividis_r"
 
 
 def errors(case: Case) -> Picture:
     """Errors of all estimators against total draws."""
-    found = amci.error_curves(*case.given, *case.pair, budgets=BUDGETS, runs=RUNS)
+    shown = shown_estimators(*case.given)
+    found = amci.error_curves(
+        *case.given, *case.pair, budgets=BUDGETS, runs=RUNS, estimators=shown
+    )
 
     def draw(panel: Axes, dark: bool) -> None:
         for name, curve in found.by_name.items():

@@ -15,6 +15,9 @@ from app.weights import LIVE
 
 # What the page shows by itself of its live problems, and by a stored picture of others.
 PARTS = {"headline", "handles", "densities", "errors", "strip"}
+# Parts in which one plays, trains or writes; for that there has to be a server.
+SERVED = {"play", "film", "own-f", "train"}
+NOTE = "<p><i>Playing, training and your own f need the page with its server.</i></p>"
 
 
 class Step(Protocol):
@@ -77,7 +80,7 @@ def told(step: Step, picture: Mapping[str, str] | None) -> dict[str, Any]:
     return {
         "name": step.name,
         "title": step.title,
-        "text": html_of(step.text),
+        "text": html_of(step.text) + (NOTE if step.light in SERVED else ""),
         "light": step.light,
         "question": html_of(step.question),
         "answer": html_of(step.answer),

@@ -123,8 +123,7 @@ class PlayCard(Card):
             },
             "extent": [low, high],
             "estimate": _plain(found.estimate),
-            "low": _plain(found.low),
-            "high": _plain(found.high),
+            "error": _plain(found.error),
             "truth": None if math.isnan(found.truth) else found.truth,
             "colours": {
                 "line": palette["line"],
@@ -173,4 +172,4 @@ def _lane(lane: Lane, term: str, dark: bool, signed: bool) -> dict[str, Any]:
 
 def _plain(values: Array) -> list[float | None]:
     """Numbers that JSON has; None for the others."""
-    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in np.ravel(values).tolist()]
+    return [float(f"{v:.12g}") if math.isfinite(v) else None for v in np.ravel(values).tolist()]

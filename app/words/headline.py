@@ -13,7 +13,7 @@ import numpy as np
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors import Curve, ErrorCurves
 from app.colours import ESTIMATORS
-from app.numbers.typical import DRAWS
+from app.numbers.typical import DRAWS, LEAST
 from app.summary import Summary
 from app.words.numbers import number
 
@@ -184,11 +184,13 @@ def how_typical(share: float) -> str:
     """How many observations are like this one, in a sentence; empty without an observation."""
     if math.isnan(share):
         return ""
-    if share == 0:
-        return f"Fewer than one observation in {DRAWS:,} lies as far out as this."
+    if share < LEAST / DRAWS:
+        return f"Fewer than one observation in {DRAWS // LEAST:,} lies as far from the middle."
     if share > 0.2:
-        return f"A typical observation: {100 * share:.0f} % of all lie at least as far out."
-    return f"About one observation in {float(f'{1 / share:.1g}'):,.0f} lies as far out as this."
+        what = "An observation near the middle" if share > 0.9 else "A typical observation"
+        return f"{what}: {100 * share:.0f} % of all lie at least as far out."
+    rare = float(f"{1 / share:.1g}")
+    return f"About one observation in {rare:,.0f} lies as far from the middle."
 
 
 def _measured(curves: ErrorCurves, at: int) -> str:

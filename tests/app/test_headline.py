@@ -119,8 +119,9 @@ def test_before_the_first_draw_it_says_what_mu_is_or_that_it_is_not_known():
     [
         (0.5, "A typical observation: 50 %"),
         (0.004, "one observation in 200"),
-        (0.00033, "one observation in 3,000"),
-        (0.0, "Fewer than one observation in 10,000"),
+        (0.0005, "one observation in 2,000"),
+        (0.0, "Fewer than one observation in 2,500"),
+        (0.99, "near the middle: 99 %"),
     ],
 )
 def test_how_typical_a_case_is_comes_to_one_digit(share, words):
