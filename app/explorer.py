@@ -102,6 +102,7 @@ class Explorer:
             downloads=self._downloads(),
             choose=self.state.apply,
         )
+        self._unfolded: Any = None
         self.tour = TourView(self._visit, self._tour_turned)
         self.rest = column(
             self.story.alerts,
@@ -245,9 +246,12 @@ class Explorer:
         """Goes to a step of the tour."""
         card = {"card": step.light} if step.light in {each.name for each in TABS} else {}
         self.state.visit({**card, **step.state})
-        for name, fold in self.controls.folds.items():
-            if name == step.light:
-                fold.unfolded = True
+        folds = self.controls.folds
+        # What a step has unfolded is folded by the next one.
+        unfolded = folds.get(step.light)
+        for fold in {self._unfolded, unfolded} - {None}:
+            fold.unfolded = fold is unfolded
+        self._unfolded = unfolded
 
     def _tour_turned(self) -> None:
         """Another step, or none: the tour's words take the place of the preset's."""

@@ -62,6 +62,8 @@ export function render({model}) {
     const lead = () => {
         if (!model.opened || model.lit == "") { return }
         const part = find(document, `part-${model.lit}`)
+        // The step stands above the page: what it is about stands below it.
+        if (part != null) { part.style.scrollMarginTop = `${place.offsetHeight + 8}px` }
         const behavior = still() ? "auto" : "smooth"
         const tall = part?.clientHeight > 0.6 * window.innerHeight
         part?.scrollIntoView({behavior, block: tall ? "start" : "nearest"})

@@ -186,11 +186,15 @@ class ErrorCard(Card):
             if self.figure.y_range.start <= end <= self.figure.y_range.end:
                 named[name] = end
         axis = self.figure.y_range
+        slope = float(self._guide.data["error"][-1])
+        if axis.start <= slope <= axis.end:
+            named["guide"] = slope
+        styles = [{**ESTIMATORS, **SHAPES}[name] for name in named]
         self._ends.data = {
             "x": [float(found.budgets[-1])] * len(named),
             "y": apart(list(named.values()), axis.start, axis.end, height=self.height),
-            "text": [ESTIMATORS[name].label for name in named],
-            "colour": [ESTIMATORS[name].colour(self.dark) for name in named],
+            "text": [style.label for style in styles],
+            "colour": [style.colour(self.dark) for style in styles],
         }
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:

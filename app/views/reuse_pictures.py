@@ -147,6 +147,7 @@ class ReusePictures:
         add_legend(shown, [*items, ("not determined by the runs", [unsettled])])
         ticker = LogTicker(desired_num_ticks=6)
         bar = ColorBar(color_mapper=self._mapper, ticker=ticker, width=12, padding=4)
+        bar.update(title="error", title_text_font_size="12px")
         shown.add_layout(bar, "right")
         return shown
 

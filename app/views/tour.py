@@ -48,9 +48,8 @@ summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-co
 )
 LIT = {
     "outline": "3px solid var(--accent)",
-    "outline-offset": "2px",
+    "outline-offset": "-3px",
     "border-radius": "10px",
-    "scroll-margin-top": "190px",
 }
 UNLIT = {"outline": "none"}
 
