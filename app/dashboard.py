@@ -12,7 +12,7 @@ from app.explorer import Explorer
 from app.from_files import serve_files
 from app.guard import decoded
 from app.ready import get_ready
-from app.session import answer, weakly
+from app.session import answer, building, weakly
 from app.shell import page
 from app.style import VARIABLES
 
@@ -22,7 +22,8 @@ SECONDS_AT_REST = 10
 pn.extension(raw_css=[VARIABLES])
 
 serve_files(sys.argv[1:])
-explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))
+with building(pn.state.curdoc):
+    explorer = Explorer(pn.state.curdoc, decoded(pn.state.session_args))
 pn.config.exception_handler = weakly(explorer.report)
 pn.state.onload(answer(explorer.start))
 asyncio.get_running_loop().call_later(SECONDS_AT_REST, get_ready)

@@ -24,7 +24,7 @@ from app.results import Results
 from app.scripts import PROJECTOR, REPLACE_ADDRESS
 from app.session import answer, on_failure
 from app.state import OPENING_PROBLEM, State
-from app.tour import Step
+from app.tour import Step, tour
 from app.views.amortization import MapCard
 from app.views.card import Card
 from app.views.controls import Controls
@@ -138,6 +138,8 @@ class Explorer:
         self._open_rest()
         if "tour" in query and not self.small:
             self.tour.open(query["tour"], visit="problem" not in query)
+            if query["tour"] and tour().index(query["tour"]) is None:
+                self.story.complain("The tour has no such step. This is its first.")
         if self.small and wrong:
             self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)

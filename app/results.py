@@ -64,6 +64,8 @@ class Results:
         self._kept: dict[str, Result] = {}
         self._running: dict[str, Asked] = {}
         self._refused: dict[str, Asked] = {}
+        # What could not be computed.
+        self._failed: dict[str, Asked] = {}
         # Called whenever a result has come or has been called off.
         self.heard: list[Callable[[], None]] = []
 
@@ -84,6 +86,10 @@ class Results:
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""
         return name in self._running
+
+    def failed(self, name: str) -> Asked | None:
+        """What could not be computed for a card, last."""
+        return self._failed.get(name)
 
     def want(self, card: Receiver, asked: Asked | None) -> None:
         """Has a card shown what it asks for: what is there, or what is now computed.
@@ -133,10 +139,12 @@ class Results:
         """Calls everything off and forgets all results."""
         if self._jobs is not None:
             self._jobs.cancel_all()
-        self._kept, self._running, self._refused = {}, {}, {}
+        for kept in (self._kept, self._running, self._refused, self._failed):
+            kept.clear()
 
     def _start(self, jobs: Jobs, card: Receiver, asked: Asked) -> None:
         self._running[card.name] = asked
+        self._failed.pop(card.name, None)
         card.begin()
         jobs.start(
             card.name,
@@ -154,6 +162,8 @@ class Results:
     def _finish(self, card: Receiver, message: str | None) -> None:
         asked = self._running.pop(card.name)
         found = self._kept.get(card.name)
+        if message is not None:
+            self._failed[card.name] = asked
         if message is None and found is not None and found.asked == asked:
             self._kept[card.name] = found = replace(found, complete=True)
             card.take(found)

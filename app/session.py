@@ -7,6 +7,7 @@ __all__ = [
     "Late",
     "Turns",
     "answer",
+    "building",
     "guarded",
     "late",
     "on_failure",
@@ -168,6 +169,23 @@ def guarded(document: Any) -> Iterator[None]:
             _TELL[document](error)
 
 
+# Pages that are being built.
+_BUILT: WeakSet[Any] = WeakSet()
+
+
+@contextmanager
+def building(document: Any) -> Iterator[None]:
+    """While a page is built nobody can have moved anything: what widgets say is no user's.
+
+    Put off until the page stands it would set back what came after it.
+    """
+    _BUILT.add(document)
+    try:
+        yield
+    finally:
+        _BUILT.discard(document)
+
+
 def answer(act: Callable[..., Any]) -> Callable[..., None]:
     """Makes of an action the answer to a user's: given once the page stands, in one message.
 
@@ -187,7 +205,7 @@ def answer(act: Callable[..., Any]) -> Callable[..., None]:
     def wait(*arguments: Any) -> None:
         if pn.state.loaded:
             given(*arguments)
-        else:
+        elif pn.state.curdoc not in _BUILT:
             pn.state.onload(partial(given, *arguments))
 
     return wait

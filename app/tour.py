@@ -24,6 +24,7 @@ LIGHTS = (
 TEXTS = ("name", "title", "text", "light", "question", "answer")
 NEEDED = ("name", "title", "text")
 MOST_STEPS, LONGEST_TEXT = 100, 2000
+MOST_BYTES, DIGITS = 1_000_000, 15
 
 
 class TourError(ValueError):
@@ -42,6 +43,7 @@ class Step:
         question: What the reader is asked; empty for nothing.
         answer: The answer, shown when it is opened.
         state: The fields of the state that it sets, as a link holds them; all others start anew.
+            Without a problem it is that of the step before.
     """
 
     name: str
@@ -90,19 +92,30 @@ def read_tour(file: str | Path) -> Tour:
             or not allowed; the message names the file, the step and the entry.
     """
     path = Path(file)
+    # What is there and no file, a pipe or a device, would be read without end.
+    odd = path.exists() and not path.is_dir() and not path.is_file()
+    if odd or (path.is_file() and path.stat().st_size > MOST_BYTES):
+        raise TourError(f"{path}: cannot be read (expected a file of 1 MB or less)")
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no UTF-8"
         raise TourError(f"{path}: cannot be read ({reason})") from None
     except tomllib.TOMLDecodeError as error:
         raise TourError(f"{path}: not valid TOML ({error})") from None
+    except (RecursionError, ValueError):
+        raise TourError(f"{path}: not valid TOML (nested too deeply, or a huge number)") from None
+    _expect(_is_moderate(content), path, f"numbers of at most {DIGITS} digits", "a longer one")
     _expect(not content.keys() - {"title", "steps"}, path, "title and steps alone", [*content])
     title, entries = content.get("title", "Tour"), content.get("steps", [])
     _expect(isinstance(title, str), path, "a text as title", title)
     there = isinstance(entries, list) and 1 <= len(entries) <= MOST_STEPS
     _expect(there, path, f"1 to {MOST_STEPS} tables as [[steps]]", entries)
-    found = tuple(_step(path, i, entry) for i, entry in enumerate(entries, 1))
+    found: tuple[Step, ...] = ()
+    problem = ""
+    for i, entry in enumerate(entries, 1):
+        found += (_step(path, i, entry, problem),)
+        problem = found[-1].state.get("problem", problem)
     names = [step.name for step in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     _expect(twice is None, path, "a name of its own for every step", twice)
@@ -124,7 +137,14 @@ def _read_once(file: str) -> Tour:
     return read_tour(file)
 
 
-def _step(path: Path, number: int, entry: Any) -> Step:
+def _is_moderate(value: Any) -> bool:
+    """Whether no whole number in it is so long that it cannot be written."""
+    if isinstance(value, dict | list):
+        return all(map(_is_moderate, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int) or abs(value) < 10**DIGITS
+
+
+def _step(path: Path, number: int, entry: Any, problem: str) -> Step:
     place = f"{path}: step {number}"
     _expect(isinstance(entry, dict), place, "a table", entry)
     unknown = entry.keys() - {*TEXTS, "state"}
@@ -144,6 +164,9 @@ def _step(path: Path, number: int, entry: Any) -> Step:
         entry.get("question") or entry.get("answer"),
     )
     _expect(isinstance(state, dict), place, "a table as state", state)
+    if state and problem:
+        # The step before it is about the same problem.
+        state = {"problem": problem, **state}
     wrong = _wrong(state)
     _expect(not wrong, place, "a state that the page can have", wrong)
     return Step(**{**entry, "state": _link(state)})

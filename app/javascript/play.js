@@ -203,7 +203,7 @@ export function render({model}) {
             }
             c.fillText("draws per proposal", (left + right) / 2, foot + 26)
             c.textAlign = "right"
-            const size = Math.max(...ends.map(Math.abs)), range = ends[1] - ends[0]
+            const size = Math.max(...ends.map(Math.abs)) || 1, range = ends[1] - ends[0] || size
             const digits = Math.min(Math.max(Math.ceil(Math.log10(size / range)) + 2, 2), 8)
             for (const value of [ends[0], (ends[0] + ends[1]) / 2, ends[1]]) {
                 c.fillText(number(value, digits), left - 6, y(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["write"]
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -88,7 +89,8 @@ def _fill(folder: Path, steps: Sequence[Step]) -> None:
     for name, text in parts.items():
         if "</script" in text or "</style" in text:
             raise ValueError(f"{name}: its text would end its own element")
-        page = page.replace(f"{{{{{name}}}}}", text)
+    # In one go: a text of the tour may look like the place of another part.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], page)
     (folder / "index.html").write_text(page, encoding="utf-8")
     (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
 

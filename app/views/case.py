@@ -212,8 +212,13 @@ class CaseControls:
         """Follows a slider; a move and its end may come together."""
         # Of another problem than is open, or of none, while one is being turned to.
         moves = self._moves.get(widget) if self._state.problem is self._problem else None
+        # A value beyond its ends is one of another problem, whose slider it was.
+        ours = widget.start <= widget.value <= widget.end
         # Where the state is already, it was the state that moved the slider.
         if moves is not None and not same(widget.value, moves.at()):
+            if not ours:
+                self.show()
+                return
             for message in self._messages.values():
                 if message.visible:
                     message.say()

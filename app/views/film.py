@@ -100,10 +100,10 @@ class FilmView:
         self._dark = dark
         self.show()
 
-    def _moved(self, event: Any) -> None:
+    def _moved(self, _: Any) -> None:
         # The last frame is the trained proposal itself.
         last = len(self._snapshots) - 1
-        frame = int(event.new) if int(event.new) < last else None
+        frame = int(self.player.value) if int(self.player.value) < last else None
         if self._snapshots and frame != self._state.snapshot:
             self._state.set(snapshot=frame)
             self._state.settle()

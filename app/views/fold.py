@@ -13,10 +13,10 @@ from app.scripts import FOLD
 
 STYLE = """
 details { border-top: 1px solid var(--line); }
-summary { cursor: pointer; padding: 10px 2px; font-size: var(--text); font-weight: 600;
+summary { cursor: pointer; padding: 10px 8px; font-size: var(--text); font-weight: 600;
           color: var(--ink); border-radius: 4px; }
 summary:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
-.content { padding: 0 2px 12px 2px; }
+.content { padding: 0 8px 12px 8px; }
 """
 
 

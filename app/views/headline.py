@@ -78,5 +78,8 @@ class HeadlineView:
         if summary and curves and curves.complete:
             if summary.asked.choice == curves.asked.choice == choice:
                 return headline(summary.value, curves.value)
+        failed = [self._results.failed(name) for name in ("strip", "errors")]
+        if any(asked is not None and asked.choice == choice for asked in failed):
+            return Headline("The errors could not be computed here.")
         known = log_truth(self._state.problem, *choice.pair)
         return awaited(known, about_truth(self._state.problem, known))

@@ -210,7 +210,7 @@ def header_looks(label: str, *, on_phones: bool = True) -> dict[str, Any]:
         "label": label,
         "variant": "outlined",
         "size": "small",
-        "margin": (0, 4),
+        "margin": (0, 4, 0, 12),
         "sx": {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"} | there,
     }
 

@@ -85,8 +85,8 @@ class TourView:
         self._lit: Any = None
         count = len(tour().steps)
         self.panel = TourPanel(count=count, sizing_mode="stretch_width", margin=0)
-        shown = answer(lambda _: self._show())
-        self.panel.param.watch(lambda event: self._visiting and shown(event), ["step", "again"])
+        shown = answer(self._show)
+        self.panel.param.watch(lambda *_: self._visiting and shown(), ["step", "again"])
         self.panel.param.watch(answer(lambda _: self._turn()), "opened")
 
     @property
@@ -122,6 +122,7 @@ class TourView:
             self._show()
         else:
             self._tell()
+            self._left()
 
     def _show(self) -> None:
         """Sets the page to the step, and says what it is about."""

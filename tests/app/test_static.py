@@ -1,5 +1,6 @@
 """The folder of the page without a server."""
 
+import dataclasses
 import json
 import re
 
@@ -134,3 +135,11 @@ def test_modules_that_cannot_be_bundled_are_named(tmp_path):
     other.write_text("export default 2\n")
     with pytest.raises(ValueError, match=r"other\.mjs: cannot be bundled: export default 2"):
         bundle(one)
+
+
+def test_a_text_may_look_like_the_place_of_a_part(tmp_path):
+    step = dataclasses.replace(STEPS[0], title="{{script}}", text="{{worker}} {{else}}")
+    page = (write(tmp_path / "page", [step]) / "index.html").read_text("utf-8")
+    facts = json.loads(page.split('id="facts">')[1].split("</script>")[0])
+    assert facts["steps"][0]["title"] == "{{script}}"
+    assert "{{worker}} {{else}}" in facts["steps"][0]["text"]

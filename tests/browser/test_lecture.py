@@ -192,3 +192,36 @@ def test_every_preset_can_be_opened_and_comes_to_a_sentence(visit):
             verdict = opened.page.locator(".part-headline .verdict")
             expect(verdict).to_have_text(re.compile("|".join(LEVELS), re.IGNORECASE))
             assert opened.page.locator(".headline").inner_text().endswith(".")
+
+
+@pytest.mark.parametrize("step", ["learning", "your-f"])
+def test_a_link_to_a_step_opens_it_without_a_complaint(visit, step):
+    opened = visit(f"?tour={step}")
+    opened.wait_for_text("of 12.")
+    opened.page.wait_for_timeout(2000)
+    assert not [each for each in opened.page.get_by_role("alert").all() if each.is_visible()]
+    assert opened.complaints == []
+    # The server is not busy with it: another step comes at once.
+    opened.press("Previous")
+    opened.wait_for_text("Step 5 of" if step == "learning" else "Step 11 of")
+
+
+BOTH = """() => {
+    const find = (root, text) => {
+        for (const el of root.querySelectorAll("*")) {
+            if (el.tagName == "BUTTON" && el.textContent == text) { return el }
+            const found = el.shadowRoot && find(el.shadowRoot, text)
+            if (found) { return found }
+        }
+    }
+    find(document, "Next").click()
+    find(document, "Show again").click()
+}"""
+
+
+def test_two_ways_in_one_message_are_one_step(visit):
+    opened = visit("?tour=1")
+    opened.wait_for_text("Step 1 of 12")
+    opened.page.evaluate(BOTH)
+    opened.wait_for_text("Step 2 of 12")
+    assert not [each for each in opened.page.get_by_role("alert").all() if each.is_visible()]

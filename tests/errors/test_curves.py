@@ -380,3 +380,16 @@ def test_bad_arguments_are_named_at_the_call(changed, message):
     # The stream is not even started.
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.stream_error_curves(**arguments)
+
+
+def test_the_table_of_auto_at_a_budget_does_not_depend_on_larger_ones():
+    def at_100(budgets):
+        found = amci.error_curves(
+            PROBLEM, IMPERFECT, 1.0, 0.5, budgets=budgets, runs=400, estimators=["auto", "amci"]
+        )
+        return {name: np.sqrt(curve.remse[0]) for name, curve in found.by_name.items()}
+
+    alone, beside = at_100([40]), at_100([40, 4000])
+    # By other draws: errors of 400 runs agree within four standard errors, about a fifth.
+    for name in alone:
+        assert beside[name] == pytest.approx(alone[name], rel=0.2)

@@ -37,7 +37,7 @@ export class State {
         const numbers = name => (said.get(name) ?? "").split(",").filter(v => v != "").map(Number)
         const step = this.facts.steps.findIndex(({name}) => name == said.get("step"))
         this.step = step
-        if (said.get("problem") in this.facts.problems) { this.open(said.get("problem")) }
+        if (Object.hasOwn(this.facts.problems, said.get("problem"))) { this.open(said.get("problem")) }
         this.place({y: numbers("y"), theta: numbers("theta")})
         return said.has("problem")
     }
