@@ -31,7 +31,9 @@ CASES = {
 # being trained.
 LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
 SWEPT = ("evaluation-bound", "evaluation-current")
-MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING, *SWEPT)
+# Draws are ticks where they are played: beside the page's own densities.
+TICKS = ("train-densities-draws", "train-marginal-data-draws")
+MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING, *SWEPT, *TICKS)
 
 
 def do_at_once(_, __, work, *, show, finish):

@@ -144,10 +144,12 @@ def test_a_failure_is_said_in_the_card_which_offers_to_try_again(card, jobs):
     jobs.under_way["plain"].finish("no <b>memory</b>")
     assert 'role="alert"' in status(card)
     assert "no &lt;b&gt;memory" in status(card)
+    assert card.results.failed("plain") == card.asked(card.state)
     (button,) = parts(card, "Try again")
     assert not button.disabled
     button.clicks += 1
     assert "plain" in jobs.under_way
+    assert card.results.failed("plain") is None
 
 
 def test_another_problem_leaves_nothing(card, jobs):
