@@ -20,8 +20,11 @@ def visit(browser, server):
     """Opens the dashboard for a visitor; at the end no console may hold an error."""
     visits = []
 
-    def open_page(query: str = "", *, width: int = 1440, height: int = 900) -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": height})
+    def open_page(
+        query: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
+    ) -> Visit:
+        size = {"width": width, "height": height}
+        context = browser.new_context(viewport=size, color_scheme=scheme)
         visits.append(Visit(context, server + query))
         return visits[-1]
 

@@ -21,6 +21,8 @@ SHIFTS = """() => {
 }"""
 # The draws have come.
 PLAYABLE = ".play input[max='500']"
+# Sizes and themes.
+SCREENS = [(*size, scheme) for size in [(1440, 900), (390, 844)] for scheme in ["light", "dark"]]
 MAIN = "(Bokeh.index.roots[0]?.shadow_el ?? document).querySelector('.main-content')"
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 
@@ -36,9 +38,12 @@ def played(opened):
     return int(root.get_attribute("data-n")), opened.page.locator(".sums").inner_text()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1366, 768)])
-def test_headline_handles_densities_and_errors_are_on_the_first_screen(visit, width, height):
-    opened = visit(QUERY, width=width, height=height)
+def test_headline_handles_densities_and_errors_are_on_the_first_screen(
+    visit, width, height, scheme
+):
+    opened = visit(QUERY, width=width, height=height, scheme=scheme)
     opened.wait_for_end(50)
     headline = opened.page.locator(".headline")
     assert re.match(r"128 draws: AMCI is off by 0\.0\d+ %", headline.inner_text())
@@ -52,8 +57,9 @@ def test_headline_handles_densities_and_errors_are_on_the_first_screen(visit, wi
         assert bottom(place) <= height
 
 
-def test_on_a_phone_the_handles_stay_in_sight(visit):
-    opened = visit(QUERY, width=390, height=844)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_the_handles_stay_in_sight(visit, scheme):
+    opened = visit(QUERY, width=390, height=844, scheme=scheme)
     opened.wait_for_end(50)
     for scrolled in (0, 1500):
         opened.page.evaluate(f"y => {MAIN}.scrollTo(0, y)", scrolled)
@@ -80,9 +86,9 @@ def test_opening_and_another_problem_shift_little(browser, server, visit, width,
     assert opened.shifted() < 0.05
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_the_tour_goes_on_by_buttons_and_keys_and_comes_back(visit, width, height):
-    opened = visit("?tour=two-integrals", width=width, height=height)
+@pytest.mark.parametrize(("width", "height", "scheme"), SCREENS)
+def test_the_tour_goes_on_by_buttons_and_keys_and_comes_back(visit, width, height, scheme):
+    opened = visit("?tour=two-integrals", width=width, height=height, scheme=scheme)
     page = opened.page
     opened.wait_for_text("Step 1 of 12")
     page.get_by_text("How many of 5,000 posterior draws").click()
@@ -118,9 +124,11 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
     opened.wait_for_other("errors-amci", "median", errors)
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, width, height):
-    opened = visit(QUERY + "&card=play", width=width, height=height)
+@pytest.mark.parametrize(("width", "height", "scheme"), SCREENS)
+def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(
+    visit, width, height, scheme
+):
+    opened = visit(QUERY + "&card=play", width=width, height=height, scheme=scheme)
     page = opened.page
     page.locator(PLAYABLE).wait_for()
     for name, count in (
@@ -142,8 +150,14 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(visit, 
     page.locator(".play[data-n='110']").wait_for()
     assert played(opened) == (110, first)
     page.get_by_label("Speed").select_option("200 a second")
+    opened.wait_for_end(50)
     page.evaluate("""() => {
         window.sent = 0
+        const page = Bokeh.documents[0], apply = page.apply_json_patch
+        page.apply_json_patch = function(...given) {
+            window.sent += 1
+            return apply.apply(this, given)
+        }
         const plain = WebSocket.prototype.send
         WebSocket.prototype.send = function(...given) {
             window.sent += 1
