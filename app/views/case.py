@@ -40,6 +40,7 @@ class _Moves(NamedTuple):
 
     at: Callable[[], float]
     move: Callable[[float], None]
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
 
 class CaseControls:
@@ -201,7 +202,7 @@ class CaseControls:
             taken = slider(**looks, digits=digits)
             self._watch(taken)
             pool.append(taken)
-        self._moves[taken] = _Moves(at, move)
+        self._moves[taken] = _Moves(at, move, (low, high))
         return taken
 
     def _watch(self, widget: Slider) -> None:
@@ -213,7 +214,8 @@ class CaseControls:
         # Of another problem than is open, or of none, while one is being turned to.
         moves = self._moves.get(widget) if self._state.problem is self._problem else None
         # A value beyond its ends is one of another problem, whose slider it was.
-        ours = widget.start <= widget.value <= widget.end
+        low, high = moves.ends if moves is not None else (-math.inf, math.inf)
+        ours = low <= widget.value <= high
         # Where the state is already, it was the state that moved the slider.
         if moves is not None and not same(widget.value, moves.at()):
             if not ours:

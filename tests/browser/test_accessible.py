@@ -172,14 +172,14 @@ def a_picture_is_a_table_for_those_who_unfold_it(opened):
     expect(table.get_by_role("columnheader")).to_have_text(
         ["x", "target", "posterior", "q1", "q2", "log_ratio"]
     )
-    assert focused(opened) == "As a table"
+    expect(fold).to_be_focused()
     before = table.inner_text()
     opened.move("Threshold θ", 1.0)
     expect(table).not_to_have_text(before)
     fold.focus()
     opened.page.keyboard.press("Enter")
     table.wait_for(state="detached")
-    assert focused(opened) == "As a table"
+    expect(fold).to_be_focused()
 
 
 def the_first_stop_leads_past_the_controls(opened):

@@ -46,8 +46,8 @@ def test_headline_handles_densities_and_errors_are_on_the_first_screen(
     opened = visit(QUERY, width=width, height=height, scheme=scheme)
     opened.wait_for_end(50)
     headline = opened.page.locator(".headline")
-    assert re.match(r"128 draws: AMCI is off by 0\.0\d+ %", headline.inner_text())
     opened.wait_for_text("Reliable: every term")
+    assert re.match(r"128 draws: AMCI is off by 0\.0\d+ %", headline.inner_text())
     found = opened.page.locator(".part-densities canvas, .part-errors canvas").all()
     pictures = [each for each in found if each.is_visible()]
     places = [headline, *(opened.slider(label) for label in (Y, THETA, LEVEL))]
