@@ -98,12 +98,12 @@ export function render({view}) {
         timer = window.setTimeout(giveUp, PATIENCE)
         paint()
     }
-    // The handle that has the focus. Only that one is believed: React can set others back to where
+    // The handle that is used. Only that one is believed: React can set others back to where
     // the server had put them, as if they had been moved.
-    let focused = null
+    let used = null
     page.on_change(({model: handle, attr, sync}) => {
         // What the server has changed is not told it again.
-        const isMove = attr == "value" && sync && handle == focused && weights != null
+        const isMove = attr == "value" && sync && handle == used && weights != null
         if (isMove && model.key == of) { moved(model.handles[handle.label], handle) }
     })
     // Weights are asked for when a handle is first reached.
@@ -111,12 +111,15 @@ export function render({view}) {
         const path = event.composedPath()
         if (!path[0].closest?.(".MuiSlider-root")) { return }
         model.asked = model.key
-        if (event.type == "focusin") {
+        if (event.type != "pointerover") {
             const handles = v => v.model.data?.label in model.handles && path.includes(v.el)
-            focused = [...Bokeh.index.query(handles)][0]?.model.data
+            used = [...Bokeh.index.query(handles)][0]?.model.data
         }
     }
-    for (const event of ["pointerover", "focusin"]) { document.addEventListener(event, reached) }
+    // Of a focus that goes from slider to slider nothing outside of their column hears.
+    for (const event of ["pointerover", "focusin", "pointerdown", "keydown"]) {
+        document.addEventListener(event, reached, true)
+    }
     const take = () => {
         weights = null
         if (model.weights == "") { return }

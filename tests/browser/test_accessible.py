@@ -182,6 +182,20 @@ def a_picture_is_a_table_for_those_who_unfold_it(opened):
     expect(fold).to_be_focused()
 
 
+def a_table_that_moves_on_keeps_the_focus(opened):
+    opened.unfold("Draws, runs, seed")
+    resample = opened.page.get_by_role("button", name="Resample")
+    table = opened.page.get_by_role("table", name="Error against draws")
+    opened.page.locator("summary.as-table").nth(1).focus()
+    opened.page.keyboard.press("Enter")
+    for name in ("As a table", "Error against draws, as a table"):
+        before = table.inner_text()
+        resample.evaluate("button => button.click()")  # a script takes no focus
+        expect(table).not_to_have_text(before)
+        assert focused(opened) == name
+        opened.page.keyboard.press("Tab")
+
+
 def the_first_stop_leads_past_the_controls(opened):
     opened.page.reload()
     opened.wait_until_open()
@@ -202,6 +216,7 @@ def test_pictures_tools_and_legends_go_by_keys(visit):
     what_has_gone_and_come_back_has_its_roles(opened)
     a_cut_is_told_of_anew_when_beta_is_chosen(opened)
     a_picture_is_a_table_for_those_who_unfold_it(opened)
+    a_table_that_moves_on_keeps_the_focus(opened)
     the_first_stop_leads_past_the_controls(opened)
 
 

@@ -115,3 +115,17 @@ def test_nothing_older_is_painted_while_a_handle_is_dragged(opened):
     seen = np.array(page.page.evaluate("() => seen"))
     assert len(np.unique(seen[:, 0])) > 10
     np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
+
+
+def test_keys_lead_from_handle_to_handle(opened):
+    page, label = opened("&problem=tail-1d"), "Threshold θ"
+    reach(page, "Observation y")
+    page.page.keyboard.press("ArrowRight")
+    page.slider(label).focus()
+    page.page.evaluate(WATCH, label)
+    for _ in range(10):
+        page.page.keyboard.press("ArrowLeft")
+        page.page.wait_for_timeout(40)
+    seen = np.array(page.page.evaluate("() => seen"))
+    assert len(np.unique(seen[:, 0])) > 5
+    np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)

@@ -63,9 +63,9 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     out = tmp_path / "out"
     arguments = [*COMMAND, "--budget", "20s", "--out", str(out)]
     running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
-    snapshots = out / "snapshots"  # the first is written after a few steps
+    snapshots = out / "snapshots"  # the first is of step 0, the second of a few steps later
     deadline = time.monotonic() + 300
-    while not any(snapshots.glob("*.safetensors")) and time.monotonic() < deadline:
+    while len([*snapshots.glob("*.safetensors")]) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, stderr = running.communicate(timeout=300)
