@@ -2,8 +2,8 @@ r"""How fast the dashboard answers: `python benchmarks/dashboard.py`, on an othe
 
 Starts the real server and a headless Chromium beside it, and measures in the page itself, with its
 own clock: a slider is moved by the browser, and the moments are noted at which the new data are in
-the page's document and at which it has painted them. On the line the page computes them by itself;
-there the moment is noted as well at which the server has confirmed a move.
+the page's document and at which it has painted them. Where the page computes them by itself, the
+moment is noted as well at which the server has confirmed a move.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import amci_core as amci  # noqa: E402
 from app.pictures import densities  # noqa: E402
 from app.state import State  # noqa: E402
 from app.store import store_of  # noqa: E402
+from app.weights import LIVE  # noqa: E402
 
 MOVES, VISITS, ROUNDS = 60, 3, 2
 # For each problem: a slider, the data that follow it, the picture they are in, and the most
@@ -39,7 +40,6 @@ PROBLEMS = {
     "tail-5d": ("Threshold θ, all coordinates", "marginal-data", "marginal", 90, 140),
     "cancer": ("Size c₅′ after 5 days", "plane-target-data", "plane-target", 90, 140),
 }
-UNDER_THE_FINGER = ("tail-1d", "gain-loss")
 # Frames that are looked at while draws are played.
 FRAMES = 120
 # Runs of a full set, and the seconds that it may take.
@@ -165,7 +165,7 @@ def drag(page: Any, name: str) -> None:
         page.wait_for_timeout(30)
     page.mouse.up()
     told = ("data", 0, most_data), ("painted", 1, most_paint), ("the server's answer", 2, None)
-    for what, column, most in told if name in UNDER_THE_FINGER else told[:2]:
+    for what, column, most in told if name in LIVE else told[:2]:
         middle_of, high = np.quantile(np.array(times)[MOVES // 6 :, column], [0.5, 0.95])
         tell(f"{name}: a move until {what}, median", middle_of, None, "ms")
         tell(f"{name}: a move until {what}, 95 %", high, most, "ms")

@@ -1,12 +1,13 @@
-// Densities on the line follow a handle in the frame in which it moves: the page computes them by
-// itself. The server's answer takes their place as soon as it is for where the handle is.
+// Densities follow a handle in the frame in which it moves: the page computes them by itself. The
+// server's answer takes their place as soon as it is for where the handle is.
 
 import {lineCase} from "./line.mjs"
+import {areasAndLines, closeUp, planeCase} from "./plane.mjs"
 import {decoded} from "./proposals.mjs"
 import {TARGETS, atMismatch} from "./targets.mjs"
 
 // Pictures and their data: the densities on either axis, and the log-ratio below.
-const PICTURES = {
+const ON_THE_LINE = {
     "densities-linear": "densities",
     "densities-log": "densities-log-axis",
     "log-ratio": "log-ratio-data",
@@ -21,6 +22,43 @@ function columnsFor(picture, found, names) {
     return Object.fromEntries(names.map(name => [name, of[name] ?? missing]))
 }
 
+/** Parts of the page and what to set of them, for a case on the line. */
+function lineParts(page, weights, {problem, extent}, {y, theta}) {
+    const {columns, region: [left, right]} = lineCase(weights, problem, y, theta, extent)
+    return Object.entries(ON_THE_LINE).flatMap(([picture, data]) => {
+        const shown = page.get_model_by_name(picture), source = page.get_model_by_name(data)
+        if (shown == null || source == null) { return [] }
+        const band = shown.center.find(each => each.type == "BoxAnnotation")
+        const bound = shown.center.find(
+            each => each.type == "Span" && each.dimension == "height")
+        return [
+            [source, {data: columnsFor(picture, columns, Object.keys(source.data))}],
+            [band, {left, right}],
+            [bound, {location: theta[0]}],
+        ]
+    })
+}
+
+/** As `lineParts`, for a case in the plane. */
+function planeParts(page, weights, {problem}, {y, theta}) {
+    const found = planeCase(weights, problem, y, theta)
+    const {areas, lines} = areasAndLines(found)
+    const [target, q1, {x_range, y_range}] =
+        ["plane-target-data", "plane-q1-data", "plane-close-up"].map(
+            name => page.get_model_by_name(name))
+    const rings = axis => areas.map(
+        level => (level.length > 0 ? [level.map(ring => ring[axis])] : []))
+    // Lines of a level are one, with gaps.
+    const joined = axis => lines.map(level => level.flatMap(line => [...line[axis], NaN]))
+    const [across, up] = closeUp(found).map(([start, end]) => ({start, end}))
+    return [
+        [target, {data: {xs: rings(0), ys: rings(1), alpha: target.data.alpha}}],
+        [q1, {data: {xs: joined(0), ys: joined(1)}}],
+        [x_range, across],
+        [y_range, up],
+    ]
+}
+
 export function render({view}) {
     // A layout that changes renders it again; what it listens to is there for as long as the page.
     const page = view.model.document, model = view.model.data
@@ -28,72 +66,63 @@ export function render({view}) {
     page.finger = model
     // The proposals, and whose they are; where the handles are, if that is not yet answered.
     let weights = null, of = "", here = null, timer = null
-    let painting = false
-    const pictures = () => Object.entries(PICTURES).flatMap(([picture, data]) => {
-        const shown = page.get_model_by_name(picture), source = page.get_model_by_name(data)
-        if (shown == null || source == null) { return [] }
-        const marks = shown.center
-        return [{
-            picture,
-            source,
-            band: marks.find(each => each.type == "BoxAnnotation"),
-            bound: marks.find(each => each.type == "Span" && each.dimension == "height"),
-        }]
-    })
-    // What the server last said, by source.
+    let painting = false, isTold = false
+    // What the server last said, by part of the page.
     const said = new Map()
-    const keep = ({source, band, bound}) => said.set(source, {
-        data: source.data, left: band.left, right: band.right, location: bound.location,
-    })
-    const put = ({source, band, bound}, {data, left, right, location}) => {
+    const listen = (part, names) => {
+        const kept = {}
+        said.set(part, kept)
+        for (const name of names) {
+            kept[name] = part[name]
+            part.properties[name].change.connect(() => {
+                if (painting) { return }
+                kept[name] = part[name]
+                if (name == "data" && !isTold) {
+                    // The rest of the message comes first.
+                    isTold = true
+                    queueMicrotask(answered)
+                }
+            })
+        }
+    }
+    const put = parts => {
         painting = true
-        source.setv({data}, {sync: false})
-        band.setv({left, right}, {sync: false})
-        bound.setv({location}, {sync: false})
+        for (const [part, values] of parts) { part.setv(values, {sync: false}) }
         painting = false
     }
     const paint = () => {
-        const {columns, region: [left, right]} =
-            lineCase(weights, model.problem, here.y, here.theta, model.extent)
-        for (const each of pictures()) {
-            if (!said.has(each.source)) {
-                keep(each)
-                each.source.properties.data.change.connect(() => {
-                    if (!painting) { queueMicrotask(() => answered(each)) }
-                })
-            }
-            const data = columnsFor(each.picture, columns, Object.keys(each.source.data))
-            put(each, {data, left, right, location: here.theta[0]})
+        const partsFor = TARGETS[model.problem].dim == 1 ? lineParts : planeParts
+        const parts = partsFor(page, weights, model, here)
+        for (const [part, values] of parts) {
+            if (!said.has(part)) { listen(part, Object.keys(values)) }
         }
+        put(parts)
     }
     const forget = () => {
         here = null
         window.clearTimeout(timer)
     }
     const isAnswered = () => {
-        const at = here.name == "level" ? model.level : model[here.name][0]
+        const at = here.name == "level" ? model.level : model[here.name][here.coordinate]
         return Math.abs(at - here.value) <= here.tolerance
     }
-    const answered = each => {
-        keep(each)
+    const answered = () => {
+        isTold = false
         if (here == null) { return }
-        if (model.key != of) { forget() } else if (isAnswered()) { forget() } else { paint() }
+        if (model.key != of || isAnswered()) { forget() } else { paint() }
     }
     const giveUp = () => {
-        if (here != null && model.key == of) {
-            for (const each of pictures()) {
-                if (said.has(each.source)) { put(each, said.get(each.source)) }
-            }
-        }
+        if (here != null && model.key == of) { put(said) }
         forget()
     }
 
-    const moved = (name, {value, step}) => {
+    const moved = ([name, coordinate], {value, step}) => {
         const {y, theta} = here ?? model
+        const to = values => values.map((old, i) => (i == coordinate ? value : old))
         const [newY, newTheta] = name == "level"
             ? atMismatch(TARGETS[model.problem], value, y, theta)
-            : [name == "y" ? [value] : y, name == "theta" ? [value] : theta]
-        here = {y: newY, theta: newTheta, name, value, tolerance: step / 2}
+            : [name == "y" ? to(y) : y, name == "theta" ? to(theta) : theta]
+        here = {y: newY, theta: newTheta, name, coordinate, value, tolerance: step / 2}
         window.clearTimeout(timer)
         timer = window.setTimeout(giveUp, PATIENCE)
         paint()

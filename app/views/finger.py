@@ -25,8 +25,10 @@ class FingerPage(JSComponent):
 
     key: Any = param.String(doc="Whose densities they are; empty where the page cannot compute.")
     problem: Any = param.String(doc="The problem's name.")
-    handles: Any = param.Dict(default={}, doc="What the handles move, by their labels.")
-    extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures.")
+    handles: Any = param.Dict(
+        default={}, doc="What the handles move by their labels: a variable, and which coordinate."
+    )
+    extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures, on the line.")
     y: Any = param.List(default=[], doc="Of the case.")
     theta: Any = param.List(default=[], doc="Of the case.")
     level: Any = param.Number(default=0.0, doc="Of the case, in nats.")
@@ -55,19 +57,23 @@ class Finger:
         problem = state.problem
         key = f"{problem.name}/{state.choice.variant}" if self._can() else ""
         if key != self.panel.key:
-            moved = [v for v in (problem.y, problem.theta) if v is not None]
-            handles = {handle_label(variable_labels(problem, v)[0], v): v.name for v in moved}
+            handles = {
+                handle_label(label, variable): [variable.name, i]
+                for variable in (problem.y, problem.theta)
+                if variable is not None
+                for i, label in enumerate(variable_labels(problem, variable))
+            }
             self.panel.param.update(
                 key=key,
                 problem=problem.name,
-                handles={**handles, LEVEL: "level"} if key else {},
+                handles={**handles, LEVEL: ["level", 0]} if key else {},
                 weights="",
             )
             if key and self.panel.asked == key:
                 self._send()
         if key:
             self.panel.param.update(
-                extent=list(found.extent),
+                extent=list(found.extent) if problem.x.dim == 1 else [],
                 y=list(state.y),
                 theta=list(state.theta),
                 level=state.level,
@@ -77,7 +83,6 @@ class Finger:
         state = self._state
         return (
             state.problem.name in LIVE
-            and state.problem.x.dim == 1
             and state.choice.snapshot is None
             and bool(_stored(state.problem.name, state.choice.variant))
         )

@@ -1,17 +1,13 @@
 // The product peak on the unit square: g as shades, q1 as contour lines at the same levels.
 
-import {proposalAt} from "../../javascript/proposals.mjs"
+import {contour} from "../../javascript/contours.mjs"
+import {LEVELS, closeUp, planeCase} from "../../javascript/plane.mjs"
 import {TARGETS} from "../../javascript/targets.mjs"
 import {Chart} from "./chart.mjs"
-import {contour} from "./contours.mjs"
-import {even, stepAbove} from "../../javascript/grids.mjs"
 import {number} from "./text.mjs"
 
-// Shares of the highest density of g, and how dark it is above each.
-const LEVELS = [0.05, 0.2, 0.4, 0.6, 0.8], SHADES = [0.25, 0.41, 0.57, 0.74, 0.9]
-// Widths of the close-up, as shares of the whole.
-const WIDTHS = [0.1, 0.2, 0.4, 0.7, 1]
-const POINTS = 25, MORE = 3
+// How dark g is above each level.
+const SHADES = [0.25, 0.41, 0.57, 0.74, 0.9]
 
 export class PlanePicture {
     constructor(whole, closer, styles, names) {
@@ -30,33 +26,22 @@ export class PlanePicture {
     /** Draws the case; `weights` are stored proposals by name. */
     draw(weights, problem, y, theta) {
         this.theta = theta
-        const a = 10 ** (2 * theta[2]), target = TARGETS[problem]
-        // Points as close at the centre as the peak is sharp.
-        const ends = [0, 1].map(d => [Math.asinh(-a * theta[d]), Math.asinh(a * (1 - theta[d]))])
-        const count = POINTS + MORE * Math.ceil(Math.max(...ends.map(([low, high]) => high - low)))
-        const axes = ends.map(([low, high], d) => even(low, high, count).map(v =>
-            Math.min(Math.max(theta[d] + Math.sinh(v) / a, 0), 1)))
-        const q1 = proposalAt(weights.q1_plus, y, theta)
-        const logs = axes[0].map(first => axes[1].map(second => q1.logProb([first, second])))
-        const highest = -target.logParts(y, theta)[0]
-        this.pieces = LEVELS.flatMap(share => contour(...axes, logs, highest + Math.log(share)))
-        this.sharpness = a
+        const found = planeCase(weights, problem, y, theta)
+        // The picture's shades are exact, so the lines are straight in the logarithm.
+        const highest = -TARGETS[problem].logParts(y, theta)[0]
+        this.lines = LEVELS.flatMap(share =>
+            contour(...found.axes, found.logQ, highest + Math.log(share)))
+        this.around = closeUp(found)
+        this.sharpness = 10 ** (2 * theta[2])
         this.show()
     }
 
     show() {
-        const a = this.sharpness, reach = Math.sqrt(1 / LEVELS[0] - 1) / a
-        const around = this.theta.slice(0, 2).map(u => {
-            const low = Math.max(u - reach, 0), high = Math.min(u + reach, 1)
-            const width = stepAbove(1.1 * (high - low), WIDTHS)
-            const start = Math.min(Math.max((low + high - width) / 2, 0), 1 - width)
-            return [start, start + width]
-        })
         this.charts.forEach(({chart, lines}, i) => {
-            chart.range(...(i == 0 ? [[0, 1], [0, 1]] : around))
+            chart.range(...(i == 0 ? [[0, 1], [0, 1]] : this.around))
             const at = (x, y) => `${chart.px(x).toFixed(2)} ${chart.py(y).toFixed(2)}`
-            lines.setAttribute("d", this.pieces.map(([x, y, v, w]) =>
-                `M${at(x, y)}L${at(v, w)}`).join(""))
+            lines.setAttribute("d", this.lines.map(([xs, ys]) =>
+                `M${xs.map((x, i) => at(x, ys[i])).join("L")}`).join(""))
             this.shade(chart)
         })
     }
