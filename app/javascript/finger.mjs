@@ -12,7 +12,8 @@ const ON_THE_LINE = {
     "densities-log": "densities-log-axis",
     "log-ratio": "log-ratio-data",
 }
-const PATIENCE = 1500 // milliseconds without an answer; then what the server last said is shown
+// Milliseconds without an answer, of a server that may be busy; then what it last said is shown.
+const PATIENCE = 5000
 
 /** The columns of a picture's data; what there is none of is NaN. */
 function columnsFor(picture, found, names) {
