@@ -227,7 +227,7 @@ def of_densities(name: str) -> float:
     middle = getattr(state, variable)
     start = time.process_time()
     for i in range(20):
-        state.move(**{variable: [each + 0.01 * (i + 1) for each in middle]})
+        state.move(**{variable: [each + 0.001 * (i + 1) for each in middle]})
         densities(state.problem, proposals, *state.choice.pair)
     return (time.process_time() - start) / 20
 
