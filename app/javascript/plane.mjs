@@ -20,7 +20,7 @@ const POINTS = 25, MORE = 3
  * problem: "peak"
  * y, theta: arrays of numbers
  *
- * It has the grid's `axes`, and on it [i][j] log g and log q1 in nats, `logG` and `logQ`.
+ * It has the grid's `axes`, and on it, [i][j], the density `g` and `logQ`, log q1 in nats.
  */
 export function planeCase(weights, problem, y, theta) {
     const a = 10 ** (2 * theta[2]), target = TARGETS[problem]
@@ -32,16 +32,14 @@ export function planeCase(weights, problem, y, theta) {
     const onGrid = at => axes[0].map(first => axes[1].map(second => at([first, second])))
     return {
         axes,
-        logG: onGrid(x => logWanted(target, x, y, theta)),
+        g: onGrid(x => Math.exp(logWanted(target, x, y, theta))),
         logQ: onGrid(x => q1.logProb(x)),
     }
 }
 
-const exp = grid => grid.map(column => column.map(Math.exp))
-
 /** Where g is above the lowest level: ends of a close-up, for either axis. */
-export function closeUp({axes, logG}) {
-    const g = exp(logG), least = LEVELS[0] * Math.max(...g.flat())
+export function closeUp({axes, g}) {
+    const least = LEVELS[0] * Math.max(...g.flat())
     const high = [
         g.map(column => column.some(v => v > least)),
         axes[1].map((_, j) => g.some(column => column[j] > least)),
@@ -55,8 +53,8 @@ export function closeUp({axes, logG}) {
 }
 
 /** Of each level the area of g between it and the next, as rings, and the lines of q1. */
-export function areasAndLines({axes, logG, logQ}) {
-    const g = exp(logG), q1 = exp(logQ), highest = Math.max(...g.flat())
+export function areasAndLines({axes, g, logQ}) {
+    const q1 = logQ.map(column => column.map(Math.exp)), highest = Math.max(...g.flat())
     // Beyond the border g is zero, so that every line closes.
     const wider = axes.map(points => [points[0], ...points, points[points.length - 1]])
     const nothing = wider[1].map(() => 0)
