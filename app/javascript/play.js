@@ -239,6 +239,10 @@ export function render({model}) {
         return falling
     }
 
+    const describe = () => canvas.setAttribute("aria-label", count() == 0 ? "No draws yet."
+        : `${n} of ${count()} draws per proposal below the densities, and the estimate of μ `
+            + "along them.")
+
     const tick = now => {
         asked = 0
         if (data() == null || !root.isConnected) { playing = false; return }
@@ -262,10 +266,7 @@ export function render({model}) {
         scrub.setAttribute("aria-valuetext", `${n} of ${count()}`)
         const text = words()
         if (sums.innerHTML != text) { sums.innerHTML = text }
-        if (!playing) {
-            canvas.setAttribute("aria-label", `${n} of ${count()} draws per proposal below the `
-                + `densities, and the estimate of μ along them.`)
-        }
+        if (!playing) { describe() }
         root.dataset.n = n
         if (playing || falling) { frame() }
     }
@@ -278,6 +279,8 @@ export function render({model}) {
         for (const each of controls.children) { each.disabled = count() == 0 }
         scrub.max = count()
         n = Math.min(n, count())
+        // Without waiting for a frame: a picture never stands without words.
+        describe()
         frame()
     }
     model.on("data", () => { n = 0; fresh() })

@@ -6,6 +6,8 @@ import pytest
 from playwright.sync_api import expect
 from visit import SIDEWAYS
 
+from app.scripts import PLAY
+
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser-two")]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -52,6 +54,14 @@ CUT = """() => {
 }"""
 
 
+# A stage as its module renders it, before the first frame and before anything has come.
+STAGE = """async source => {
+    const address = URL.createObjectURL(new Blob([source], {type: "text/javascript"}))
+    const {render} = await import(address)
+    return render({model: {data: null, on() {}}}).querySelector("canvas").ariaLabel
+}"""
+
+
 def at_rest(opened):
     """Waits until colours have changed, and nothing is drawn any more."""
     opened.wait("() => Bokeh.documents[0].is_idle")
@@ -71,6 +81,12 @@ def violations(opened):
 def assert_accessible(opened, where):
     found = violations(opened)
     assert not found, f"{where}:\n" + "\n".join(found)
+
+
+def test_draw_by_draw_has_words_before_its_first_frame(browser):
+    page = browser.new_page()
+    assert page.evaluate(STAGE, PLAY) == "No draws yet."
+    page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
