@@ -76,7 +76,7 @@ class Slider(pmui.FloatSlider):
 
     A page that is busy can set a slider back to where the server had put it shortly before, and
     say so, as if the user had moved it: React keeps a state of its own. Who moves a slider lets it
-    go, or goes on; what comes like that with nothing after it is not believed.
+    go, or goes on; what comes like that with nothing after it is not believed, nor are its ends.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -94,7 +94,7 @@ class Slider(pmui.FloatSlider):
         """Whether it is back where it was, and nobody has let it go."""
         since = time.monotonic() - SECONDS_OF_ECHO
         lately = [value for when, value in self._put if when > since]
-        return events.keys() == {"value"} and events["value"] in lately
+        return "value_throttled" not in events and events.get("value") in lately
 
     @property
     def _debounce(self) -> int:  # type: ignore[override]
@@ -121,8 +121,13 @@ class Slider(pmui.FloatSlider):
         super()._change_event(doc)
 
     def _process_events(self, events: dict[str, Any]) -> None:
-        if self._is_echo(events):
-            answer(partial(self.param.trigger, "value"))()
+        # A user moves the handle and nothing else: where it begins and ends is the server's word.
+        moved = {"value", "value_throttled"}
+        echoed = events.keys() if self._is_echo(events) else events.keys() - moved
+        if echoed:
+            answer(partial(self.param.trigger, *echoed))()
+        events = {name: value for name, value in events.items() if name not in echoed}
+        if not events:
             return
         self._answering = True
         try:

@@ -96,6 +96,22 @@ def test_an_echo_of_where_the_server_had_put_it_is_not(monkeypatch):
     assert told.slider.value == 1.33
 
 
+@pytest.mark.parametrize(
+    ("said", "moves"), [({"value": 1.5}, []), ({"value": 1.4}, [1.4]), ({}, [])]
+)
+def test_where_a_slider_begins_and_ends_is_not_for_the_page_to_say(monkeypatch, said, moves):
+    """An echo of the problem before names its ends too."""
+    monkeypatch.setattr(inputs, "answer", lambda act: act)
+    told = Told()
+    model = told.slider.get_root(told.document).data
+    model.end, model.label = 36.86, "Before"
+    told.hear(end=36.86, label="Before", **said).wait()
+    assert [move for move in told.moves if move != 1.33] == moves
+    assert (told.slider.end, told.slider.label) == (5, "Level")
+    # The page is told again.
+    assert (model.end, model.label) == (5, "Level")
+
+
 def test_who_lets_go_later_has_moved_it():
     told = Told().hear(value=1.5)
     told.slider._events |= {"value_throttled": 1.5}
