@@ -36,8 +36,9 @@ from app.style import NARROW
 from app.views.layout import HTML
 from app.views.options import MILLISECONDS_OF_DEBOUNCE, choice, select
 
-# A page echoes where the server has put a slider; so many places, for so long.
-PUTS, SECONDS_OF_ECHO = 32, 5.0
+# A page echoes where the server has put a slider: so many places, and those that a hand can reach
+# for so long.
+PUTS, SECONDS_OF_ECHO = 256, 5.0
 # The user's next word comes within this time.
 MILLISECONDS_OF_DOUBT = 200
 # Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
@@ -84,6 +85,7 @@ class Slider(pmui.FloatSlider):
         self._answering = self._doubted = False
         # Where the server put it lately, and when.
         self._put: deque[tuple[float, float]] = deque(maxlen=PUTS)
+        self._heard = 0.0
         self.param.watch(self._note, "value")
 
     def _note(self, event: Any) -> None:
@@ -92,9 +94,13 @@ class Slider(pmui.FloatSlider):
 
     def _is_echo(self, events: dict[str, Any]) -> bool:
         """Whether it is back where it was, and nobody has let it go."""
-        since = time.monotonic() - SECONDS_OF_ECHO
-        lately = [value for when, value in self._put if when > since]
-        return "value_throttled" not in events and events.get("value") in lately
+        if "value" not in events or "value_throttled" in events:
+            return False
+        value, since = events["value"], self._heard - SECONDS_OF_ECHO
+        # A hand goes from step to step, and what lies between is never its own.
+        steps = (value - self.start) / self.step
+        reached = abs(steps - round(steps)) < 1e-6
+        return any(value == put and (when > since or not reached) for when, put in self._put)
 
     @property
     def _debounce(self) -> int:  # type: ignore[override]
@@ -104,6 +110,8 @@ class Slider(pmui.FloatSlider):
         self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
     ) -> None:
         late(doc, self)
+        # The answer may come seconds later.
+        self._heard = time.monotonic()
         super()._server_change(doc, ref, subpath, attr, old, new)
 
     def catch_up(self, document: Any) -> None:

@@ -64,7 +64,7 @@ class Told:
 
     def hear(self, **events):
         """What a page says at once; then the time passes in which it could say more."""
-        self.slider._events = events
+        self.slider._events, self.slider._heard = events, time.monotonic()
         self.slider._change_event(self.document)
         return self
 
@@ -118,7 +118,29 @@ def test_who_lets_go_later_has_moved_it():
     assert told.wait() == [1.5]
 
 
-def test_long_after_it_is_a_move(monkeypatch):
+@pytest.mark.parametrize("at", ["hear", "answer"])
+def test_long_after_it_is_a_move(monkeypatch, at):
+    monkeypatch.setattr(inputs, "answer", lambda act: act)
     told, now = Told(), time.monotonic()
+    if at == "hear":
+        monkeypatch.setattr(time, "monotonic", lambda: now + 2 * inputs.SECONDS_OF_ECHO)
+        assert told.hear(value=1.5).wait() == [1.5]
+    else:
+        told.hear(value=1.5)
+        monkeypatch.setattr(time, "monotonic", lambda: now + 2 * inputs.SECONDS_OF_ECHO)
+        # It was said in time, only a busy server answers it late.
+        assert told.wait() == [1.33]
+
+
+def test_a_place_between_two_steps_is_an_echo_however_late(monkeypatch):
+    monkeypatch.setattr(inputs, "answer", lambda act: act)
+    told, now = Told(), time.monotonic()
+    told.slider.value = 4.417378250519752
+    told.slider.value = 1.33
+    told.moves.clear()
     monkeypatch.setattr(time, "monotonic", lambda: now + 2 * inputs.SECONDS_OF_ECHO)
-    assert told.hear(value=1.5).wait() == [1.5]
+    assert told.hear(value=4.417378250519752).wait() == [1.33]
+    # A key that is pressed at such a place and back again.
+    told.moves.clear()
+    said = {"value": 4.417378250519752, "value_throttled": 4.417378250519752}
+    assert told.hear(**said).wait() == [4.417378250519752]
