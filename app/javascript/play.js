@@ -283,7 +283,15 @@ export function render({model}) {
         describe()
         frame()
     }
-    model.on("data", () => { n = 0; fresh() })
+    let drawn = String(data()?.estimate)
+    model.on("data", () => {
+        const before = drawn
+        drawn = String(data()?.estimate)
+        // The same draws in other colours, or along another coordinate, go on where they are.
+        if (drawn == before) { frame(); return }
+        n = 0
+        fresh()
+    })
     const watched = new ResizeObserver(frame)
     watched.observe(root)
     model.on("remove", () => { watched.disconnect(); playing = false })

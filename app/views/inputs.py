@@ -96,11 +96,14 @@ class Slider(pmui.FloatSlider):
         """Whether it is back where it was, and nobody has let it go."""
         if "value" not in events or "value_throttled" in events:
             return False
-        value, since = events["value"], self._heard - SECONDS_OF_ECHO
+        value = events["value"]
+        puts = [when for when, put in self._put if put == value]
+        if not puts:
+            return False
         # A hand goes from step to step, and what lies between is never its own.
         steps = (value - self.start) / self.step
-        reached = abs(steps - round(steps)) < 1e-6
-        return any(value == put and (when > since or not reached) for when, put in self._put)
+        between = abs(steps - round(steps)) > 1e-6
+        return between or max(puts) > self._heard - SECONDS_OF_ECHO
 
     @property
     def _debounce(self) -> int:  # type: ignore[override]

@@ -27,6 +27,11 @@ MAIN = "(Bokeh.index.roots[0]?.shadow_el ?? document).querySelector('.main-conte
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 
 
+# Where the pictures in sight are, all at once: while one looks at one, another may be drawn anew.
+PLACES = """all => all.map(each => each.getBoundingClientRect())
+    .filter(box => box.width * box.height > 0).map(box => [box.top, box.bottom])"""
+
+
 def bottom(place):
     box = place.bounding_box()
     return box["y"] + box["height"]
@@ -48,13 +53,14 @@ def test_headline_handles_densities_and_errors_are_on_the_first_screen(
     headline = opened.page.locator(".headline")
     opened.wait_for_text("Reliable: every term")
     assert re.match(r"128 draws: AMCI is off by 0\.0\d+ %", headline.inner_text())
-    found = opened.page.locator(".part-densities canvas, .part-errors canvas").all()
-    pictures = [each for each in found if each.is_visible()]
-    places = [headline, *(opened.slider(label) for label in (Y, THETA, LEVEL))]
-    assert len(pictures) >= 3
-    for place in (*places, *pictures):
-        assert place.bounding_box()["y"] >= 0
-        assert bottom(place) <= height
+    pictures = opened.page.locator(".part-densities canvas, .part-errors canvas")
+    places = pictures.evaluate_all(PLACES)
+    assert len(places) >= 3
+    for place in (headline, *(opened.slider(label) for label in (Y, THETA, LEVEL))):
+        places.append([place.bounding_box()["y"], bottom(place)])
+    for top, foot in places:
+        assert top >= 0
+        assert foot <= height
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -167,6 +173,22 @@ def test_draws_come_one_by_one_repeat_by_the_seed_and_take_no_round_trip(
     opened.press("Play")
     page.locator(".play[data-n='500']").wait_for()
     assert page.evaluate("() => window.sent") == 0
+
+
+def test_another_theme_leaves_the_draws_where_they_are(visit):
+    opened = visit(QUERY + "&card=play")
+    page = opened.page
+    page.locator(PLAYABLE).wait_for()
+    opened.press("Ten more draws per proposal")
+    page.locator(".play[data-n='10']").wait_for()
+    disc = page.locator(".sums i").first
+    before = disc.get_attribute("style")
+    page.get_by_label("Toggle theme").click()
+    expect(disc).not_to_have_attribute("style", before)
+    assert played(opened)[0] == 10
+    # Other draws begin at the start.
+    opened.move(THETA, 2)
+    page.locator(".play[data-n='0']").wait_for()
 
 
 def test_reduced_motion_is_respected(browser, server):

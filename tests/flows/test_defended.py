@@ -68,7 +68,8 @@ def test_strata_are_those_of_the_mixture():
     second, _ = proposal.defence(y, theta).transport(
         torch.stack([z[..., 0] / share, z[..., 1]], -1).clamp(max=1).reshape(-1, 2)
     )
-    from_q2 = (x == second).all(-1).sum(-1)
+    # Not to the last bit: that depends on how many are computed at once.
+    from_q2 = torch.isclose(x, second, rtol=1e-9, atol=1e-9).all(-1).sum(-1)
     assert ((from_q2 - n * share[:, 0]).abs() < 1).all()
 
 
