@@ -4,7 +4,7 @@ const SPEEDS = {"2 a second": 2, "10 a second": 10, "50 a second": 50, "200 a se
 const FEW = 10 // draws from which on a standard error is shown: before, it is mostly too small
 const FALL = 350 // milliseconds that a draw falls
 const HEAVY = 3 // a weight from here on is drawn as heavy
-const LANE = 46, TOP = 8, LEFT = 64, RIGHT = 10, GAP = 30
+const LANE = 46, TOP = 8, LEFT = 64, RIGHT = 14, GAP = 30
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 const number = (value, digits = 3) => {
