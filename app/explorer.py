@@ -132,6 +132,8 @@ class Explorer:
         on_failure(document, self.report)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
+        # The theme starts nothing.
+        self.state.param.watch(lambda _: self._write_address(), "theme")
         self.state.param.watch(lambda _: self._renew(), "renewed")
         self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % ["tour", *FIELDS]))
         self._open_case()

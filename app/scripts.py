@@ -3,6 +3,7 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 from __future__ import annotations
 
 __all__ = [
+    "CHOOSE_THEME",
     "CONNECTION_LOST",
     "FIGURES",
     "FILM",
@@ -25,6 +26,7 @@ from app.bundle import component
 
 FOLDER = Path(__file__).parent / "javascript"
 (
+    CHOOSE_THEME,
     CONNECTION_LOST,
     FIGURES,
     FIT_PHONES,
@@ -37,8 +39,8 @@ FOLDER = Path(__file__).parent / "javascript"
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
-        *("connection_lost", "figures", "fit_phones", "folds", "keep_theme", "own_f"),
-        *("projector", "replace_address", "skip"),
+        *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
+        *("own_f", "projector", "replace_address", "skip"),
     )
 )
 # Components of their own, as modules.

@@ -11,13 +11,18 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
+from panel_material_ui.base import BASE_TEMPLATE
 
 from app.explorer import Explorer
-from app.scripts import CONNECTION_LOST, FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP
+from app.scripts import CHOOSE_THEME, CONNECTION_LOST, FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP
 from app.session import answer
 from app.style import NARROW, THEME
 from app.views.layout import column, side_by_side
 
+TEMPLATE = BASE_TEMPLATE.environment.from_string(
+    '{% extends "base.html" %}'
+    "{% block preamble %}{{ super() }}<script>" + CHOOSE_THEME + "</script>{% endblock %}"
+)
 WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = f"""
 :host {{ padding: 12px 16px; gap: 12px; box-sizing: border-box; background: var(--page);
@@ -75,6 +80,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         main=[main],
         theme_config=THEME,
         dark_theme=explorer.state.theme == "dark",
+        template=TEMPLATE,
         busy_indicator=None,
         stylesheets=[WITHOUT_HEADER] if explorer.small else [],
         meta_description="See amortized Monte Carlo integration at work.",

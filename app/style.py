@@ -57,9 +57,9 @@ _SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPAC
 # A page that is dark says so on its root, or on its body.
 VARIABLES = f"""
 :root {{ {_declared(_SIZES | PALETTE["light"])} --bar: {BAR_HEIGHT}px; }}
-:root[data-mode="dark"] {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
+:root[data-theme="dark"] {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
 :root[data-projector] {{ font-size: 125%; }}
-body {{ color: var(--ink); }}
+:root[data-theme] body {{ color: var(--ink); background: var(--page); }}
 """
 
 THEME = {

@@ -11,7 +11,8 @@ import panel_material_ui as pmui
 from app.fields import FIELDS
 from app.session import answer
 from app.state import State
-from app.views.inputs import Slider, choice, same, select, slider
+from app.views.inputs import choice, select
+from app.views.slider import Slider, same, slider
 
 
 def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:

@@ -16,8 +16,9 @@ from app.presets import digits_of, handle_label, variable_labels
 from app.session import answer
 from app.state import State
 from app.style import NARROW
-from app.views.inputs import Message, Slider, decimals, same, slider
+from app.views.inputs import Message
 from app.views.layout import HTML, NOTE, column
+from app.views.slider import Slider, decimals, same, slider
 from app.words.numbers import number
 
 LEVEL = "Mismatch level, nats"

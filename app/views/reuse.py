@@ -21,9 +21,9 @@ from app.store import store_of
 from app.views.bound import flag, sliding
 from app.views.card import Card
 from app.views.figures import describe, pane
-from app.views.inputs import STILL
 from app.views.layout import HTML, column, side_by_side
 from app.views.reuse_pictures import ReusePictures
+from app.views.slider import STILL
 from app.words import HELP
 from app.words.numbers import in_per_cent
 from app.words.reuse import SHARERS, about_cut, about_map, about_reuse, about_split, best_splits

@@ -14,9 +14,9 @@ from app.session import answer, one_message
 from app.shell import page
 from app.state import State
 from app.views.film import FilmPlayer
-from app.views.inputs import Slider
 from app.views.layout import HTML
 from app.views.options import Select
+from app.views.slider import Slider
 
 HOSTILE = (
     "",

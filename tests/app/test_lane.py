@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import works
+from pace import slowness
 
 import amci_core as amci
 from amci_core.training import Choices
@@ -191,7 +192,7 @@ def test_the_environment_is_checked(monkeypatch, odd):
 
 @pytest.mark.long
 def test_twenty_seconds_beat_the_mixture_a_hundred_times_also_when_paused(enter):
-    seconds = 20
+    seconds = 20 * slowness()
     training, told = enter(Lane(1), order(minutes=seconds / 60))
     told.wait("report")
     training.pause()

@@ -1,6 +1,7 @@
 """A page that has lost its server says so, and comes back as it was; so does its theme."""
 
 import contextlib
+import re
 from urllib.parse import urlparse
 
 import pytest
@@ -53,10 +54,15 @@ def is_head(route) -> bool:
 def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server):
     context = browser.new_context(color_scheme="dark")
     visited = Visit(context, server + QUERY)
-    visited.wait(PAINTED, DARK)
+    visited.wait_for_end(4)
+    assert visited.page.evaluate(PAINTED, DARK)
+    # Nobody has chosen it.
+    assert visited.page.evaluate("() => localStorage.getItem('amci-theme')") is None
     visited.page.get_by_label("Toggle theme").click()
     visited.wait(PAINTED, LIGHT)
-    visited.page.reload()
+    # The address is that of another theme too.
+    visited.page.wait_for_url(re.compile("theme=light"))
+    visited.page.goto(server + QUERY)
     visited.wait_until_open()
     visited.wait(PAINTED, LIGHT)
     # Computing starts once the page is ready, and so after the theme is chosen.

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from pace import slowness
 
 from app.store import BUDGETS
 
@@ -25,7 +26,7 @@ def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
     page = opened.page
     page.get_by_role("button", name="Start", exact=True).wait_for(state="visible")
     before = opened.wait_for_data("densities", "q1")
-    opened.type("Minutes", "0.33")
+    opened.type("Minutes", f"{0.33 * slowness():.2f}")
     opened.type("Name", "spline")
     opened.press("Start")
     opened.wait_for_text("there are proposals called spline already")
