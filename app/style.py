@@ -54,12 +54,13 @@ def _declared(values: dict[str, str]) -> str:
 
 
 _SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPACE}px"}
-# A page that is dark says so on its root, or on its body.
+# The page says on its root which theme it has.
 VARIABLES = f"""
 :root {{ {_declared(_SIZES | PALETTE["light"])} --bar: {BAR_HEIGHT}px; }}
 :root[data-theme="dark"] {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
 :root[data-projector] {{ font-size: 125%; }}
-:root[data-theme] body {{ color: var(--ink); background: var(--page); }}
+body {{ color: var(--ink); }}
+:root[data-theme] body {{ background: var(--page); }}
 """
 
 THEME = {
