@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -24,7 +25,12 @@ DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", (ROOT / "docs" / "how-t
 
 @contextmanager
 def jupyter(folder: Path):
-    """The address of a Jupyter server that runs in the repository, as a hub would start it."""
+    """The address of a Jupyter server in a copy of the repository, as a hub would start it.
+
+    It saves an open notebook every two minutes, with all that its cells have shown.
+    """
+    copy = folder / "repository"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
@@ -38,7 +44,7 @@ def jupyter(folder: Path):
     }
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=subprocess.STDOUT
+            command, cwd=copy, env=os.environ | own, stdout=log, stderr=subprocess.STDOUT
         )
     address = f"http://localhost:{port}{BASE}"
     try:
