@@ -49,6 +49,12 @@ REST = f"""
 """
 
 
+def _theme(wanted: str) -> str:
+    """The theme to begin with: the link's, else what the page told at its last visit."""
+    told = pn.state.cookies.get("amci-theme", wanted)
+    return told if wanted == "system" else wanted
+
+
 def page(explorer: Explorer, document: Any) -> pmui.Page:
     """Lays out what a visitor sees; for slides and frames one picture with its handles.
 
@@ -79,7 +85,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         header=[] if explorer.small else explorer.header,
         main=[main],
         theme_config=THEME,
-        dark_theme=explorer.state.theme == "dark",
+        dark_theme=_theme(explorer.state.theme) == "dark",
         template=TEMPLATE,
         busy_indicator=None,
         stylesheets=[WITHOUT_HEADER] if explorer.small else [],

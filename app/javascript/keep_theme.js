@@ -6,5 +6,6 @@ page?.data.properties.dark_theme.change.connect(() => {
     const chosen = page.data.dark_theme ? "dark" : "light"
     if (chosen === root.dataset.theme) { return }
     root.dataset.theme = chosen
+    window.tell_theme(chosen)
     try { window.localStorage.setItem("amci-theme", chosen) } catch {}
 })
