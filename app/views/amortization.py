@@ -28,9 +28,10 @@ from app.session import answer
 from app.state import State
 from app.views.bound import bound
 from app.views.card import Card
-from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import add_hover, describe, pane, picture, set_range
 from app.views.layers import layer_of
 from app.views.layout import HTML, column, hide, side_by_side
+from app.views.legends import add_legend
 from app.words import HELP
 from app.words.plane import about_layer, about_map, about_place
 

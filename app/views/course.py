@@ -9,16 +9,9 @@ from bokeh.plotting import figure
 
 from app.colours import SHAPES
 from app.numbers.tumour import Course
-from app.views.figures import (
-    Painter,
-    add_legend,
-    decimal_step_above,
-    describe,
-    pane,
-    picture,
-    set_range,
-)
+from app.views.figures import Painter, decimal_step_above, describe, pane, picture, set_range
 from app.views.layout import HTML, column
+from app.views.legends import add_legend
 from app.words.numbers import number
 
 # Ends of the axis of sizes change in steps, so that it can be read while a handle moves.

@@ -16,14 +16,8 @@ from amci_core.estimators.draws import Array
 from app.colours import SHAPES, label
 from app.numbers import SMALLEST_DENSITY
 from app.numbers.line import Line
-from app.views.figures import (
-    Legends,
-    Painter,
-    add_hover,
-    decimal_step_above,
-    picture,
-    set_range,
-)
+from app.views.figures import Painter, add_hover, decimal_step_above, picture, set_range
+from app.views.legends import Legends
 
 DRAWN = ("posterior", "target", "target_minus", "q2", "q1", "q1_minus")
 WANTED = ("posterior", "target", "target_minus")

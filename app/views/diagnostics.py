@@ -21,8 +21,9 @@ from app.results import Result
 from app.state import State
 from app.views.bound import bound
 from app.views.card import Card
-from app.views.figures import add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import add_hover, describe, pane, picture, set_range
 from app.views.layout import HTML, column, hide, side_by_side
+from app.views.legends import add_legend
 from app.views.term import METER, STYLES, VERDICTS, TermView
 from app.words import HELP
 from app.words.diagnosis import about_verdict, about_way, pretty

@@ -20,18 +20,9 @@ from app.state import State
 from app.store import BUDGETS
 from app.views.bound import bound
 from app.views.card import Card
-from app.views.figures import (
-    add_hover,
-    add_legend,
-    apart,
-    describe,
-    label_ends,
-    pane,
-    picture,
-    room_for_labels,
-    set_range,
-)
+from app.views.figures import add_hover, describe, pane, picture, set_range
 from app.views.layout import HTML
+from app.views.legends import add_legend, apart, label_ends, room_for_labels
 from app.words import HELP
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 

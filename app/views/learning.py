@@ -14,8 +14,9 @@ from amci_core.estimators.draws import Array
 from app.colours import SHAPES
 from app.learner import lines
 from app.trainee import Report
-from app.views.figures import Legends, Painter, add_hover, describe, pane, picture, set_range
+from app.views.figures import Painter, add_hover, describe, pane, picture, set_range
 from app.views.layout import column
+from app.views.legends import Legends
 from app.words.numbers import number
 
 COLUMNS = ("seconds", "best", "variance", "loss")

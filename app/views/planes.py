@@ -20,9 +20,10 @@ from app.numbers.plane import PlaneDensities
 from app.presets import coordinates, pairs
 from app.views.course import CourseView
 from app.views.curves import Curves, arranged
-from app.views.figures import Legends, Painter, describe, pane, picture, set_range, step_above
+from app.views.figures import Painter, describe, pane, picture, set_range, step_above
 from app.views.inputs import select
 from app.views.layout import HTML, card, column, explain, row
+from app.views.legends import Legends
 
 if TYPE_CHECKING:
     from app.pictures import Picture

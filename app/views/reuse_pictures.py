@@ -15,7 +15,8 @@ from bokeh.plotting import figure
 from amci_core.errors import ReuseErrors
 from app.colours import ESTIMATORS, SHAPES
 from app.store import REUSE_GRID
-from app.views.figures import Painter, add_hover, add_legend, picture, set_range
+from app.views.figures import Painter, add_hover, picture, set_range
+from app.views.legends import add_legend
 
 FLOOR, CEILING = 1e-18, 1e6
 # Cells whose runs do not settle the error.

@@ -15,7 +15,8 @@ from amci_core.estimators.draws import Array
 from app.colours import SWEPT, Style
 from app.evaluated import BUDGETS, Evaluated
 from app.session import answer
-from app.views.figures import Painter, add_hover, add_legend, picture, set_range
+from app.views.figures import Painter, add_hover, picture, set_range
+from app.views.legends import add_legend
 from app.views.near import nearest_line
 from app.words.curves import CEILING, FLOOR
 from app.words.evaluation import coordinates, share

@@ -17,8 +17,9 @@ from amci_core.diagnostics.verdict import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import SHAPES, Style
 from app.diagnosis import TermWeights
-from app.views.figures import Painter, add_hover, add_legend, describe, pane, picture, set_range
+from app.views.figures import Painter, add_hover, describe, pane, picture, set_range
 from app.views.layout import HTML, column
+from app.views.legends import add_legend
 from app.words.diagnosis import about_histogram, about_k, about_scatter, about_weights, pretty
 
 STYLES = {
