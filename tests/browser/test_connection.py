@@ -13,13 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("br
 
 PAINTED = "colour => getComputedStyle(document.body).backgroundColor === colour"
 LIGHT, DARK = "rgb(244, 246, 248)", "rgb(18, 23, 28)"
-# The colour of a part that takes its theme from the library.
-HANDLE = """() => {
-    const look = root => root.querySelector(".MuiSlider-root") ?? [...root.querySelectorAll("*")]
-        .map(el => el.shadowRoot && look(el.shadowRoot)).find(found => found)
-    const found = look(document)
-    return found && getComputedStyle(found).color
-}"""
+COLOUR = "part => getComputedStyle(part).color"
 LOST = "connection to the server is lost"
 QUERY = "?y=1.5&theta=2.5&draws=8&runs=4"
 
@@ -67,9 +61,10 @@ def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server)
     assert visited.page.evaluate("() => localStorage.getItem('amci-theme')") is None
     # The server draws the next visit in it from the start, and its address says nothing of it.
     visited.page.goto(server + QUERY)
-    dark = visited.page.wait_for_function(HANDLE).json_value()
+    handle = visited.page.locator(".MuiSlider-root").first
+    dark = handle.evaluate(COLOUR)
     visited.wait_for_end(4)
-    assert visited.page.evaluate(HANDLE) == dark
+    assert handle.evaluate(COLOUR) == dark
     assert "theme" not in visited.page.url
     visited.page.get_by_label("Toggle theme").click()
     visited.wait(PAINTED, LIGHT)
@@ -81,7 +76,7 @@ def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server)
     # Computing starts once the page is ready, and so after the theme is chosen.
     visited.wait_for_end(4)
     assert visited.page.evaluate(PAINTED, LIGHT)
-    assert visited.page.evaluate(HANDLE) != dark
+    assert handle.evaluate(COLOUR) != dark
     visited.close()
 
     visited = Visit(browser.new_context(color_scheme="light"), server + QUERY)
