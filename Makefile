@@ -29,7 +29,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
     else echo "  with pip, since uv could not"; $(PIP) $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve static test lint clean browser docs notebooks constraints
+.PHONY: help install serve static test test-all lint clean browser docs notebooks constraints
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
@@ -40,7 +40,8 @@ help:
 	@echo "             TOUR=my_tour.toml: a tour of your own"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
 	@echo "make static  write a page that needs no server into static/ (FOLDER=elsewhere)"
-	@echo "make test    install, lint, run every test (PYTEST_ARGS='-k name' for some of them)"
+	@echo "make test    install, lint, run the tests but the slow (PYTEST_ARGS='-k name' for some of them)"
+	@echo "make test-all  the same with the slow tests: before a merge or a release"
 	@echo "make lint    check style, formatting and types"
 	@echo "make docs    build the documentation into site/, fail on warnings"
 	@echo "make notebooks  open the notebooks in JupyterLab"
@@ -67,8 +68,12 @@ static: $(VENV)/.installed
 	@$(BIN)/python -m app.static "$(FOLDER)"
 
 test: lint browser
-	@echo "Running the tests"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@echo "Running the tests but the slow"
+	@$(BIN)/python -m pytest -m "not slow" --durations=20 $(PYTEST_ARGS)
+
+test-all: lint browser
+	@echo "Running all tests"
+	@$(BIN)/python -m pytest --durations=20 $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
 	@echo "Checking style, formatting and types"

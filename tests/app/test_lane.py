@@ -167,7 +167,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
 def test_the_process_ends_with_the_server_however_that_ends():
     environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
@@ -190,7 +190,7 @@ def test_the_environment_is_checked(monkeypatch, odd):
         lane()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_twenty_seconds_beat_the_mixture_a_hundred_times_also_when_paused(enter):
     seconds = 20 * slowness()
     training, told = enter(Lane(1), order(minutes=seconds / 60))

@@ -28,7 +28,7 @@ SCRIPT = (
     "amci_core.cli.main(sys.argv[1:])"
 )
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("train")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("train")]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -29,7 +29,7 @@ def made(tmp_path_factory):
     return out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.xdist_group("figures")
 def test_all_figures_are_there_with_their_data(made):
     for name in FIGURES:
@@ -53,7 +53,7 @@ def test_all_figures_are_there_with_their_data(made):
     assert len(set(films)) == len(films) > 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.xdist_group("figures")
 def test_an_optimum_that_rare_draws_rule_is_not_marked(made):
     marks = {}
@@ -67,7 +67,7 @@ def test_an_optimum_that_rare_draws_rule_is_not_marked(made):
     assert all(0.5 < at[0] <= 1 for at in marks["fig3-reuse-spline-1"].values())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.xdist_group("figures")
 def test_the_data_are_what_evaluate_finds(made):
     path = made / "data" / "tail-1d-spline-quick.parquet"
@@ -87,7 +87,7 @@ def test_the_data_are_what_evaluate_finds(made):
         np.testing.assert_array_equal(cases.summary(name)["remse_median"], figures["remse_median"])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.xdist_group("figures")
 def test_what_is_there_is_not_computed_again(made):
     before = {path: path.stat().st_mtime_ns for path in (made / "data").iterdir() if path.is_dir()}

@@ -77,7 +77,7 @@ def kernel():
     manager.shutdown_kernel(now=True)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.xdist_group("notebooks")
 def test_it_runs_in_a_kernel_and_so_do_the_solutions_after_it(path, kernel):
     notebook = read(path)

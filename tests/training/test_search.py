@@ -41,7 +41,7 @@ def test_all_combinations_are_tried(grid):
     assert all(of["problem"] == "tail-1d" and of["variant"] == "spline" for of in found)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_processes_train_the_same_weights_and_what_is_there_is_kept(grid, tmp_path):
     wanted = read_grid(grid())[:2]
     here = search(wanted, tmp_path / "here")
