@@ -24,7 +24,8 @@ from amci_core.models import Problem
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-WRITTEN = [ROOT / "README.md", ROOT / "pretrained" / "README.md", *PAGES]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+WRITTEN = [ROOT / "README.md", CONTRIBUTING, ROOT / "pretrained" / "README.md", *PAGES]
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
 NAMED = re.compile(r"`((?:amci_core|app|benchmarks|docs|notebooks|pretrained|tests)/[\w./-]+)`")
 # The Python of a section is one program, read from top to bottom.
@@ -36,7 +37,7 @@ EXAMPLES = [
 ]
 COMMANDS = [
     (page.name, command)
-    for page in PAGES
+    for page in (CONTRIBUTING, *PAGES)
     for command in re.findall(
         r"^    ((?:amci|make|panel) .*?)(?:  +#.*)?$", page.read_text(), re.M
     )
