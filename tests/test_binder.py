@@ -17,6 +17,8 @@ import pytest
 from serving import PATIENCE, ROOT
 from visit import Visit
 
+pytestmark = pytest.mark.slow
+
 # A hub puts every user's server under a path of its own.
 BASE = "/user/somebody/"
 # Where the badges lead: to the dashboard, and to the first notebook.

@@ -30,6 +30,7 @@ def test_on_the_cpu_nothing_is_copied():
     assert moved(proposals, CPU) is proposals
 
 
+@pytest.mark.slow
 @GPU
 @pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss", "peak"])
 def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
@@ -45,6 +46,7 @@ def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
         assert (difference < 6 * spread).all()
 
 
+@pytest.mark.slow
 @GPU
 def test_proposals_that_are_no_networks_stay_on_the_cpu():
     oracle = amci.load_proposals("tail-1d", variant="oracle")
@@ -53,6 +55,7 @@ def test_proposals_that_are_no_networks_stay_on_the_cpu():
         amci.evaluate(amci.problem("tail-1d"), oracle, device="cuda")
 
 
+@pytest.mark.slow
 @GPU
 def test_a_gpu_trains(tmp_path):
     from amci_core.training import train

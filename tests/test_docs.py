@@ -83,6 +83,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("docs")
 def test_pages_load_nothing_from_elsewhere_and_no_link_is_dead(site):
     pages = {path: References(path.read_text()) for path in site.rglob("*.html")}
@@ -104,6 +105,7 @@ def test_pages_load_nothing_from_elsewhere_and_no_link_is_dead(site):
         assert not re.search(r"url\(['\"]?https?:", style.read_text()), style
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("docs")
 def test_every_public_name_is_in_the_reference(site):
     reference = (site / "reference" / "index.html").read_text()
@@ -113,6 +115,7 @@ def test_every_public_name_is_in_the_reference(site):
         assert f".{name}" in reference, name
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("docs")
 def test_stars_of_shapes_and_optima_are_no_emphasis(site):
     pages = {path: path.read_text() for path in site.rglob("*.html")}
@@ -126,6 +129,7 @@ def test_stars_of_shapes_and_optima_are_no_emphasis(site):
     assert "α*, β* of the paper" in pages[site / "estimators" / "index.html"]
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("docs")
 def test_the_reference_shows_what_a_problem_defines(site):
     reference = (site / "reference" / "index.html").read_text()
@@ -142,6 +146,7 @@ def test_the_files_it_links_to_and_names_exist(path):
         assert (ROOT / name).exists(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "example"), EXAMPLES)
 def test_its_examples_run(page, example, monkeypatch):
     # A cell starts a server, which is for test_binder.py.
@@ -149,6 +154,7 @@ def test_its_examples_run(page, example, monkeypatch):
     exec(compile(example, page, "exec"), {"__name__": page})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_its_commands_are_there(page, command, tmp_path, monkeypatch):
     program, *words = shlex.split(command)

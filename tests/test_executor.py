@@ -42,6 +42,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_it_computes_in_other_processes_with_one_thread_each():
     pool, at_a_time = executor(workers=1)
     with pool:
@@ -54,13 +55,13 @@ def test_one_core_is_left_to_the_server():
     assert usual_workers() == max(1, len(os.sched_getaffinity(0)) - 1)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_end_with_the_process_that_started_them(how, tmp_path):
+@pytest.mark.slow
+def test_workers_end_with_the_process_that_started_them(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
     parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     worker = int(parent.stdout.readline())
-    parent.send_signal(how)
+    parent.kill()
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + PATIENCE
@@ -69,7 +70,7 @@ def test_workers_end_with_the_process_that_started_them(how, tmp_path):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", 10**6])
+@pytest.mark.parametrize("workers", [0, "2"])
 def test_a_wrong_number_of_workers_is_refused(workers):
     with pytest.raises(ValueError, match=r"^workers: expected a whole number from 1 to 1,000"):
         executor(workers=workers)
@@ -80,12 +81,14 @@ def test_dask_has_workers_of_its_own():
         executor(workers=2, dask="tcp://127.0.0.1:8786")
 
 
+@pytest.mark.slow
 def test_an_address_without_a_scheduler_is_named(monkeypatch):
     monkeypatch.setattr("amci_core.executor.SECONDS_FOR_DASK", 0.5)
     with pytest.raises(ValueError, match=r"^dask: expected the address of a scheduler, got 'tcp"):
         executor(dask="tcp://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_dasks_workers_compute_what_processes_do():
     from distributed import LocalCluster
 
@@ -107,16 +110,15 @@ def test_dasks_workers_compute_what_processes_do():
     assert repr(shown[-1]) == repr(asked.result([asked.part(0)[1]]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FORKSERVER, reason="processes are not forked here")
-@pytest.mark.parametrize("seconds", [0.0, 0.4, 1.0])
-def test_ctrl_c_while_processes_start_is_heard_by_the_command_alone(seconds):
+def test_ctrl_c_while_processes_start_is_heard_by_the_command_alone():
     command = (sys.executable, "-c", INTERRUPTED)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "starting\n"
-        time.sleep(seconds)
         # As a terminal does it: every process of the group is told.
         os.killpg(process.pid, signal.SIGINT)
         try:

@@ -1,7 +1,6 @@
 """Files are written whole or not at all, and read with their hash checked."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import torch
 
 from amci_core.files import (
     StoredFileError,
-    check_path,
     read_json,
     read_tensors,
     replacing,
@@ -37,9 +35,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "folder"]
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda b: b[:-1], lambda b: b + b"x", lambda b: b"", bytes.upper]
-)
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], bytes.upper])
 def test_damage_is_noticed_and_the_file_named(tmp_path, damage):
     path = tmp_path / "t.safetensors"
     digest = write_tensors(path, {"a": torch.arange(3.0)})
@@ -70,35 +66,6 @@ def test_a_file_of_20_gigabytes_is_refused_before_it_is_read(tmp_path):
     for read in (read_json, read_tensors):
         with pytest.raises(StoredFileError, match=r"huge\.safetensors: 20,000,000,000 bytes"):
             read(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("[" * 10_000 + "]" * 10_000, "nested too deeply"),
-        ('{"a": 1' + "0" * 4300 + "}", "4300 digits"),
-        ("\x00", "Expecting value"),
-    ],
-)
-def test_json_that_python_cannot_hold_is_refused_and_named(tmp_path, content, reason):
-    path = tmp_path / "odd.json"
-    path.write_text(content)
-    with pytest.raises(StoredFileError, match=rf"odd\.json: not valid JSON.*{reason}"):
-        read_json(path)
-
-
-def test_a_name_with_a_nul_is_refused_and_named(tmp_path):
-    for read in (read_json, read_tensors):
-        with pytest.raises(StoredFileError, match=r"without NUL, got '.*a\\x00b'"):
-            read(tmp_path / "a\0b")
-    with pytest.raises(StoredFileError, match="without NUL"):
-        check_path("folder", "\ud800")
-
-
-def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StoredFileError, match="pipe: not a regular file"):
-        read_json(tmp_path / "pipe")
 
 
 def test_a_full_disk_is_named_and_the_old_file_kept(tmp_path, monkeypatch):

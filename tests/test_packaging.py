@@ -60,12 +60,14 @@ def installed(source: Path, expected: set[str], tmp_path_factory: pytest.TempPat
     return site_packages
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file(installed: Path, expected: set[str]):
     files = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
     assert {"amci_core/__init__.py", "app/dashboard.py"} <= expected
     assert expected - files == set()
 
 
+@pytest.mark.slow
 def test_wheel_installs_the_command(installed: Path):
     (metadata,) = installed.glob("*.dist-info")
     (command,) = PathDistribution(metadata).entry_points.select(group="console_scripts")
@@ -79,6 +81,7 @@ def pretrained_root(package: Path) -> Path:
     return runpy.run_path(str(package / "files.py"))["pretrained_root"]()
 
 
+@pytest.mark.slow
 def test_trained_proposals_are_found_wherever_the_package_is(
     installed: Path, source: Path, tmp_path: Path
 ):
@@ -153,6 +156,7 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uv_status", [0, 2])
 def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(workplace: Path, uv_status: int):
     make = ["make", "--directory", str(workplace), "install"]

@@ -74,6 +74,7 @@ def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, l
     assert amci["remse_max"][-1] <= largest
 
 
+@pytest.mark.slow
 def test_the_recorded_evaluation_is_what_evaluating_gives():
     recorded = load_proposals("tail-1d").card["evaluation"]
     proposals = load_proposals("tail-1d")
@@ -84,6 +85,7 @@ def test_the_recorded_evaluation_is_what_evaluating_gives():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
 def test_the_weights_have_the_quality_that_is_recorded(name):
     proposals = load_proposals(name)
@@ -99,6 +101,7 @@ def test_the_weights_have_the_quality_that_is_recorded(name):
 SHIPPED = [path.parent for path in sorted(pretrained_root().glob("*/*/config.json"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other_cases(folder):
     name, variant = folder.parent.name, folder.name

@@ -12,7 +12,10 @@ from amci_core.cli import main
 from amci_core.files import pretrained_root
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
-COMMANDS = re.findall(r"^    amci (.*)$", README, re.MULTILINE)
+COMMANDS = [
+    pytest.param(command, marks=pytest.mark.slow if command.startswith("figure") else ())
+    for command in re.findall(r"^    amci (.*)$", README, re.MULTILINE)
+]
 PROBLEM_ROWS = re.findall(
     r"^\| ([a-z]\S+)" + r" \| (\S+)" * 5 + r" \| [^|]+ \| (\d+) % \|$", README, re.MULTILINE
 )

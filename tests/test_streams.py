@@ -80,6 +80,7 @@ def test_public_functions_have_the_signature_of_their_stream(name, result):
     assert f"`{name}`" in stream.__doc__
 
 
+@pytest.mark.slow
 def test_type_checkers_see_the_item(tmp_path):
     (tmp_path / "streams.py").write_text(Path(streams.__file__).read_text())
     (tmp_path / "use.py").write_text(

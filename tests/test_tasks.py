@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 import torch
@@ -18,36 +17,42 @@ def in_order(done):
     return sorted(done, key=lambda each: each.item)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with dask_cluster(tmp_path_factory.mktemp("dask")) as found:
-        yield found
-
-
-def test_numbers_do_not_depend_on_where_they_are_computed(cluster):
-    address, _ = cluster
+def same_numbers_at(where):
     shared = torch.tensor(1 / 3)
     here = list(run_tasks(noise, shared, ITEMS))
     assert [done.item for done in here] == ITEMS
-    for where in (Where(workers=1), Where(workers=2), Where(dask=address)):
-        there = in_order(run_tasks(noise, shared, ITEMS, where))
-        assert [done.failure for done in there] == [None] * len(ITEMS)
-        assert [done.value for done in there] == [done.value for done in here]
+    there = in_order(run_tasks(noise, shared, ITEMS, where))
+    assert [done.failure for done in there] == [None] * len(ITEMS)
+    return [done.value for done in there] == [done.value for done in here]
 
 
-@pytest.mark.parametrize("where", [Where(), Where(workers=2)])
+def test_processes_find_the_numbers_of_this_process():
+    assert same_numbers_at(Where(workers=2))
+
+
+@pytest.mark.slow
+def test_dasks_workers_find_the_numbers_of_this_process(tmp_path):
+    with dask_cluster(tmp_path) as (address, _):
+        assert same_numbers_at(Where(dask=address))
+
+
+@pytest.mark.parametrize(
+    "where", [Where(), pytest.param(Where(workers=2), marks=pytest.mark.slow)]
+)
 def test_a_task_that_fails_is_named_and_the_others_go_on(where):
     found = in_order(run_tasks(awkward, 3, ITEMS, where))
     assert [done.value for done in found] == [None if i == 3 else i for i in ITEMS]
     assert [done.failure for done in found if done.failure] == ["ArithmeticError: no result for 3"]
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_process_is_named_and_the_others_go_on():
     found = in_order(run_tasks(deadly, 3, ITEMS, Where(workers=2)))
     assert [done.value for done in found] == [None if i == 3 else i for i in ITEMS]
     assert found[3].failure == "its process died: killed, or out of memory"
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_no_task():
     pool = Pool(Where(workers=2))
     found = []
@@ -59,6 +64,7 @@ def test_a_process_that_is_killed_costs_no_task():
     assert [done.value[0] for done in in_order(found)] == ITEMS
 
 
+@pytest.mark.slow
 def test_a_dask_worker_that_is_killed_costs_no_task(tmp_path):
     with dask_cluster(tmp_path) as (address, workers):
         found = []
@@ -70,13 +76,7 @@ def test_a_dask_worker_that_is_killed_costs_no_task(tmp_path):
     assert all(done.failure is None for done in found)
 
 
-def test_what_is_no_longer_wanted_is_not_waited_for():
-    began = time.monotonic()
-    for _ in run_tasks(slow, 0.5, range(100), Where(workers=1)):
-        break
-    assert time.monotonic() - began < 25
-
-
+@pytest.mark.slow
 def test_a_class_from_a_file_reaches_a_worker_that_has_not_the_file(tmp_path):
     from amci_core.models.loading import load_problem
 

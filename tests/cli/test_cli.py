@@ -19,8 +19,6 @@ ESTIMATE = "estimate tail-1d --variant oracle"
 PAPER = pretrained_root() / "tail-1d" / "paper"
 EVALUATE = "evaluate tail-1d --variant oracle"
 COMMANDS = ("problems", "estimate", "diagnose", "evaluate", "train", "new", "check")
-# More digits than Python reads as a whole number.
-LONG = "1" * 5000
 
 
 @pytest.fixture
@@ -79,10 +77,9 @@ def test_problems_are_listed(run):
     assert (theta["low"], theta["high"], theta["dimensions"]) == (0, 5, 1)
 
 
-# Exact proposals are no flows, which common random numbers need.
 @pytest.mark.parametrize(
     "estimator",
-    [f"{n}:0.9:0.1" if n == "reuse" else n for n, e in ESTIMATORS.items() if not e.common],
+    ["amci", "snis-q1", "snis-qm", "reuse:0.9:0.1"],
 )
 def test_estimate_gives_what_python_gives(run, estimator):
     words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 32 --seed 4 --estimator {estimator}"
@@ -179,10 +176,8 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         ("estimate tail-1d --variant none --y 1 --theta 1", "variant: .* got 'none'"),
         (f"{ESTIMATE} --y 1", "theta: expected .* got None"),
         (f"{ESTIMATE} --y 9 --theta 1", r"y: expected .* \[-8, 8\], got 9"),
-        (f"{ESTIMATE} --y nan --theta 1", "y: expected .* got nan"),
         (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
         (f"{ESTIMATE} --y 1,2 --theta 1", r"y: expected 1 number, got 2"),
-        (f"{ESTIMATE} --y 1 --theta -1", "theta: expected .* got -1"),
         ("estimate cancer --y 900,60,3", "y: expected 2 numbers, got 3"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 9 --total 99", "--draws: cannot .* --total"),
         (
@@ -191,37 +186,22 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
-        (f"{ESTIMATE} --y 1 --theta 1 --draws 1000000000000", "draws: expected .* got 1000000"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
         (f"{ESTIMATE} --y 1 --theta 1 --shift 1,2", "shift: expected one number .* got '1,2'"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
             "variant: .*'paper', not 'spline'",
         ),
-        (f"{ESTIMATE} --y 1 --theta 1 --seed -1", "seed: expected .* got -1"),
         (f"{ESTIMATE} --y 1 --theta 1 --estimator best", "estimator: expected .* got 'best'"),
         (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),
-        ("evaluate tail-9d", "problem: expected"),
-        (f"{EVALUATE} --pairs 0", "pairs: expected .* got 0"),
         (f"{EVALUATE} --runs 0", "runs: expected .* got 0"),
         (f"{EVALUATE} --budgets 10,2", "budgets: expected increasing"),
         (f"{EVALUATE} --budgets 10,x", "budgets: expected whole numbers .* got '10,x'"),
         (f"{EVALUATE} --estimators amci,best", "estimators: expected some of"),
-        (f"{EVALUATE} --seed -1", "seed: expected"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --relative-error 0.1 --total 99",
             "relative_error: .* total",
         ),
-        (f"{ESTIMATE} --y 1 --theta 1 --relative-error 1e-160", "relative_error: .* got 1e-160"),
-        (f"{ESTIMATE} --y {LONG} --theta 1", "y: expected .* got inf"),
-        (f"{ESTIMATE} --y 1 --theta 1 --seed {LONG}", "--seed"),
-        (f"{ESTIMATE} --y 1 --theta 1 --seed {2**63}", "seed: expected"),
-        (f"{EVALUATE} --budgets 10,{LONG}", "budgets: expected whole numbers"),
-        ("estimate tail\0 --y 1 --theta 1", "problem: expected one of"),
-        ("estimate tail-1d --variant sp\0line --y 1 --theta 1", "variant: expected"),
-        ("train tail-1d --out somewhere\0else", "--out"),
-        ("train tail-1d --out /dev/null", "out: .*/dev/null"),
-        ("train tail-1d --out /dev/null/below", "out: .*/dev/null/below"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(run, words, named):
@@ -233,13 +213,6 @@ def test_bad_input_is_one_line_that_names_it(run, words, named):
     (line,) = err.splitlines()
     assert re.search(named, line), line
     assert len(line) < 1000
-
-
-def test_the_largest_seed_serves_every_command_that_estimates(run):
-    seed = f"--seed {2**63 - 1}"
-    succeeded(run(f"{ESTIMATE} --y 1 --theta 3 {seed}"))
-    succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --relative-error 0.1 {seed}"))
-    succeeded(run(f"{EVALUATE} --pairs 2 --runs 2 --budgets 10 {seed}"))
 
 
 def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
@@ -260,6 +233,7 @@ def test_help_does_not_wait_for_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_the_package_is_a_command():
     words = [sys.executable, "-m", "amci_core", *f"{ESTIMATE} --y 8 --theta 9".split()]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=300)

@@ -24,6 +24,7 @@ def run(capsys, tmp_path, monkeypatch):
     return call
 
 
+@pytest.mark.slow
 def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     code, out, _ = run("new my_problem.py")
     assert code == 0
@@ -64,9 +65,7 @@ def test_new_overwrites_nothing(run, tmp_path):
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 
-@pytest.mark.parametrize(
-    "name", ["mine.txt", "mine", "1d.py", "---.py", "none.py", "nowhere/a.py"]
-)
+@pytest.mark.parametrize("name", ["mine.txt", "1d.py", "nowhere/a.py"])
 def test_new_refuses_names_that_no_class_can_have(run, name):
     code, _, err = run(f"new {name}")
     assert code == 2

@@ -28,8 +28,6 @@ SCRIPT = (
     "amci_core.cli.main(sys.argv[1:])"
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("train")]
-
 
 @pytest.fixture(scope="module", autouse=True)
 def few_runs():
@@ -52,6 +50,8 @@ def unbroken(tmp_path_factory):
     return folder, done
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("train")
 def test_it_trains_evaluates_and_says_where(unbroken):
     folder, done = unbroken
     assert done.stdout.replace("\n", "").startswith("trained: ")
@@ -59,6 +59,7 @@ def test_it_trains_evaluates_and_says_where(unbroken):
     assert load_proposals("tail-1d", folder=folder).card["evaluation"]["pairs"] == 100
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     out = tmp_path / "out"
     arguments = [*COMMAND, "--budget", "20s", "--out", str(out)]
@@ -78,6 +79,8 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     load_proposals("tail-1d", folder=out)
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("train")
 def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, tmp_path):
     whole, _ = unbroken
     broken = tmp_path / "broken"
@@ -106,7 +109,6 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--budget", "soon"], "budget: expected 1s to 24h"),
         (["--variant", "maf"], "variant: expected one of spline, paper"),
         (["--device", "abacus"], "device: expected auto, cpu"),
-        (["--device", "meta"], "device: expected auto, cpu"),
         (["--seed", "-1"], "seed: expected"),
         (["--resume"], "resume: there is no checkpoint"),
         (["--source", "mcmc"], "source: only variants on the paper's objective"),

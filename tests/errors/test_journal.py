@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -85,7 +84,7 @@ def test_nothing_is_lost_or_repeated_wherever_a_write_was_cut_off(tmp_path):
             journal.add(case)
     whole = part.read_bytes()
     rng = np.random.default_rng(0)
-    for cut in (*sizes, len(whole), *rng.integers(sizes[0], len(whole), 40)):
+    for cut in (*sizes, len(whole), *rng.integers(sizes[0], len(whole), 12)):
         part.write_bytes(whole[:cut])
         there = [i for i in range(3) if cut >= [*sizes[1:], len(whole)][i]]
         with Journal(path, SETTINGS) as journal:
@@ -105,7 +104,7 @@ def test_a_damaged_file_gives_no_wrong_number(tmp_path):
             journal.add(case)
     whole = part.read_bytes()
     rng, refused = np.random.default_rng(0), 0
-    for place in rng.integers(0, len(whole), 60):
+    for place in rng.integers(0, len(whole), 20):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << int(rng.integers(8))
         part.write_bytes(damaged)
@@ -122,7 +121,7 @@ def test_a_damaged_file_gives_no_wrong_number(tmp_path):
             assert "is not the beginning of a sweep" in said
             assert part.read_bytes() == damaged
             refused += 1
-    assert refused < 60
+    assert refused < 20
 
 
 def test_a_sweep_that_did_nothing_leaves_nothing(tmp_path):
@@ -141,12 +140,6 @@ def test_what_another_sweep_has_begun_stays_where_it_is_refused(tmp_path):
     assert part.read_bytes() == before
 
 
-@pytest.mark.parametrize("out", [3, b"z.parquet", ["z.parquet"], ""])
-def test_a_path_that_is_none_is_named(out):
-    with pytest.raises(ValueError, match=r"^out: expected a path"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=out)
-
-
 def test_a_second_sweep_into_the_file_is_refused(tmp_path):
     path = tmp_path / "sweep.parquet"
     with (
@@ -159,12 +152,6 @@ def test_a_second_sweep_into_the_file_is_refused(tmp_path):
         pass
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
-def test_a_folder_that_takes_no_file_is_named():
-    with pytest.raises(ValueError, match=r"^out: no file can be written in /proc"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out="/proc/sweep.parquet")
-
-
 def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
     path = tmp_path / "sweep.parquet"
     amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
@@ -175,7 +162,7 @@ def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 no", b"\0" * 100])
+@pytest.mark.parametrize("content", [b"PAR1 no"])
 def test_a_file_that_no_sweep_wrote_is_refused_and_kept(content, tmp_path):
     for name in ("sweep.parquet", "sweep.parquet.part"):
         (tmp_path / name).write_bytes(content)
@@ -185,66 +172,12 @@ def test_a_file_that_no_sweep_wrote_is_refused_and_kept(content, tmp_path):
         (tmp_path / name).unlink()
 
 
-@pytest.mark.parametrize("name", ["sweep.parquet", "sweep.parquet.part"])
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused(name, make, tmp_path):
-    make(tmp_path / name)
-    with pytest.raises(ValueError, match=rf"^out: expected a regular file, got .*{name}$"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_what_a_link_leads_to_is_written(tmp_path):
-    link, path = tmp_path / "link.parquet", tmp_path / "elsewhere" / "sweep.parquet"
-    path.parent.mkdir()
-    link.symlink_to(path)
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=link)
-    assert link.is_symlink()
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
-    assert [file.name for file in path.parent.iterdir()] == ["sweep.parquet"]
-
-
-def test_a_link_that_lies_beside_is_not_followed(tmp_path):
-    (tmp_path / "other").write_text("kept")
-    for name in (".sweep.parquet.new", ".sweep.parquet.part.new"):
-        (tmp_path / name).symlink_to(tmp_path / "other")
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
-    assert (tmp_path / "other").read_text() == "kept"
-    assert read_sweep(tmp_path / "sweep.parquet")[1].num_rows
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8 here")
-def test_a_folder_s_name_need_not_be_utf_8(tmp_path):
-    path = tmp_path / os.fsdecode(b"not-utf-8-\xff") / "sweep.parquet"
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
-    assert read_sweep(path)[1].num_rows
-
-
-def test_a_folder_without_locks_is_refused(tmp_path, monkeypatch):
-    def acquire(*_, **__):
-        raise NotImplementedError("FileSystem does not appear to support flock")
-
-    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
-    with pytest.raises(ValueError, match=r"^out: expected a folder whose files can be locked"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
-
-
 def test_a_table_from_elsewhere_is_no_sweep(tmp_path):
     import pyarrow as pa
 
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
         read_sweep(tmp_path / "other.parquet")
-
-
-@pytest.mark.parametrize("said", [b"[]", b"null", b"3", b"no JSON"])
-def test_what_a_sweep_did_not_note_is_no_sweep(said, tmp_path):
-    path = tmp_path / "sweep.parquet"
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
-    table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({b"amci": said}), path)
-    with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
 
 
 def test_a_table_with_gaps_or_other_columns_is_no_sweep(tmp_path):
@@ -318,6 +251,7 @@ def test_where_all_cases_fail_the_first_is_said(monkeypatch):
         amci.evaluate(PROBLEM, ORACLE, **WANTED)
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
     path, part = tmp_path / "sweep.parquet", tmp_path / "sweep.parquet.part"
     command = [*COMMAND, "--out", str(path)]
