@@ -220,10 +220,10 @@ def test_missing_weights_are_refused(copied):
         load_proposals("tail-1d", folder=copied)
 
 
-@pytest.mark.parametrize("how", ["absolute", "relative", "link"])
+@pytest.mark.parametrize("how", ["relative", "link"])
 def test_weights_outside_of_their_folder_are_refused(copied, tmp_path, how):
     elsewhere = (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
-    names = {"absolute": str(elsewhere), "relative": "../elsewhere.safetensors", "link": "linked"}
+    names = {"relative": "../elsewhere.safetensors", "link": "linked"}
     (copied / "linked").symlink_to(elsewhere)
     edit(copied, lambda c: c["proposals"]["q2"].update(file=names[how]))
     with pytest.raises(StoredFileError, match="weights lie outside, at"):
@@ -242,58 +242,25 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path, how):
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
             r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
         ),
-        (lambda c: c.update(variant=3), r"config\.json: expected str as variant, got 3"),
         (
             lambda c: c.update(proposals=[c["proposals"]]),
             r"config\.json: expected dict as proposals, got \[",
         ),
         (
-            lambda c: c["proposals"].update(q2=None),
-            r"config\.json: expected an object as proposals\.q2, got None",
-        ),
-        *(
-            (
-                lambda c, key=key: c["proposals"]["q2"].pop(key),
-                rf"config\.json: proposals\.q2\.{key} is missing",
-            )
-            for key in ("file", "sha256", "family", "arguments")
+            lambda c: c["proposals"]["q2"].pop("sha256"),
+            r"config\.json: proposals\.q2\.sha256 is missing",
         ),
         (
-            lambda c: c["proposals"]["q2"].update(arguments=[1]),
-            r"config\.json: expected dict as proposals\.q2\.arguments, got \[1\]",
-        ),
-        (
-            lambda c: c["proposals"]["q2"].update(file="snapshots"),
-            r"snapshots: cannot be read \(Is a directory\)",
-        ),
-        (
-            lambda c: c["proposals"]["q2"].update(file="a\0b"),
-            r"file: expected a path without NUL, got '.*a\\x00b'",
-        ),
-        (lambda c: c.pop("snapshots"), r"config\.json: snapshots is missing"),
-        (
-            lambda c: c.update(snapshots={}),
-            r"config\.json: expected list as snapshots, got \{\}",
-        ),
-        *(
-            (
-                lambda c, key=key: c["snapshots"][1].pop(key),
-                rf"config\.json: snapshots\.1\.{key} is missing",
-            )
-            for key in ("file", "sha256", "step", "seconds", "relative_variance")
+            lambda c: c["snapshots"][1].pop("step"),
+            r"config\.json: snapshots\.1\.step is missing",
         ),
         (
             lambda c: c["snapshots"][0].update(step="one"),
             r"config\.json: expected int as snapshots\.0\.step, got 'one'",
         ),
-        *(
-            (
-                lambda c, key=key, value=value: c["proposals"]["q1_plus"]["arguments"].update(
-                    {key: value}
-                ),
-                r"q1_plus\.safetensors: does not fit its configuration",
-            )
-            for key, value in (("activation", "sine"), ("hidden", [0]), ("hidden", 3), ("a", 1))
+        (
+            lambda c: c["proposals"]["q1_plus"]["arguments"].update(activation="sine"),
+            r"q1_plus\.safetensors: does not fit its configuration",
         ),
         (
             lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
