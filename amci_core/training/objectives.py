@@ -273,7 +273,8 @@ class ImitateObjective(Objective):
 
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
     log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
-    return -(sample.log_r.exp() * log_q).mean()
+    # Outside q's support r is zero as well: 0 * -inf would be NaN.
+    return -(sample.log_r.exp() * log_q.masked_fill(log_q == -math.inf, 0.0)).mean()
 
 
 OBJECTIVES: dict[str, type[Objective]] = {

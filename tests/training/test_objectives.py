@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from amci_core.flows import FAMILIES
-from amci_core.models import problem
+from amci_core.models import Problem, problem
+from amci_core.models.tail import GaussianTail
 from amci_core.training.data import JointTarget, Target
 from amci_core.training.objectives import PaperObjective, RefineObjective
 
@@ -118,6 +119,25 @@ def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
     log_q = q1(sample.y, sample.theta).log_prob(sample.x[:, None])[:, 0]
     expected = -(sample.log_r.exp() * log_q).mean()
     torch.testing.assert_close(objective.loss(q1), expected)
+
+
+def test_the_papers_loss_leaves_out_draws_where_f_and_q_are_zero():
+    class FromThePrior(GaussianTail):
+        sample_training = Problem.sample_training
+
+    target = Target(FromThePrior(1))
+    objective = PaperObjective(target, generator(), size=500, validation_size=100, batch=500)
+    x, y, theta = (objective.state()[f"train.{name}"] for name in ("x", "y", "theta"))
+    inside = (x > theta).squeeze(-1)
+    assert 0 < inside.sum() < 500
+    q1 = FAMILIES["half-line-spline"](target.problem, bins=4, hidden=[8], activation="relu")
+    # f is one there.
+    expected = -q1(y[inside], theta[inside]).log_prob(x[inside][:, None]).sum() / 500
+    slopes = torch.autograd.grad(expected, list(q1.parameters()))
+    for _ in range(2):  # the second one comes after a validation
+        loss = objective.loss(q1)
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(torch.autograd.grad(loss, list(q1.parameters())), slopes)
 
 
 def test_the_training_set_is_drawn_again_after_the_last_epoch_and_not_before():
