@@ -27,7 +27,13 @@ from torch import Tensor, nn
 from amci_core.checks import check_count, check_number
 from amci_core.flows.carried import Charts
 from amci_core.flows.conditioner import Conditioner, flat_cases
-from amci_core.flows.density import ConditionalDensity, Density, Trainable, TrainableDensity
+from amci_core.flows.density import (
+    ConditionalDensity,
+    Density,
+    Trainable,
+    TrainableDensity,
+    log_sum,
+)
 from amci_core.flows.supports import Line, kind_of
 from amci_core.models.base import Problem
 from amci_core.models.reference import Reference
@@ -129,7 +135,7 @@ class Mixed(ConditionalDensity):
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """n points, each from the second density with the probability of its share."""
-        generator = generator or torch.Generator()
+        generator = generator or torch.default_generator
         own = self._parts[0].draw(n, generator)[0]
         second = torch.rand(own.shape[:-1], generator=generator) < self.share
         most = int(second.sum(-1).max()) if second.numel() else 0
@@ -142,7 +148,7 @@ class Mixed(ConditionalDensity):
 
     def log_prob(self, x: Tensor) -> Tensor:
         first, second = (part.log_prob(x) for part in self._parts)
-        return torch.logaddexp(first + math.log1p(-self.share), second + math.log(self.share))
+        return log_sum(first + math.log1p(-self.share), second + math.log(self.share))
 
 
 class Plain(ConditionalDensity):

@@ -17,7 +17,7 @@ from torch.nn.functional import logsigmoid
 
 from amci_core.flows.autoregressive import SplineProposal, autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
-from amci_core.flows.density import MixtureDensity, Trainable, TrainableDensity
+from amci_core.flows.density import MixtureDensity, Trainable, TrainableDensity, log_sum
 from amci_core.models.base import Problem
 
 # Training starts from about LOG_ODDS_AT_START, a share of two in a hundred.
@@ -123,7 +123,7 @@ class DefendedDensity(MixtureDensity):
         return self._mixed(self._own.log_prob(x), log_component)
 
     def _mixed(self, log_own: Tensor, log_component: Tensor) -> Tensor:
-        return torch.logaddexp(log_own + self._log_rest, log_component + self._log_share)
+        return log_sum(log_own + self._log_rest, log_component + self._log_share)
 
 
 def _base_points(first: Tensor, others: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ __all__ = [
     "Proposal",
     "Trainable",
     "TrainableDensity",
+    "log_sum",
 ]
 
 import math
@@ -54,7 +55,10 @@ class ConditionalDensity(ABC):
 
     @abstractmethod
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """n points x (*, n, D) and their log density log q(x) in nats (*, n)."""
+        """n points x (*, n, D) and their log density log q(x) in nats (*, n).
+
+        Without a generator they come from torch's default one.
+        """
 
     @abstractmethod
     def log_prob(self, x: Tensor) -> Tensor:
@@ -206,3 +210,13 @@ class Trainable(nn.Module, Proposal):
                 if bad
                 else f"proposal: the networks of a {type(self).__name__} give NaN here"
             )
+
+
+def log_sum(first: Tensor, second: Tensor) -> Tensor:
+    """log(exp(first) + exp(second)), whose gradient is zero where both are -inf.
+
+    That of `torch.logaddexp` is NaN there.
+    """
+    least = torch.finfo(first.dtype).min
+    found = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
+    return found.masked_fill(found == least, -math.inf)

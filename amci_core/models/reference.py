@@ -83,9 +83,10 @@ class Reference:
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """n points x (*, n, D), of y's dtype, and their log density in nats (*, n).
 
-        Draw i is from part i modulo the number of parts.
+        Draw i is from part i modulo the number of parts. Without a generator they come from
+        torch's default one.
         """
-        generator = generator or torch.Generator()
+        generator = generator or torch.default_generator
         each = -(-n // len(self._parts))
         parts = [self._draw(part, each, generator).to(self._y.dtype) for part in self._parts]
         x = torch.stack(parts, -2).flatten(-3, -2)[..., :n, :]

@@ -1,5 +1,6 @@
 """Facts that hold for every family of proposals: a new family is one line of FLOWS."""
 
+import inspect
 import re
 from collections.abc import Callable
 from functools import partial
@@ -9,8 +10,12 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows import FAMILIES, ConditionalDensity, Proposals, Trainable
+from amci_core.flows.broad import centres
 from amci_core.flows.density import TrainableDensity
+from amci_core.models import Reference
+from amci_core.term_methods.adapted import DefensiveMixture
+from amci_core.term_methods.base import StudentDensity
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
@@ -260,6 +265,61 @@ def test_building_and_drawing_leave_the_global_generator_alone(name):
     assert (x != other).all()
 
 
+def densities():
+    """Every kind of density that can be drawn from, by a name."""
+    theirs = torch.distributions.Normal(torch.zeros(1, dtype=torch.float64), 1.0)
+    normal = Proposals.from_distributions(
+        TAIL, q1_plus=lambda y, t: theirs, q2=lambda y, t: theirs
+    )
+    found = {"coordinates": [{"kind": "line"}], "components": 3, **NETWORK}
+    own = {"family": "half-line-spline", "arguments": SPLINES}
+    proposals = {
+        "centres": (TAIL, centres(TAIL, **found)),
+        "broad": (TAIL, FAMILIES["broad"](TAIL, term="E1_plus", found=found)),
+        "defensive": (TAIL, FAMILIES["defensive"](TAIL, term="E2", own=own, share=0.3)),
+        "untrained": (TAIL, Proposals.from_reference(TAIL).q2),
+        "from outside": (TAIL, normal.q1_plus),
+        **{name: (problem, randomised(name)) for name, (problem, _) in FLOWS.items()},
+    }
+    for problem in map(amci.problem, amci.problems()):
+        proposals[f"{problem.name}, reference"] = problem, partial(Reference, problem)
+        for term, exact in (problem.optimal_proposals() or {}).items():
+            proposals[f"{problem.name}, exact {term}"] = problem, exact
+    made = {
+        name: (proposal.double() if isinstance(proposal, Trainable) else proposal)(
+            *problem.check(*problem.typical_case())
+        )
+        for name, (problem, proposal) in proposals.items()
+    }
+    x = torch.randn(100, 2, generator=generator(), dtype=torch.float64)
+    student = StudentDensity.fitted(torch.distributions.constraints.real, x)
+    return {**made, "student": student, "adapted": DefensiveMixture(student, student)}
+
+
+DENSITIES = densities()
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_without_a_generator_draws_are_new_ones_from_torchs_own(name):
+    density = DENSITIES[name]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(1)
+        first, second = (density.draw(8)[0] for _ in range(2))
+        torch.manual_seed(1)
+        assert torch.equal(density.draw(8)[0], first)
+    assert (first != second).all()
+
+
+def test_no_kind_of_density_is_left_out():
+    def kinds(of):
+        return {of}.union(*(kinds(kind) for kind in of.__subclasses__()))
+
+    own = {kind for kind in kinds(ConditionalDensity) if kind.__module__.startswith("amci_core.")}
+    assert {kind for kind in own if not inspect.isabstract(kind)} <= set(
+        map(type, DENSITIES.values())
+    )
+
+
 @every_flow
 def test_initialising_by_seed(name):
     first, second = FLOWS[name][1](), FLOWS[name][1]()
@@ -298,7 +358,7 @@ def test_networks_of_known_cases_run_once(name):
     assert seen == [3]
 
 
-@pytest.mark.parametrize(
+beyond = pytest.mark.parametrize(
     ("name", "outside"),
     [
         ("half-line", [-100.0]),
@@ -314,6 +374,9 @@ def test_networks_of_known_cases_run_once(name):
         ("defended", [-0.5, 0.5]),
     ],
 )
+
+
+@beyond
 def test_densities_vanish_outside_their_support(name, outside):
     proposal, at = randomised(name), cases(name)
     point = torch.tensor([outside], dtype=torch.float64)
@@ -321,6 +384,19 @@ def test_densities_vanish_outside_their_support(name, outside):
     x, log_q = proposal(*at).draw(2000, generator())
     assert torch.isfinite(log_q).all()
     assert torch.isfinite(proposal(*at).log_prob(x)).all()
+
+
+@beyond
+def test_points_outside_the_support_take_no_part_in_a_gradient(name, outside):
+    proposal, at = randomised(name), cases(name)
+    x = proposal(*at).draw(5, generator())[0].detach()
+    point = torch.tensor([outside], dtype=torch.float64).expand(3, 1, -1)
+    weights = [weight for weight in proposal.parameters() if weight.requires_grad]
+    inside, both = (
+        torch.autograd.grad(log_q.masked_fill(log_q == -torch.inf, 0.0).sum(), weights)
+        for log_q in (proposal(*at).log_prob(x), proposal(*at).log_prob(torch.cat([x, point], 1)))
+    )
+    torch.testing.assert_close(both, inside)
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
