@@ -17,7 +17,6 @@ __all__ = [
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,7 +86,7 @@ def load_proposals(
     optimal = _optimal(chosen)
     if variant != ORACLE:
         shipped = _shipped_folder(chosen.name, DEFAULT_VARIANT if variant is None else variant)
-        return _load_shipped(chosen.name, shipped)
+        return _load(chosen, shipped)
     if optimal is None:
         raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
     note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
@@ -205,11 +204,6 @@ def write_proposals(
         entries[name] = {"file": file, "sha256": digest, **families[name]}
     content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
     files.write_json(folder / "config.json", content)
-
-
-@cache
-def _load_shipped(name: str, folder: Path) -> Proposals:
-    return _load(problem(name), folder)
 
 
 def _shipped_folder(name: str, variant: str) -> Path:

@@ -335,4 +335,21 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
 
 
 def test_a_problem_can_be_given_in_the_place_of_its_name():
-    assert load_proposals(problem("tail-1d")) is load_proposals("tail-1d")
+    tail = problem("tail-1d")
+    by_problem, by_name = load_proposals(tail), load_proposals("tail-1d")
+    at = {"y": 1.0, "theta": 3.0, "draws": 16}
+    assert estimate(tail, by_problem, **at).value == estimate(tail, by_name, **at).value
+
+
+@pytest.mark.parametrize("variant", ["spline", "paper"])
+def test_what_is_done_to_loaded_proposals_changes_no_other_ones(variant):
+    tail, at = problem("tail-1d"), {"y": 1.0, "theta": 3.0, "draws": 16}
+    first = load_proposals("tail-1d", variant=variant)
+    expected = estimate(tail, first, **at).value
+    first.q1_plus.float()
+    for weight in first.q2.parameters():
+        weight.fill_(torch.nan)
+    first.card.clear()
+    again = load_proposals("tail-1d", variant=variant)
+    assert estimate(tail, again, **at).value == expected
+    assert again.card["configuration"]["variant"] == variant
