@@ -8,7 +8,7 @@ from visit import SIDEWAYS
 
 from app.scripts import PLAY
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 # All rules: also those of best practice.

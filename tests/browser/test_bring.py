@@ -12,7 +12,7 @@ from amci_core.tabular import read_table
 from app.guard import LONGEST_MESSAGE
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 
 def write(path, n):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from serving import served_dashboard
 from visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-one")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 PAINTED = "colour => getComputedStyle(document.body).backgroundColor === colour"
 LIGHT, DARK = "rgb(244, 246, 248)", "rgb(18, 23, 28)"

@@ -8,7 +8,7 @@ import amci_core as amci
 from app.numbers.play import playback
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-one")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 # Notes when no draws are marked.
 EMPTIED = """() => {

@@ -13,10 +13,10 @@ from app.numbers.line import line_densities
 from app.scripts import FOLDER
 from app.weights import weights
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-static")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 NAMES = ("tail-1d", "gain-loss", "peak")
-CASES, DRAWS, WITHIN = 1000, 3, 1e-6
+DRAWS, WITHIN = 3, 1e-6
 ENTRY = """
 import {decoded, proposalAt} from "%(folder)s/proposals.mjs"
 import {TARGETS, atMismatch, mismatchRange, truth} from "%(folder)s/targets.mjs"
@@ -44,6 +44,7 @@ KNOWN = """([name, ys, thetas]) => {
         target.deviation(y, thetas[i]), ...target.logParts(y, thetas[i]),
     ])
 }"""
+MANY = pytest.mark.parametrize("n", [150, pytest.param(1000, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def page(browser, tmp_path_factory):
     opened.close()
 
 
-def cases(problem, n=CASES, seed=1):
+def cases(problem, n, seed=1):
     """y and theta, drawn evenly from the ranges that the page shows."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -77,11 +78,12 @@ def deviation(found, expected):
     return (np.abs(found - expected) / np.maximum(1, np.abs(expected))).max()
 
 
+@MANY
 @pytest.mark.parametrize("name", NAMES)
-def test_proposals_are_those_of_the_core_at_random_cases(page, name):
+def test_proposals_are_those_of_the_core_at_random_cases(page, name, n):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
-    y, theta = cases(problem)
-    generator, size = torch.Generator().manual_seed(2), (CASES, DRAWS, problem.x.dim)
+    y, theta = cases(problem, n)
+    generator, size = torch.Generator().manual_seed(2), (n, DRAWS, problem.x.dim)
     stored = weights(proposals)
     assert len(stored) == len(proposals.present)
     for kind, j in zip(stored, proposals.present, strict=True):
@@ -97,10 +99,11 @@ def test_proposals_are_those_of_the_core_at_random_cases(page, name):
             assert deviation(each, wanted) < WITHIN
 
 
+@MANY
 @pytest.mark.parametrize("name", NAMES)
-def test_targets_are_those_of_the_core_at_random_cases(page, name):
+def test_targets_are_those_of_the_core_at_random_cases(page, name, n):
     problem = amci.problem(name)
-    y, theta = cases(problem)
+    y, theta = cases(problem, n)
     found = np.array(page.evaluate(KNOWN, [name, y.tolist(), theta.tolist()])).T
     terms = problem.log_terms(y, theta)
     log_E2 = terms.pop("E2")

@@ -6,7 +6,7 @@ import torch
 
 import amci_core as amci
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-one")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=4&draws=8"
 # Moves a handle as the browser does, and reads the picture before anybody can have answered.

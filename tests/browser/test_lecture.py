@@ -9,6 +9,8 @@ import amci_core as amci
 from amci_core.diagnostics.verdict import LEVELS
 from app.presets import PRESETS
 
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
+
 QUERY = "?runs=50&seed=3"
 SHIFTS = """() => {
     window.opening = 0

@@ -13,7 +13,7 @@ import amci_core as amci
 from app.store import BUDGETS, REUSE_GRID
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 ESTIMATORS = ("amci", "auto", "snis-q2", "snis-qm", "snis-q1")
 ENDLESS = 10_000

@@ -9,7 +9,7 @@ from visit import Visit
 
 from amci_core.cli import app as cli
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 
 @pytest.fixture(scope="module")

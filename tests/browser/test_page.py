@@ -11,7 +11,7 @@ from visit import SIDEWAYS, Visit
 
 from app.presets import PRESETS
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-one")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
 # What a page has of a widget.

@@ -22,7 +22,7 @@ from app.state import State
 from app.store import BUDGETS
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 PROBLEMS = [name for name in amci.problems() if available_variants(name)]
 

@@ -11,7 +11,7 @@ import amci_core as amci
 from app.static.folder import write
 from app.words.numbers import number
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-static")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-static")]
 
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch"
 Q1 = "#line-densities [data-line=q1]"

@@ -21,7 +21,7 @@ from playwright.sync_api import expect
 import amci_core as amci
 from app.store import MAP_SIZES
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 Y, THETA = "Observation y", "Threshold θ"
 

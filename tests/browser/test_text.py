@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from serving import served_dashboard
 from visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 ATTACK = "<img src=nowhere onerror=window.attacked=true>"
 # Our page, of a problem whose every word is an attack; an exception with one is told of as well.

@@ -9,7 +9,7 @@ from pace import slowness
 
 from app.store import BUDGETS
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-two")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 # A busy machine gives a training little of its time.
 PATIENCE = 700
