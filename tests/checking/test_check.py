@@ -3,8 +3,8 @@
 import math
 import re
 import runpy
-import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import own_problems
@@ -14,11 +14,19 @@ from torch.distributions import Exponential, Normal, StudentT
 from torch.distributions.constraints import greater_than, less_than
 
 import amci_core as amci
-from amci_core.checking import Checked, Finding
+from amci_core.checking import Checked, Finding, findings
 from amci_core.models import LineProblem, Problem, Variable
 from benchmarks.invented import OWN_PROBLEMS
 
 LINE = (-math.inf, math.inf)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock that stands still: how many draws are tested does not depend on the machine."""
+    now = [0.0]
+    monkeypatch.setattr(findings, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    return now
 
 
 class Right(Problem):
@@ -479,7 +487,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_problem_that_is_right_is_clean_and_takes_little_time(name):
+def test_a_problem_that_is_right_is_clean(name):
     problem = RIGHT[name]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -487,7 +495,6 @@ def test_a_problem_that_is_right_is_clean_and_takes_little_time(name):
     assert found.findings == (), found
     if name not in OWN_PROBLEMS:
         assert found.not_judged == (), found
-    assert found.seconds < 4  # on a busy machine; 2 s are aimed at
     found.refuse()
 
 
@@ -591,6 +598,7 @@ def test_problems_from_files_are_clean(name, tmp_path):
     assert bool(found.not_judged) == (name == "RARE")
 
 
+@pytest.mark.slow
 def test_right_samplers_raise_no_alarm_whatever_their_draws():
     """The seeds are fixed: twenty problems that differ stand for twenty seeds."""
 
@@ -628,9 +636,9 @@ def test_a_hundred_dimensions_are_checked_in_time():
     assert [each.method for each in amci.check(Many()).errors] == ["sample_prior"]
 
 
-def test_a_slow_problem_is_checked_with_fewer_draws():
+def test_a_slow_problem_is_checked_with_fewer_draws(clock):
     def slow(self, x, theta):
-        time.sleep(0.01 + 2e-6 * x[..., 0].numel())
+        clock[0] += 0.01 + 2e-6 * x[..., 0].numel()
         return torch.exp(-theta[..., 0] * x[..., 0])
 
     found = amci.check(changed(f=slow))
