@@ -105,15 +105,15 @@ class Explorer:
         self._unfolded: Any = None
         self.tour = TourView(self._visit, self._tour_turned)
         self.rest = column(
-            self.story.alerts,
-            self.controls.top,
+            # Without a gap: most of the time there are no alerts.
+            column(self.story.alerts, self.controls.top),
             self.tour.panel,
             self.headline.panel,
             self.story.panel,
             side_by_side(self.densities.panel, self.errors.panel, least=400, gap=12),
             self.strip.panel,
             self.tabs.panel,
-            gap=10,
+            gap=8,
         )
         self.tour.light_up(
             {

@@ -25,7 +25,7 @@ TEMPLATE = BASE_TEMPLATE.environment.from_string(
 )
 WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = f"""
-:host {{ padding: 12px 16px; gap: 12px; box-sizing: border-box; background: var(--page);
+:host {{ padding: 8px 16px 12px; gap: 12px; box-sizing: border-box; background: var(--page);
         min-height: calc(100vh - var(--bar)); }}
 @media {NARROW} {{ :host {{ padding: 8px; gap: 8px; }} }}
 """
@@ -33,7 +33,6 @@ MAIN = f"""
 # in the bar at the bottom comes last, and the page ends above that bar.
 BENCH = f"""
 :host {{ display: flex !important; flex-flow: row nowrap !important; align-items: flex-start; }}
-.scroll-button {{ display: none !important; }}
 @media {NARROW} {{ :host {{ flex-flow: column nowrap !important; padding-bottom: 150px; }} }}
 """
 SIDE = f"""

@@ -14,7 +14,7 @@ from app.material import COMPONENTS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Type sizes in rem, small to large; a projector shows them larger, see `app/javascript`.
-TYPE = {"small": 0.8125, "text": 0.9375, "title": 1.0625, "figure": 1.3125, "headline": 1.5}
+TYPE = {"small": 0.8125, "text": 0.9375, "title": 1.0625, "figure": 1.3125, "headline": 1.375}
 # Spaces are whole numbers of this, in pixels.
 SPACE = 8
 # Up to this width one column, and the handles in a bar at the bottom.

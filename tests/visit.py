@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from typing import Any
 from urllib.parse import urlparse
@@ -20,6 +22,7 @@ DATA = f"""
 }}
 """
 PATIENCE = 90  # seconds: a busy machine takes long
+RUNS = 20  # of the error curves, where a test says no other number
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
 STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
     .find(text => text?.includes?.(`data-card=&quot;${name}&quot;`))"""
@@ -37,9 +40,30 @@ FADED = """() => {
     return found
 }"""
 WATCH_SHIFTS = """() => {
-    window.shifted = 0
-    const add = list => { for (const each of list.getEntries()) { window.shifted += each.value } }
-    new PerformanceObserver(add).observe({type: "layout-shift"})
+    window.shifts = []
+    window.shifting = new PerformanceObserver(list => shifts.push(...list.getEntries()))
+    shifting.observe({type: "layout-shift", buffered: true})
+    window.since = performance.now()
+}"""
+SHIFTED = """async by_itself => {
+    const frame = () => new Promise(requestAnimationFrame)
+    await frame()
+    await frame()
+    return [...shifts, ...shifting.takeRecords()]
+        .filter(each => by_itself ? !each.hadRecentInput : each.startTime > since)
+        .reduce((sum, each) => sum + each.value, 0)
+}"""
+FRAME = "() => new Promise(requestAnimationFrame)"
+HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
+    model => model.data?.key && model.data.weights)"""
+# Where the handle and the threshold are whenever the page paints.
+WATCH = """label => {
+    const page = Bokeh.documents[0], seen = window.seen = []
+    const handle = [...page.all_models].find(model => model.data?.label == label).data
+    const bound = page.get_model_by_name("densities-linear").center.find(
+        each => each.type == "Span" && each.dimension == "height")
+    const look = () => { seen.push([handle.value, bound.location]); requestAnimationFrame(look) }
+    requestAnimationFrame(look)
 }"""
 SIDEWAYS = """() => {
     const inner = Bokeh.index.roots[0]?.shadow_el ?? document
@@ -55,9 +79,12 @@ class Visit:
         context: The browser's context.
         address: What is opened.
         first: The source that is there when the page is.
+        cuts: Whether its connection to the server can be cut.
     """
 
-    def __init__(self, context: Any, address: str, *, first: str = "errors-amci") -> None:
+    def __init__(
+        self, context: Any, address: str, *, first: str = "errors-amci", cuts: bool = False
+    ) -> None:
         self.context, self._first = context, first
         context.set_default_timeout(1000 * PATIENCE)
         self.complaints: list[str] = []
@@ -66,6 +93,13 @@ class Visit:
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
+        self._connections: list[Any] = []
+        if cuts:
+            self.page.route_web_socket(lambda _: True, self._connect)
+        self.go(address)
+
+    def go(self, address: str) -> None:
+        """Opens an address, and waits until the page has its pictures."""
         self.page.goto(address)
         self.wait_until_open()
 
@@ -78,6 +112,11 @@ class Visit:
 
     def close(self) -> None:
         self.context.close()
+
+    def cut(self) -> None:
+        """Cuts the connection to the server."""
+        for connection in self._connections:
+            connection.close()
 
     def wait(self, condition: str, argument: Any = None) -> Any:
         """Waits until a JavaScript function returns something true."""
@@ -210,19 +249,57 @@ class Visit:
         """From here on counts what jumps, also in answer to the user."""
         self.page.evaluate(WATCH_SHIFTS)
 
-    def shifted(self) -> float:
+    def shifted(self, *, by_itself: bool = False) -> float:
         """How much has jumped: the layout shift, of which up to 0.1 counts as good.
 
         See https://web.dev/articles/cls.
+
+        Arguments:
+            by_itself: Counts since the page was opened, but for what answers the user.
         """
-        self.page.wait_for_timeout(300)
-        found: float = self.page.evaluate("() => window.shifted")
+        found: float = self.page.evaluate(SHIFTED, by_itself)
         return found
+
+    def wait_for_frames(self, count: int = 1) -> None:
+        """Waits until the page has painted so many times."""
+        for _ in range(count):
+            self.page.evaluate(FRAME)
+
+    def reach(self, label: str) -> None:
+        """Reaches a handle; the page asks for the proposals' weights then."""
+        self.slider(label).focus()
+        self.wait(HAS_WEIGHTS)
+
+    def watch_threshold(self, label: str) -> None:
+        """From here on notes where that handle and the threshold are in every frame."""
+        self.page.evaluate(WATCH, label)
+
+    def seen(self) -> np.ndarray:
+        """What was noted: a line a frame."""
+        return np.array(self.page.evaluate("() => seen"))
+
+    @contextmanager
+    def dragged(self, slider: Any, by: float) -> Iterator[None]:
+        """Drags a slider by a share of its rail; inside of it the mouse holds it still."""
+        thumb, mouse = slider.locator("xpath=..").bounding_box(), self.page.mouse
+        width = slider.locator("xpath=../..").bounding_box()["width"]
+        x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+        mouse.move(x, y)
+        mouse.down()
+        for i in range(1, 31):
+            mouse.move(x + i / 30 * by * width, y)
+            self.wait_for_frames()
+        yield
+        mouse.up()
 
     def sideways(self) -> list[int]:
         """By how many pixels the main area, and the page, are wider than their places."""
         found: list[int] = self.page.evaluate(SIDEWAYS)
         return found
+
+    def _connect(self, connection: Any) -> None:
+        connection.connect_to_server()
+        self._connections.append(connection)
 
     def _hear(self, message: Any) -> None:
         if message.type == "error":

@@ -47,7 +47,6 @@ HANDLES = f"""
           padding: 6px 12px calc(6px + env(safe-area-inset-bottom)); box-sizing: border-box;
           background: var(--paper); border-top: 1px solid var(--line);
           box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
-  .scroll-button {{ display: none !important; }}
 }}
 """
 # Presets beside the problem; on a phone they are a line that one pushes sideways.
@@ -94,7 +93,7 @@ class Controls:
         self.problem.param.watch(answer(self._chose_problem), "value")
         self.target = TargetControls(state)
         # What a check of a problem of one's own found, and what its proposals are not.
-        self._warned, self._note = HTML("", NOTE), HTML("", NOTE)
+        self._warned, self._note = (HTML("", NOTE, "p { padding-top: 4px; }") for _ in range(2))
         self.case = CaseControls(state, HANDLES)
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
@@ -141,7 +140,6 @@ class Controls:
             self._messages["problem"],
             self._warned,
             self._note,
-            gap=4,
         )
         self.side = column(
             self.case.panel,

@@ -19,9 +19,10 @@ from app.views.layout import HTML, hide, row
 from app.words.diagnosis import sentence
 from app.words.headline import Headline, awaited, headline, how_typical
 
-# Room for three lines on a wide page, so that nothing below jumps; the button has its own place.
+# Room for two lines of either on a wide page, so that nothing below jumps; the button has its own
+# place.
 STYLE = """
-.said { border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 5.5rem;
+.said { border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 6.1rem;
         box-sizing: border-box; }
 .headline { margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
             max-width: 75ch; min-height: 2.6em;  color: var(--ink); text-wrap: balance; }

@@ -33,7 +33,7 @@ p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 # A sentence about a control, below it.
 NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 CARD = """
-:host { background: var(--paper); border-radius: 10px; padding: 12px 16px;
+:host { background: var(--paper); border-radius: 10px; padding: 8px 16px 12px;
         min-width: 0; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 """
@@ -87,11 +87,7 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
         least: Least width of a column in pixels.
         gap: Space between columns in pixels.
     """
-    # Panel's column brings a button to scroll with, which would take part in the layout.
-    wrapped = """
-        :host { flex-flow: row wrap !important; align-items: stretch !important; }
-        .scroll-button { display: none !important; }
-    """
+    wrapped = ":host { flex-flow: row wrap !important; align-items: stretch !important; }"
     place = f":host {{ flex: 1 1 {least}px !important; min-width: 0; width: auto !important; }}"
     # A figure finds its width in a column of its own; all else does without one.
     parts = [column(part) if isinstance(part, pn.pane.Bokeh) else part for part in content]
@@ -151,5 +147,6 @@ def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> 
     # style is taken away and put back when the page is measured: without a display here every
     # box inside would be made anew, which a browser counts as a shift of the layout.
     own = f"display: flex; gap: {gap}px; max-height: none !important;"
-    sheet = f":host {{ {own} }} {stylesheet}"
+    # The button to scroll with that a column brings would take a gap of its own.
+    sheet = f":host {{ {own} }} .scroll-button {{ display: none !important; }} {stylesheet}"
     return kind(*content, stylesheets=[sheet], **settings)

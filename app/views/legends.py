@@ -39,6 +39,8 @@ FIT_LEGEND = """
     const over = Math.max(0, Math.ceil(view.frame.bbox.left + taken(columns) - room))
     legend.setv({ncols: columns, styles: {"margin-left": `${-over}px`}})
 """
+# By a style sheet: the page's theme gives all legends a size of its own.
+WORDS = ".bk-label { font-size: 13px !important; }"
 # Room for names beside the curves, as a share of the axis, and the height of one in pixels.
 ROOM_FOR_LABELS, LABEL_HEIGHT = 0.42, 15
 
@@ -48,7 +50,7 @@ def add_legend(shown: figure, items: list[Any], **options: Any) -> Legend:
 
     It begins where the frame does, or as far to the left of that as it needs room.
     """
-    looks = {"margin": 0, "padding": 7, "label_text_font_size": "13px"}
+    looks = {"margin": 0, "padding": 7, "stylesheets": [WORDS]}
     options = {"orientation": "horizontal", "ncols": 2, **looks} | options
     legend = Legend(items=items, location="top_left", **options)
     shown.add_layout(legend, "above")

@@ -21,9 +21,9 @@ from app.presets import coordinates, pairs
 from app.views.course import CourseView
 from app.views.curves import Curves, arranged
 from app.views.figures import Painter, describe, pane, picture, set_range, step_above
-from app.views.inputs import select
-from app.views.layout import HTML, card, column, explain, row
+from app.views.layout import HTML, card, column, explain, side_by_side
 from app.views.legends import Legends
+from app.views.options import Select, select
 
 if TYPE_CHECKING:
     from app.pictures import Picture
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines
 # meet the edges of areas where both agree.
 LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8)
-HEIGHT = 212
+# Of the pictures, in pixels: planes, planes with another picture above or below, one coordinate.
+# With the errors beside them they fit a small screen. Two planes stand beside one another, where
+# each has the least width.
+HEIGHT, LOW_HEIGHT, LINE_HEIGHT, LEAST_WIDTH = 270, 188, 168, 200
 # Widths of a close-up, as shares of the whole.
 WIDTHS = (0.1, 0.2, 0.4, 0.7, 1.0)
 # The pictures by name: what is wanted, and what was learnt.
@@ -68,8 +71,8 @@ class PlaneView:
 
     def show(self, found: PlaneDensities) -> None:
         """Draws new densities."""
-        self._plane.show(found)
         course = getattr(found, "course", None)
+        self._plane.show(found, height=HEIGHT if course is None else LOW_HEIGHT)
         if course is not None:
             if self._course is None:
                 self._course = CourseView()
@@ -103,21 +106,20 @@ class MarginalView:
     def __init__(self) -> None:
         self._painter = Painter()
         self.choices: Mapping[str, Any] = {
-            "coordinate": select("Coordinate", {"x": 1}),
-            "pair": select("Pair of coordinates", {"x": (1, 2)}),
+            "coordinate": _chosen("Coordinate", {"x": 1}, width=110),
+            "pair": _chosen("Pair of coordinates", {"x": (1, 2)}, width=146),
         }
         self._curves = Curves(
-            "marginal", "marginal-data", self._painter, x_range=Range1d(-3, 3), height=HEIGHT
+            "marginal", "marginal-data", self._painter, x_range=Range1d(-3, 3), height=LINE_HEIGHT
         )
         self._plane = _Plane(self._painter)
         self._help, self._remark = HTML(), HTML()
         self.panel = card(
             "Densities",
-            row(self.choices["coordinate"]),
             pane(self._curves.figure),
             self._remark,
-            row(self.choices["pair"]),
             self._plane.panel,
+            tools=list(self.choices.values()),
             help_text=self._help,
         )
 
@@ -149,7 +151,7 @@ class MarginalView:
         set_range(self._curves.figure.x_range, *found.extent)
         self._curves.show(found)
         self._curves.figure.xaxis.axis_label = found.label
-        self._plane.show(found.plane)
+        self._plane.show(found.plane, height=LOW_HEIGHT)
         if self._remark.object != found.remark:
             self._remark.object = found.remark
 
@@ -165,6 +167,14 @@ class MarginalView:
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self._painter.paint(dark)
+
+
+def _chosen(label: str, options: dict[str, Any], *, width: int) -> Select:
+    """A list beside the card's title; on a phone there is less room for it."""
+    narrow = f"@media (max-width: 599.95px) {{ :host {{ width: {width - 16}px !important; }} }}"
+    created = select(label, options, sizing_mode=None, width=width, margin=(8, 0, 0, 8))
+    created.stylesheets = [*created.stylesheets, narrow]
+    return created
 
 
 class _Plane:
@@ -183,8 +193,8 @@ class _Plane:
         self._place = column()
         self.panel = column(self._place, self._remark)
 
-    def show(self, found: PlaneDensities) -> None:
-        """Draws new densities."""
+    def show(self, found: PlaneDensities, *, height: int) -> None:
+        """Draws new densities, in pictures of a height in pixels."""
         if arranged(found) != self._arranged:
             self._arrange(found)
         drawn = dict.fromkeys(PAIRS[name] for name in self._there)
@@ -196,6 +206,8 @@ class _Plane:
             self._approach(found)
         for name in self._there:
             shown = self.figures[name]
+            if shown.height != height:
+                shown.height = height
             if (shown.xaxis.axis_label, shown.yaxis.axis_label) != found.labels:
                 shown.xaxis.axis_label, shown.yaxis.axis_label = found.labels
         if self._remark.object != found.doubt:
@@ -214,7 +226,8 @@ class _Plane:
         there = ["plane-target", *(["plane-minus"] if signed else []), last]
         if there != self._there:
             self._there = there
-            self._place[:] = [self._panes[name] for name in there]
+            panes = [self._panes[name] for name in there]
+            self._place[:] = [side_by_side(*panes, least=LEAST_WIDTH, gap=4)]
         for name in there:
             names = {each: label(each, signed=signed, variant=variant) for each in PAIRS[name]}
             self._legends[name].show(names)
@@ -226,11 +239,13 @@ class _Plane:
             alternative="Densities over a plane.",
             x_label="x₁",
             y_label="x₂",
-            height=HEIGHT,
+            height=LOW_HEIGHT,
             x_range=ranges[0],
             y_range=ranges[1],
         )
-        shown.min_border_left = 60
+        shown.min_border_left = 50
+        shown.xaxis.ticker.desired_num_ticks = 3
+        shown.yaxis.ticker.desired_num_ticks = 4
         wanted, learnt = PAIRS[name]
         areas = shown.multi_polygons(
             "xs", "ys", source=self._source(wanted, "alpha"), fill_alpha="alpha", line_alpha=0

@@ -58,6 +58,7 @@ class StoryView:
             severity="error",
             closeable=True,
             sizing_mode="stretch_width",
+            margin=(0, 0, 10, 0),
         )
         self.alerts[:] = [alert]
 

@@ -15,6 +15,7 @@ from app.session import answer
 from app.style import NARROW
 from app.tour import Step, tour
 from app.views.formula import INLINE, with_formulas
+from app.views.layout import hide
 
 STYLE = (
     INLINE
@@ -85,8 +86,11 @@ class TourView:
         self._lit: Any = None
         count = len(tour().steps)
         self.panel = TourPanel(count=count, sizing_mode="stretch_width", margin=0)
+        hide(self.panel, True)
         shown = answer(self._show)
         self.panel.param.watch(lambda *_: self._visiting and shown(), ["step", "again"])
+        # First of all: what is closed takes no room, also where the step cannot be shown.
+        self.panel.param.watch(lambda event: hide(self.panel, not event.new), "opened")
         self.panel.param.watch(answer(lambda _: self._turn()), "opened")
 
     @property

@@ -1,0 +1,227 @@
+"""What every visitor does: one page of the real server, brought back by its address each time."""
+
+import numpy as np
+import pytest
+import torch
+from axe import violations
+from cards import choose
+from playwright.sync_api import expect
+from visit import RUNS, SIDEWAYS, Visit
+
+import amci_core as amci
+from app.presets import PRESETS
+from app.words.numbers import number
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
+# Pixels that are left below on the smallest screen.
+SPARE = 40
+# Tops and bottoms of what can be seen, all at once.
+PLACES = """all => all.map(each => each.getBoundingClientRect())
+    .filter(box => box.width * box.height > 0).map(box => [box.top, box.bottom])"""
+FIRST = (
+    ".part-headline .said, .part-densities canvas, .part-errors canvas, "
+    ".part-handles .MuiSlider-root"
+)
+# The first has most to show.
+FIVE = [
+    "tail-5d",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("tail-1d", "gain-loss", "peak", "cancer")
+    ),
+]
+CARDS = {
+    "Draw by draw": ".play input[max='500']",
+    "Sample reuse": "[aria-label^='Relative error over alpha and beta']",
+    "Diagnostics": "[aria-label^='Histogram of 1,000 log weights of E₁']",
+    "Amortization map": "[aria-label^='Amortization map']",
+    "Evaluation": "text=100 cases drawn from p(y) p(θ)",
+    "Train": "role=button[name='Start's]",
+    "Bring your draws": "role=button[name='Choose a file']",
+}
+
+
+def density(name, y, theta, x):
+    """A proposal's density at points on the line, as the core computes it."""
+    proposals = amci.load_proposals("tail-1d")
+    q = getattr(proposals, name)(*amci.problem("tail-1d").check(y, theta))
+    with torch.inference_mode():
+        return q.log_prob(torch.from_numpy(x)[:, None]).exp().numpy()
+
+
+def fits(opened, height):
+    places = opened.page.locator(FIRST).evaluate_all(PLACES)
+    assert len(places) >= 6
+    assert min(top for top, _ in places) >= 0
+    assert max(bottom for _, bottom in places) <= height - SPARE
+
+
+@pytest.mark.parametrize("problem", FIVE)
+def test_the_first_screen_holds_headline_handles_and_pictures(at, problem):
+    opened = at(f"&problem={problem}", width=1366, height=768)
+    opened.wait_for_end(RUNS)
+    expect(opened.page.locator(".verdict")).to_contain_text("Reliable")
+    fits(opened, 768)
+    # Another computer's letters are wider, and the verdict needs a second line.
+    why = opened.page.locator(".part-headline .why")
+    before = why.bounding_box()["height"]
+    why.evaluate("el => el.prepend('Reliable: ', document.createElement('br'))")
+    assert why.bounding_box()["height"] > before
+    fits(opened, 768)
+    # A drag takes the preset's words away.
+    story = opened.page.get_by_text(PRESETS[problem][0].watch).first
+    with opened.dragged(opened.page.get_by_role("slider").first, by=0.1):
+        story.wait_for(state="hidden")
+        fits(opened, 768)
+
+
+def test_a_drag_paints_every_place_of_the_handle_at_once(at):
+    opened = at()
+    opened.reach(THETA)
+    opened.watch_threshold(THETA)
+    with opened.dragged(opened.slider(THETA), by=-0.4):
+        handle, threshold = opened.seen().T
+    assert len(np.unique(handle)) > 10
+    np.testing.assert_allclose(threshold, handle, atol=1e-9)
+
+
+def test_a_released_handle_has_all_figures_follow(at):
+    opened = at()
+    opened.wait_for_end(RUNS)
+    before = opened.data("errors-amci", "median")
+    opened.move(THETA, 1.5)
+    opened.wait("() => location.search.includes('y=1&theta=1.5')")
+    opened.wait_for_other("errors-amci", "median", before)
+    opened.wait_for_end(RUNS)
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    x = opened.data("densities", "x")
+    for name in ("q1_plus", "q2"):
+        shown = opened.data("densities", name.removesuffix("_plus"))
+        expected = density(name, 1.0, 1.5, x)
+        np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-20)
+    budgets = opened.data("errors-amci", "draws").astype(int).tolist()
+    curves = amci.error_curves(problem, proposals, 1.0, 1.5, budgets=budgets, runs=RUNS)
+    for name in ("amci", "snis-qm"):
+        shown = opened.data(f"errors-{name}", "mean")
+        np.testing.assert_allclose(shown, curves[name].remse, rtol=1e-12)
+    cells = opened.page.get_by_role("row").filter(has_text="AMCI").get_by_role("cell")
+    estimate = amci.estimate(problem, proposals, 1.0, 1.5, draws=64, seed=0)
+    expect(cells.nth(2)).to_have_text(number(float(estimate.standard_error), 2))
+    opened.press("Reset")
+    opened.wait("() => location.search == '?problem=tail-1d&y=1&theta=3'")
+    opened.wait_for_value(THETA, 3.0)
+
+
+def test_another_problem_brings_its_own_handles_presets_and_pictures(at):
+    opened = at()
+    choose(opened, "Problem", amci.problem("gain-loss").title)
+    opened.slider("Price θ").wait_for()
+    opened.wait_for_data("densities", "q1_minus")
+    for preset in PRESETS["gain-loss"]:
+        expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
+    last = PRESETS["gain-loss"][-1]
+    opened.press(last.name)
+    opened.wait_for_text(last.watch)
+    opened.wait("at => location.search.includes(at)", f"problem=gain-loss&y={last.y[0]:g}")
+    opened.wait_for_value("Price θ", last.theta[0])
+
+
+def test_a_kept_case_stays_in_sight_beside_another(at):
+    opened = at()
+    opened.wait_for_end(RUNS)
+    kept = opened.data("densities", "q1")
+    opened.press("Keep as A to compare")
+    opened.wait_for_text("A is this case.")
+    opened.move(THETA, 2.0)
+    opened.wait_for_text("A, in faint colours, is the case for θ = 3.")
+    np.testing.assert_allclose(opened.wait_for_data("densities-a", "q1"), kept)
+    opened.wait_for_end(RUNS)
+    opened.wait_for_data("errors-amci-a", "median")
+    opened.press("Stop comparing")
+    opened.page.get_by_text("A, in faint colours").wait_for(state="detached")
+
+
+def test_your_own_f_is_shown_if_it_can_be_read_and_stays_in_the_address(at):
+    opened = at("&theta=1")
+    before = opened.data("densities", "target")
+    opened.unfold("Your own f")
+    opened.type("f(x, θ), then Enter", "abs(x1 - theta1) < 0.5")
+    window = opened.wait_for_other("densities", "target", before)
+    opened.wait_for_text("No proposals have been trained for this f")
+    x = opened.data("densities", "x")
+    inside = x[window > 1e-6 * window.max()]
+    assert 0.5 <= inside.min() <= inside.max() <= 1.5
+    opened.wait("() => new URLSearchParams(location.search).get('f') == 'abs(x1 - theta1) < 0.5'")
+    opened.type("f(x, θ), then Enter", "abs(x1 - y) < 0.5")
+    opened.wait_for_text("Column 10: f depends on x and theta, not on y")
+    np.testing.assert_array_equal(opened.data("densities", "target"), window)
+
+
+def test_each_tab_opens_its_card(at):
+    opened = at()
+    for name, content in CARDS.items():
+        opened.page.get_by_role("tab", name=name, exact=True).click()
+        expect(opened.page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        opened.page.locator(content).first.wait_for(state="visible")
+    expect(opened.page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_the_tour_leads_from_step_to_step_and_sets_the_page(at):
+    opened = at("&tour=two-integrals")
+    opened.wait_for_text("Step 1 of 12")
+    opened.press("Next")
+    opened.wait_for_text("Step 2 of 12")
+    opened.page.keyboard.press("Escape")
+    opened.page.evaluate("() => document.activeElement?.blur()")
+    opened.page.keyboard.press("ArrowRight")
+    opened.wait_for_text("Step 3 of 12")
+    opened.wait("() => location.search.includes('tour=bound')")
+    opened.press("Leave")
+    opened.page.get_by_text("Step 3 of 12").wait_for(state="hidden")
+    opened.press("Tour")
+    opened.wait_for_text("Step 3 of 12")
+
+
+def test_on_a_phone_handles_stay_in_sight_and_nothing_is_too_wide(at):
+    opened = at(width=390, height=844)
+    opened.wait_for_end(RUNS)
+    for place in (".headline", "role=tab[name='Sample reuse']"):
+        opened.page.locator(place).scroll_into_view_if_needed()
+        for label in (Y, THETA, LEVEL):
+            rail = opened.place_of(label)
+            assert 600 < rail["y"] + rail["height"] <= 844
+    opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
+
+
+def test_a_lost_connection_is_told_and_the_page_comes_back_as_it_was(browser, server):
+    opened = Visit(browser.new_context(), f"{server}?y=1.5&theta=2.5&runs={RUNS}", cuts=True)
+    lost = opened.page.get_by_role("alert").get_by_text("connection to the server is lost")
+    expect(lost).to_have_count(0)
+    opened.cut()
+    expect(lost).to_be_visible()
+    opened.page.get_by_role("button", name="Reload now").click()
+    expect(lost).to_have_count(0)
+    opened.wait_until_open()
+    assert (opened.value(Y), opened.value(THETA)) == (1.5, 2.5)
+    opened.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(at, scheme):
+    opened = at(f"&card={'reuse' if scheme == 'light' else 'diagnostics'}", scheme=scheme)
+    opened.wait_for_end(RUNS)
+    for fold in ("The problem", "Proposals", "Draws, runs, seed", "Training film", "Your own f"):
+        opened.unfold(fold)
+    opened.page.locator("summary.as-table").first.click()
+    opened.page.get_by_role("table", name="Densities").wait_for(state="visible")
+    assert violations(opened.page) == []
+
+
+def test_what_is_shown_can_be_taken_home(at):
+    opened = at()
+    opened.wait_for_end(RUNS)
+    curves = opened.take_table("Error against draws")
+    shown = [float(line["remse_mean"]) for line in curves if line["estimator"] == "snis-qm"]
+    assert shown == list(opened.data("errors-snis-qm", "mean"))
