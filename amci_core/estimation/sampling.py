@@ -139,7 +139,8 @@ class Sampler:
         """
         f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
         log_joint = self.problem.log_joint(points, self.y)
-        return self._checked(points, f, log_joint), log_joint
+        # Where p(x, y) is zero f may be no number.
+        return self._checked(points, f.where(log_joint > -torch.inf, 0.0), log_joint), log_joint
 
     def _checked(self, points: Tensor, f: Tensor, log_joint: Tensor) -> Tensor:
         """f, where no value would make an estimate wrong in silence.
@@ -147,10 +148,10 @@ class Sampler:
         A pair among others whose largest |f| has a square that vanishes or overflows gets NaN.
 
         Raises:
-            ValueError: f is not finite where p(x, y) > 0, negative though it should not be, or too
-                small or large for squares in every pair; or p(x, y) is not finite.
+            ValueError: f is not finite, negative though it should not be, or too small or large
+                for squares in every pair; or p(x, y) is not finite.
         """
-        size = f.abs().where(log_joint > -torch.inf, 0.0)
+        size = f.abs()
         never_negative = self.problem.nonnegative
         densities = "log_prior and log_likelihood: expected numbers below infinity"
         for expected, values, bad in (

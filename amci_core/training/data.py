@@ -90,7 +90,8 @@ def markov_chain(
     def log_density(points: NDArray[np.float64]) -> NDArray[np.float64]:
         x, theta = parts(points)
         f_plus, _ = problem.f_parts(x[:, None], theta)
-        value = problem.log_prior(x) + f_plus[:, 0].log()
+        log_prior = problem.log_prior(x)
+        value = (log_prior + f_plus[:, 0].log()).masked_fill(log_prior == -torch.inf, -torch.inf)
         if problem.theta is not None and theta is not None:
             inside = (theta >= problem.theta.low) & (theta <= problem.theta.high)
             value = value.where(inside.all(-1), -torch.inf)
@@ -183,7 +184,9 @@ class Target:
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         """The target's log density in nats, unnormalised, at x (*, n, D); result: (*, n)."""
         f_plus, _ = self.problem.f_parts(x, theta)
-        return self.problem.log_joint(x, y) + f_plus.log()
+        log_joint = self.problem.log_joint(x, y)
+        # Where p(x, y) is zero f may be no number.
+        return (log_joint + f_plus.log()).masked_fill(log_joint == -torch.inf, -torch.inf)
 
     @property
     def refers(self) -> bool:

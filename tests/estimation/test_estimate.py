@@ -8,6 +8,7 @@ from imperfect import imperfect
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.tables import reuse
+from amci_core.training.data import Target, markov_chain
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -45,6 +46,34 @@ def test_values_that_make_an_estimate_wrong_are_refused(change, message):
     changed = Changed(1)
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(changed, ORACLE, 1.0, 2.5, draws=400)
+
+
+@pytest.mark.parametrize("there", [torch.nan, torch.inf])
+def test_f_may_be_no_number_where_the_density_is_zero(there):
+    class Half(type(PROBLEM)):
+        """x > 0: half of the prior's draws, and not all of q2's."""
+
+        def __init__(self, there):
+            super().__init__(1)
+            self.there = there
+
+        def log_prior(self, x):
+            return super().log_prior(x).where(x[..., 0] > 0, -torch.inf)
+
+        def f(self, x, theta):
+            return super().f(x, theta).where(x[..., 0] > 0, self.there)
+
+    problem, plain = Half(there), Half(0.0)
+    found, expected = (amci.estimate(each, IMPERFECT, 1.0, 1.5) for each in (problem, plain))
+    assert found.value == expected.value > 0
+    assert found.standard_error == expected.standard_error
+    value, same = (amci.estimate_value(each, IMPERFECT, 1.0, 1.5) for each in (problem, plain))
+    assert value == same
+    x = torch.linspace(-1.0, 3.0, 9, dtype=torch.float64)[:, None]
+    at = Target(problem).log_density(x, *problem.check(1.0, 1.5))
+    torch.testing.assert_close(at, Target(plain).log_density(x, *plain.check(1.0, 1.5)))
+    sample = Target(problem).sample(2000, torch.Generator().manual_seed(0), markov_chain)
+    assert (sample.x > 0).all()
 
 
 def test_a_pair_whose_f_has_no_square_has_no_estimate_and_harms_no_other():
