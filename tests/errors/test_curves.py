@@ -38,7 +38,9 @@ def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, budgets=(1000,), runs=
     return curves[name]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2, 3))]
+)
 def test_an_error_that_all_runs_share_is_not_settled(seed):
     # This q1 misses three quarters of E1: by quadrature the mean is 6.7e27 at 1,000 draws.
     paper = amci.load_proposals("tail-1d", variant="paper")
@@ -111,7 +113,17 @@ def test_snis_with_the_tails_proposal_answers_one():
     np.testing.assert_allclose(found.remse, (1 / mu - 1) ** 2, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", [*(n for n in ESTIMATORS if n != "reuse"), "reuse:0.9:0.1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("amci", "snis-qm", "reuse:0.9:0.1"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ESTIMATORS
+            if name not in ("amci", "snis-qm", "reuse")
+        ),
+    ],
+)
 def test_errors_are_those_of_estimates_with_as_many_draws(name):
     per_proposal = 1000 if name in ("snis-q1", "snis-q2") else 500
     n = 2000
@@ -357,18 +369,13 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"y": 9.0}, r"y: expected"),
         ({"theta": float("nan")}, r"theta: expected .* got nan"),
         ({"budgets": []}, r"budgets: expected increasing numbers of draws, got \[\]"),
-        ({"budgets": [10, 10]}, r"budgets: expected increasing .* got \[10, 10\]"),
         ({"budgets": [10, 2]}, r"budgets: expected increasing"),
         ({"budgets": [0, 2]}, r"budgets: expected a whole number .* got 0"),
-        ({"budgets": [2, 10**12]}, r"budgets: expected a whole number .* got 1000000000000"),
         ({"budgets": 100}, r"budgets: expected increasing numbers of draws, got 100"),
-        ({"budgets": "100"}, r"budgets: expected increasing numbers of draws, got '100'"),
         ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
-        ({"runs": 10**12}, r"runs: expected a whole number"),
         ({"seed": -3}, r"seed: expected a whole number .* got -3"),
-        ({"seed": -3, "estimators": ["bound"]}, r"seed: expected a whole number .* got -3"),
         ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci, .*bound, got"),
         ({"estimators": "amci"}, r"estimators: expected some of .* got 'amci'"),
         ({"estimators": []}, r"estimators: expected some of .* got \[\]"),

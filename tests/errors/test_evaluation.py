@@ -174,7 +174,6 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     ("changed", "message"),
     [
         ({"pairs": 0}, r"pairs: expected a whole number from 1 .* got 0"),
-        ({"pairs": 10**12}, r"pairs: expected a whole number"),
         ({"runs": 0}, r"runs: expected a whole number"),
         ({"seed": -1}, r"seed: expected a whole number .* got -1"),
         ({"budgets": [5, 2]}, r"budgets: expected increasing"),

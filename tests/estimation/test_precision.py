@@ -14,7 +14,9 @@ PROBLEM = amci.problem("tail-1d")
 IMPERFECT = imperfect()
 
 
-@pytest.mark.parametrize("estimator", ["amci", "reuse-optimal"])
+@pytest.mark.parametrize(
+    "estimator", ["amci", pytest.param("reuse-optimal", marks=pytest.mark.slow)]
+)
 def test_the_precision_asked_for_is_reached_and_true(estimator):
     y, theta = PROBLEM.cases(60, seed=0)
     how = {"relative_error": 0.05, "estimator": estimator, "max_draws": 200_000}

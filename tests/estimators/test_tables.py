@@ -172,12 +172,6 @@ def test_the_optimum_does_not_depend_on_the_scale_of_a_term():
     np.testing.assert_allclose(optimum(scaled), optimum(found), rtol=1e-7)
 
 
-def test_shares_may_be_numbers_of_any_real_type():
-    np.testing.assert_array_equal(
-        reuse(alpha=np.float32(0.5), beta=np.int64(2)), reuse(alpha=0.5, beta=2)
-    )
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None, 1j])
 def test_shares_that_are_no_numbers_are_named(value):
     with pytest.raises(ValueError, match=r"^alpha: expected a finite number, got"):

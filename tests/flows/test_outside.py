@@ -295,6 +295,7 @@ def test_a_flow_of_zuko_onto_an_interval_is_zero_beyond_it(validation):
     torch.testing.assert_close(found, torch.tensor([math.log(0.5), -math.inf]).double())
 
 
+@pytest.mark.slow
 def test_a_posterior_of_sbi(validation):
     pytest.importorskip("sbi")
     from sbi.inference.posteriors import DirectPosterior

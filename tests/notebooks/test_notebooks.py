@@ -18,7 +18,7 @@ TRACES = re.compile(r"(?<![\w/.])/\w[\w.-]*/|[A-Z]:\\\\|localhost|127\.0\.0\.1")
 SOLUTION = re.compile(r"<details><summary>Solution</summary>\n(.*?)\n</details>", re.DOTALL)
 ALLOWED_OUTPUTS = {"stream", "execute_result"}
 
-pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def read(path):
@@ -29,6 +29,7 @@ def prose(notebook):
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
+@every_notebook
 def test_it_is_valid_and_small(path):
     notebook = read(path)
     nbformat.validate(notebook)
@@ -39,6 +40,7 @@ def test_it_is_valid_and_small(path):
     ]
 
 
+@every_notebook
 def test_its_outputs_are_those_of_one_clean_run(path):
     code = [cell for cell in read(path).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -54,12 +56,14 @@ def test_its_outputs_are_those_of_one_clean_run(path):
     assert all(cell.metadata == {} for cell in code)
 
 
+@every_notebook
 def test_it_ends_in_two_exercises_with_folded_solutions(path):
     _, _, exercises = prose(read(path)).partition("## Exercises")
     assert re.findall(r"^\*\*(\d)\.\*\*", exercises, re.MULTILINE) == ["1", "2"]
     assert len(SOLUTION.findall(exercises)) == 2
 
 
+@every_notebook
 def test_formulas_are_for_notebook_and_served_page_alike(path):
     # Panel's Markdown knows double dollars alone.
     assert "$" not in prose(read(path)).replace("$$", "")
@@ -77,7 +81,11 @@ def kernel():
     manager.shutdown_kernel(now=True)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:])],
+    ids=lambda path: path.stem,
+)
 @pytest.mark.xdist_group("notebooks")
 def test_it_runs_in_a_kernel_and_so_do_the_solutions_after_it(path, kernel):
     notebook = read(path)

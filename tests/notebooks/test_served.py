@@ -42,6 +42,7 @@ def page_address():
         process.wait(timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_a_notebook_is_served_as_an_app(browser, page_address):
