@@ -210,13 +210,13 @@ def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[st
     )
     seen = moments(drawn)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_mean = np.log(seen.mean) + seen.log_scale[..., None]
-        spread = [seen.covariance[..., j, j, j] / seen.mean[..., j] ** 2 for j in present]
+        log_mean = seen.log_mean
+        spread = [seen.covariance[..., j, j, j] for j in present]
         # A proposal that all but misses its term has weights that overflow.
         relative = np.stack([np.where(np.isnan(each), np.inf, each) for each in spread])
         log_w = [drawn.log_weight(j) - log_mean[..., j, None] for j in present]
         own = [
-            np.exp(w) * drawn.factor(j, drawn.stretch(j))
+            np.exp(w + drawn.log_factor(j, drawn.stretch(j)))
             for w, j in zip(log_w, present, strict=True)
         ]
         # mu's positive and negative part, as all points see them.
@@ -239,7 +239,7 @@ def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[st
         # T draws in all are T / k of each of the k proposals.
         ratio = np.full_like(variance, np.nan)
         if problem.knows_bound:
-            log_deviation = np.log(problem.expected_deviation(sampler.y, sampler.theta))
+            log_deviation = problem.log_mean_absolute_deviation(sampler.y, sampler.theta)
             ratio = np.exp(2 * (log_deviation - log_unit)) / (len(present) * variance)
         return {
             "relative_variance": variance * np.exp(2 * (log_unit - log_mu)),

@@ -197,7 +197,7 @@ def predict(replications: int) -> list[dict[str, Any]]:
             predicted = float(predicted_variance(moments, [n, 0, n], table=table))
             values, _ = runs_of(name, sampler, draws=n, runs=replications, seed=2)
             mu = float(PROBLEM.truth(y, theta))
-            ratio[name] = float(np.mean((values - mu) ** 2)) / predicted
+            ratio[name] = float(np.mean((values / mu - 1) ** 2)) / predicted
         best = tables.optimum(moments)
         alpha, beta = float(best[0, 0]), float(best[0, 2])
         around = (
@@ -243,7 +243,9 @@ def _exact_moments(sampler: Sampler, n: int) -> Moments:
     for j, q in sampler.densities.items():
         weighted = np.exp(2 * log_joint - q.log_prob(x).numpy())
         covariance[j] = (terms * weighted) @ terms.T * step - np.outer(mean, mean)
-    return Moments(np.zeros(()), mean, covariance, np.array([n, 0.0, n]))
+    unit = np.where(mean > 0, mean, 1.0)
+    with np.errstate(divide="ignore"):
+        return Moments(np.log(mean), covariance / np.outer(unit, unit), np.array([n, 0.0, n]))
 
 
 def precision(cases: int) -> dict[str, float]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amci_core.estimators import Draws
+from amci_core.estimation.estimate import report
+from amci_core.estimation.result import Estimate
+from amci_core.estimators import Draws, Moments
 from amci_core.estimators.combine import Prepared
-from amci_core.estimators.mis import pooled
-from amci_core.estimators.uncertainty import Uncertainty, uncertainty
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,16 @@ class Discrete:
         values = self.factors * self.joint / self.q[j]
         centred = values - (values @ self.q[j])[:, None]
         return (centred * self.q[j]) @ centred.T
+
+    def moments(self, counts: tuple[float, float, float]) -> Moments:
+        """The exact moments, for these numbers of draws."""
+        covariance = np.stack([self.covariance(j) for j in range(3)])
+        return moments_of(self.terms, covariance, np.array(counts, dtype=float))
+
+    @property
+    def size(self) -> float:
+        """(E1_plus + E1_minus) / E2."""
+        return float(self.terms[:2].sum() / self.terms[2])
 
     def draws(self, counts: tuple[int, int, int], *, runs: int, seed: int) -> Draws:
         """counts[j] points of every proposal j, in `runs` independent runs."""
@@ -87,11 +97,17 @@ def prepared(table: np.ndarray, draws: Draws, *, paired: bool = False) -> Prepar
     return Prepared(np.asarray(table), draws, counts, paired=paired)
 
 
-def judged(ready: Prepared) -> Uncertainty:
-    """The error of the estimate from all of its draws."""
-    combined, seen = ready.combine(), pooled(ready.draws)
-    E2 = combined.sign[..., -1, 2] * np.exp(combined.log_terms[..., -1, 2] - seen.log_scale)
-    return uncertainty(ready, seen, combined.value[..., -1], E2)
+def judged(ready: Prepared, *, positive: bool = False) -> Estimate:
+    """The estimate from all of its draws, with its error."""
+    return report(ready, draws=ready.draws.n, positive=positive)
+
+
+def moments_of(terms: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> Moments:
+    """Moments from terms, (3,), and the covariances of one draw, (3, 3, 3), in their units."""
+    terms = np.asarray(terms, dtype=float)
+    unit = np.where(terms > 0, terms, 1.0)
+    with np.errstate(divide="ignore"):
+        return Moments(np.log(terms), covariance / (unit[:, None] * unit), np.asarray(counts))
 
 
 def signed() -> Discrete:

@@ -4,7 +4,7 @@ import copy
 
 from amci_core.models import Problem, problem
 
-KNOWLEDGE = ("_log_truth", "_expected_deviation", "_mismatch", "_path")
+KNOWLEDGE = ("_log_truth", "_log_mean_absolute_deviation", "_mismatch", "_path")
 
 
 def hidden(name: str) -> Problem:

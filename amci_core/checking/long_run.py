@@ -73,9 +73,11 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         truth = notes.value("_log_truth", problem.truth, y, theta)
         answers.compare("_log_truth", "mu", truth, f, notes)
     if problem.knows_bound and not notes.failed() and notes.left():
-        given = notes.value("_expected_deviation", problem.expected_deviation, y, theta)
+        given = notes.value("_log_mean_absolute_deviation", problem.expected_deviation, y, theta)
         away = (f - answers.mu).abs()
-        answers.compare("_expected_deviation", "E|f - mu|", given, away, notes, accuracy=DEVIATION)
+        answers.compare(
+            "_log_mean_absolute_deviation", "E|f - mu|", given, away, notes, accuracy=DEVIATION
+        )
 
 
 def _usable(part: tuple[Tensor, ...], problem: Problem, notes: Notes) -> bool:

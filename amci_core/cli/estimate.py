@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["estimate"]
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -48,7 +49,7 @@ def estimate(
     ] = None,
     total: Annotated[
         int | None,
-        typer.Option(help="Draws of all proposals and a pilot, split as the pilot's moments say."),
+        typer.Option(help="All draws together; AMCI splits them as a charged pilot says."),
     ] = None,
     relative_error: Annotated[
         float | None,
@@ -113,7 +114,9 @@ def estimate(
         "draws_total": found.draws,
         "seed": seed,
         "value": found.value,
+        "log_value": found.log_value,
         "standard_error": found.standard_error,
+        "relative_standard_error": found.relative_standard_error,
         "interval_95": found.interval(0.95),
         "truth": chosen.truth(case["y"], case["theta"]) if chosen.knows_truth else None,
         "terms": {
@@ -141,9 +144,12 @@ def _print(result: dict[str, Any]) -> None:
         for name in ("y", "theta")
         if result[name] is not None
     )
+    underflows = result["value"] == 0 and result["log_value"] > -math.inf
     rows = {
         "estimate": number(result["value"], 8),
+        "its logarithm": number(result["log_value"], 8) if underflows else None,
         "standard error": number(result["standard_error"]),
+        "relative": number(result["relative_standard_error"]) if underflows else None,
         "95 % interval": " to ".join(number(end, 8) for end in result["interval_95"]),
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.special import logsumexp
 
 from amci_core.diagnostics.pareto import ParetoFit, pareto_fit, pareto_threshold
 from amci_core.estimators.combine import Prepared, Sharing
@@ -121,14 +122,13 @@ def _diagnosed(
     prepared: Prepared, seen: Pooled, shares: dict[int, Array], t: int, error: Array
 ) -> TermDiagnostics:
     draws = prepared.draws
-    log_w = {j: draws.log_weight(j) for j in shares}
-    largest = np.max([each.max(axis=-1) for each in log_w.values()], axis=0)
+    log_h = {j: draws.log_weight(j) + draws.log_factor(t, draws.stretch(j)) for j in shares}
+    largest = np.max([each.max(axis=-1) for each in log_h.values()], axis=0)
     largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
     count, h = np.zeros(()), []
     for j, share in shares.items():
         count = count + (share > LEAST_SHARE) * draws.count(j)
-        factor = (share / draws.count(j))[..., None] * draws.factor(t, draws.stretch(j))
-        h.append(factor * np.exp(log_w[j] - largest))
+        h.append((share / draws.count(j))[..., None] * np.exp(log_h[j] - largest))
     total = np.sum([part.sum(axis=-1) for part in h], axis=0)
     found = total > 0
     scale = np.where(found, total, 1.0)
@@ -155,17 +155,17 @@ def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
     draws = seen.draws
     if len(draws.counts) == 1:
         return np.full(draws.batch, np.nan)
-    mass = draws.factor(t) * seen.density_ratio
-    total = mass.sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_t = np.log(draws.factor(t)) + seen.log_relative
+    log_mass = seen.log_terms[t] - seen.log_mixture
+    log_total = logsumexp(log_mass, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mass = np.exp(log_mass - log_total[..., None])
         missed = np.zeros(draws.batch)
         for j, share in shares.items():
-            limit = np.log(_outweighs(draws.count(j)) * total / draws.n)[..., None]
-            outweighs = log_t - draws.log_q[j] > limit
+            limit = log_total + np.log(_outweighs(draws.count(j)) / draws.n)
+            outweighs = seen.log_terms[t] - draws.log_q[j] > limit[..., None]
             missed += share * np.vecdot(mass, outweighs)
         whole = np.sum(list(shares.values()), axis=0)
-        return np.where(total > 0, missed / total / whole, np.nan)
+        return np.where(log_total > -np.inf, missed / whole, np.nan)
 
 
 def sharing_of(draws: Draws) -> Sharing:

@@ -100,10 +100,16 @@ class Cases:
 
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound, surely below, and undecided, over B budgets each."""
-        own, bound = self.by_name[name], self.by_name[BOUND]["mse"]
-        below = own["mse"] < bound
-        near = np.abs(own["mse"] - bound) <= OPEN * np.nan_to_num(own["mse_error"])
-        unsettled = (own["mean_judged"] == 0) & (bound < UNSETTLED * own["mse"])
+        own, bounds = self.by_name[name], self.by_name[BOUND]
+        # Relative errors do not underflow; where mu is zero there are none.
+        zero = np.isnan(bounds["remse"])
+        mean, error, bound = (
+            np.where(zero, of["mse" + part], of["remse" + part])
+            for of, part in ((own, ""), (own, "_error"), (bounds, ""))
+        )
+        below = mean < bound
+        near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
+        unsettled = (own["mean_judged"] == 0) & (bound < UNSETTLED * mean)
         undecided = near | unsettled
         shares = (below, below & ~undecided, undecided)
         return tuple(share.mean(axis=0).tolist() for share in shares)

@@ -121,7 +121,8 @@ class Curve:
     @property
     def truth_matters(self) -> NDArray[np.bool_]:
         """Where the truth's own squared error is above 10 % of the mean squared error, (*, B)."""
-        return np.square(self.truth.standard_error)[..., None] > TRUTH_SHARE * self.mse
+        in_units = self.truth.standard_error / self.truth.unit
+        return np.square(in_units)[..., None] > TRUTH_SHARE * self.squared.mean
 
     def as_dict(self) -> dict[str, Any]:
         """All figures as plain lists, over pairs and budgets."""
@@ -232,7 +233,7 @@ def stream_error_curves(
     check_seed(seed)
     bound = None
     if BOUND in chosen:
-        bound = bound_curve(problem.expected_deviation(y, theta), checked, target)
+        bound = bound_curve(problem.log_mean_absolute_deviation(y, theta), checked, target)
     tried = {name: checked >= each.least(sampler.present) for name, each in drawn.items()}
     sides = {name: each.sides(sampler.present) for name, each in drawn.items()}
     # By name under which its errors are computed; the same as is asked for where it is.
@@ -278,14 +279,14 @@ def _unseen(mean: Array, share: float, of_side: Array, budgets: Budgets, runs: i
         return (runs * of_all < FEW_RUNS) & (of_side * of_all > UNSEEN_SHARE * mean)
 
 
-def bound_curve(deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
+def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
     """The asymptotic SNIS bound as a curve.
 
     Arguments:
-        deviation: E|f - mu| under p(x | y), (*), in units of f.
+        log_deviation: log E|f - mu| under p(x | y) in nats, (*).
         budgets: Total draws, (B,).
         truth: mu.
     """
     # A figure that is known is the same in every run.
-    bound = snis_bound(deviation, budgets) / np.square(truth.unit)[..., None]
+    bound = snis_bound(np.exp(log_deviation - truth.log_unit), budgets)
     return Curve(OverRuns(np.stack([bound] * 2, axis=-2)), truth)

@@ -160,18 +160,16 @@ def _sizes(runs: int, *, largest: int) -> list[int]:
 
 
 def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:
-    """Moments of batches, averaged by their numbers of draws, in the units of the first."""
-    share = np.array([m.counts.sum() for m in moments])
-    share = share / share.sum()
-    scale = np.exp([float(m.log_scale - moments[0].log_scale) for m in moments])
-    return Moments(
-        log_scale=moments[0].log_scale,
-        mean=np.sum([s * c * m.mean for s, c, m in zip(share, scale, moments, strict=True)], 0),
-        covariance=np.sum(
-            [s * c**2 * m.covariance for s, c, m in zip(share, scale, moments, strict=True)], 0
-        ),
-        counts=counts.astype(np.float64),
-    )
+    """Moments of batches, averaged by their numbers of draws."""
+    draws = np.array([m.counts.sum() for m in moments])
+    log_share = np.log(draws / draws.sum())[:, None]
+    log_means = np.stack([m.log_mean for m in moments])
+    log_mean = np.logaddexp.reduce(log_share + log_means)
+    # Each term of a batch in units of the mean of all.
+    unit = np.exp(log_means - np.where(log_mean > -np.inf, log_mean, 0.0) + log_share / 2)
+    covariance = np.stack([m.covariance for m in moments])
+    covariance = unit[:, None, :, None] * covariance * unit[:, None, None, :]
+    return Moments(log_mean, covariance.sum(axis=0), counts.astype(np.float64))
 
 
 def _finite(name: str, values: Sequence[float]) -> Array:

@@ -84,8 +84,7 @@ class ReuseErrors:
         found = predicted_variance(
             self.moments, [n, 0, m], table=lambda _: tables.reuse(alpha, beta)
         )
-        mean = self.moments.mean
-        return float(found) * float(mean[2] / mean[0]) ** 2 if mean[0] > 0 else np.nan
+        return float(found) if self.moments.log_mean[0] > -np.inf else np.nan
 
     @property
     def prediction_judged(self) -> bool:
@@ -147,7 +146,8 @@ class ReuseErrors:
     @property
     def truth_matters(self) -> NDArray[np.bool_]:
         """Where the truth's own squared error is above 10 % of the mean squared error, (A, B)."""
-        return np.asarray(np.square(self.truth.standard_error) > TRUTH_SHARE * self.mse)
+        in_units = self.truth.standard_error / self.truth.unit
+        return np.asarray(np.square(in_units) > TRUTH_SHARE * self._over_runs[0])
 
     @cached_property
     def quartiles(self) -> Array:

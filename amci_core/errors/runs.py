@@ -25,7 +25,7 @@ from torch import Tensor
 from amci_core.checks import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
-from amci_core.estimators.combine import Counts
+from amci_core.estimators.combine import Combined, Counts
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -103,11 +103,11 @@ class Truth:
         """Standard error of mu over |mu|, (*); NaN where mu is zero."""
         return self.standard_error / np.where(self.sign == 0, np.nan, self.unit)
 
-    def squared_errors(self, value: Array) -> Array:
-        """(estimate - mu)^2 over the squared unit, for estimates (*, runs, B); NaN for NaN."""
-        unit = np.exp(-self.log_unit[..., None, None])
+    def squared_errors(self, found: Combined) -> Array:
+        """(estimate - mu)^2 over the squared unit, of estimates (*, runs, B); NaN for NaN."""
         with np.errstate(over="ignore"):
-            return np.square(value * unit - self.sign[..., None, None])
+            relative = found.ratio * np.exp(found.log_unit - self.log_unit[..., None, None])
+            return np.square(relative - self.sign[..., None, None])
 
 
 class Runs:
@@ -177,8 +177,8 @@ class Runs:
 
     def _errors_of(self, chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
         least = chosen.least(self._sampler.present)
-        value = chosen.prepare(draws, _afforded(self._budgets, least), rng).combine().value
-        return np.where(self._budgets < least, np.nan, self._truth.squared_errors(value))
+        found = chosen.prepare(draws, _afforded(self._budgets, least), rng).combine()
+        return np.where(self._budgets < least, np.nan, self._truth.squared_errors(found))
 
 
 def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: Budgets) -> Counts:

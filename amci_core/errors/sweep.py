@@ -50,7 +50,7 @@ class Sweep:
         y: Observations (n, D_y).
         theta: Parameters of f (n, D_theta), or None.
         truth: What errors are counted from, for a batch (n,).
-        deviation: E|f - mu| under p(x | y), (n,), in units of f; None where no bound is asked for.
+        log_deviation: log E|f - mu| under p(x | y) in nats, (n,); None without a bound.
         budgets: Total draws of an estimator, (B,).
         estimators: By name, in the order asked for; None for the bound.
         runs: Independent runs of each case.
@@ -63,7 +63,7 @@ class Sweep:
     y: Tensor
     theta: Tensor | None
     truth: Truth
-    deviation: Array | None
+    log_deviation: Array | None
     budgets: Budgets
     estimators: dict[str, Estimator | None]
     runs: int
@@ -107,14 +107,14 @@ class Sweep:
         else:
             y, theta = _given(problem, cases)
         target = Truth.of(problem, y, theta, truth)
-        deviation = np.asarray(problem.expected_deviation(y, theta)) if BOUND in chosen else None
+        deviation = problem.log_mean_absolute_deviation(y, theta) if BOUND in chosen else None
         found = cls(
             problem=problem,
             proposals=proposals,
             y=y,
             theta=theta,
             truth=target,
-            deviation=deviation,
+            log_deviation=deviation,
             budgets=checked,
             estimators=chosen,
             runs=runs,
@@ -163,8 +163,8 @@ def case_errors(sweep: Sweep, number: int) -> Case:
             errors = np.concatenate([chunk[name] for chunk in chunks])
             tried = budgets >= each.least(sampler.present)
             curves[name] = Curve(OverRuns(errors, tried), truth)
-    if sweep.deviation is not None:
-        curves[BOUND] = bound_curve(sweep.deviation[number], budgets, truth)
+    if sweep.log_deviation is not None:
+        curves[BOUND] = bound_curve(sweep.log_deviation[number], budgets, truth)
     return Case(
         number=number,
         y=sweep.y[number].numpy(),

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amci_core.checks import check_number
-from amci_core.estimation.sampling import LARGEST_F, SMALLEST_F
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws
 from amci_core.estimators.draws import Array
 
@@ -137,9 +136,3 @@ def _check_values(
             raise ValueError(f"{name}: expected {expected}, got {values[at]} at draw {at + 1:,}")
     if not there.any():
         raise ValueError("log_joint: expected a density above zero somewhere, got -inf everywhere")
-    largest = float(np.abs(f[there]).max())
-    if largest and not SMALLEST_F < largest < LARGEST_F:
-        raise ValueError(
-            f"f: expected a largest value between {SMALLEST_F:g} and {LARGEST_F:g}, got "
-            f"{largest:g}; choose another unit for f"
-        )

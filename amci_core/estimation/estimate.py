@@ -15,10 +15,10 @@ from torch import Tensor
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics.caution import caution
 from amci_core.diagnostics.verdict import Finding
-from amci_core.estimation.result import Estimate, Term
+from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import PROPOSALS, TERMS, Draws, Estimator, Moments, moments, resolve
-from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
+from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
@@ -35,7 +35,7 @@ def estimate(
     y: Any = None,
     theta: Any = None,
     *,
-    draws: int | Sequence[int] = 64,
+    draws: int | Sequence[int] | None = None,
     estimator: str | Array | Estimator = "amci",
     alpha: float | None = None,
     beta: float | None = None,
@@ -46,14 +46,17 @@ def estimate(
 ) -> Estimate:
     """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
 
+    All pairs of a batch share one stream of random numbers: a pair gets other draws in a batch
+    than it gets alone with the same seed.
+
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.
         y: A number (where y has one dimension) or an array of shape (*, D_y). None where the
             problem has no y.
         theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
-        draws: Number of draws from each proposal that the estimator uses, or the three numbers for
-            q1_plus, q1_minus and q2, as `split_budget` gives them.
+        draws: Number of draws from each proposal that the estimator uses, 64 by default, or the
+            three numbers for q1_plus, q1_minus and q2, as `split_budget` gives them.
         estimator: A name of `amci_core.estimators.ESTIMATORS`, `reuse`, `auto` (the optimal table
             where the diagnostics allow q1's draws to carry E2, else AMCI; `Estimate.sharing` says
             which and why), or a table of coefficients.
@@ -62,8 +65,10 @@ def estimate(
         shift: A constant c: f - c is split into its positive and negative part, and c is added
             back. A c below f everywhere leaves no negative part. `pilot` takes an estimate of mu
             from a pilot, for a single pair.
-        total: In the place of `draws`, all draws together, a pilot's with them: the rest is split
-            over the proposals as its moments say, for a single pair.
+        total: In the place of `draws`, all draws together. An estimator that can split them
+            unevenly over several proposals, such as AMCI, takes a pilot first, whose draws are
+            part of the total, and splits the rest as its moments say (`split_budget`), for a
+            single pair. SNIS draws all from its one proposal.
         pilot: Draws of each proposal in a pilot; they are not used again.
         seed: Whole number >= 0; the same seed gives the same draws.
 
@@ -71,7 +76,8 @@ def estimate(
         Section 4 of the paper, footnote on the shift.
 
     Raises:
-        ValueError: an argument is out of range, of a wrong shape or unknown.
+        ValueError: an argument is out of range, of a wrong shape or unknown; or both draws and
+            total are given.
 
     Example:
         >>> import amci_core as amci
@@ -85,12 +91,19 @@ def estimate(
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
     sampler = Sampler(problem, proposals, y, theta, constant)
     for_points, for_choices = generators(seed)
+    counts, budget = None, 0
     if total is not None:
-        scheme = estimator if isinstance(estimator, str) and estimator in SCHEMES else "amci"
-        counts, spent = _split(sampler, total, spent, scheme=scheme, pilot=pilot, seed=seed)
-    elif isinstance(draws, int | np.integer):
-        check_count("draws", draws, low=1, high=MAX_POINTS)
-        counts, budget = None, int(draws) * len(chosen.used(sampler.present))
+        if draws is not None:
+            raise ValueError(f"draws: expected either draws or total, got {draws!r} and {total!r}")
+        check_count("total", total, low=1, high=MAX_POINTS)
+        budget = int(total) - spent
+        if chosen.splits(sampler.present):
+            counts, spent = _split(sampler, total, spent, chosen, pilot=pilot, seed=seed)
+        elif budget < (least := chosen.least(sampler.present)):
+            raise ValueError(f"total: expected at least {spent + least} draws, got {total}")
+    elif draws is None or isinstance(draws, int | np.integer):
+        each = 64 if draws is None else check_count("draws", draws, low=1, high=MAX_POINTS)
+        budget = each * len(chosen.used(sampler.present))
     else:
         counts = _three(draws, sampler)
     reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
@@ -106,10 +119,10 @@ def estimate(
     if counts is None:
         prepared = chosen.prepare(drawn, [budget], for_choices)
     else:
-        prepared, budget = chosen.prepare_all(drawn), int(counts.sum())
+        prepared = chosen.prepare_all(drawn)
     return report(
         prepared,
-        draws=budget + spent,
+        draws=int(prepared.counts[-1].sum()) + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
         cautions=cautions(proposals, y, theta),
@@ -147,15 +160,8 @@ def report(
         shift: The constant that was taken from f.
         cautions: Findings against estimates near here.
     """
-    combined = prepared.combine()
-    log_terms, sign = combined.log_terms[..., -1, :], combined.sign[..., -1, :]
     return Estimate(
-        value=combined.value[..., -1] + shift,
-        terms={
-            name: Term(log_terms[..., t], sign[..., t])
-            for t, name in enumerate(TERMS)
-            if prepared.draws.signed or t != 1
-        },
+        combined=prepared.combine(),
         prepared=prepared,
         draws=draws,
         positive=positive,
@@ -240,20 +246,19 @@ def _constant(
 
 
 def _split(
-    sampler: Sampler, total: int, spent: int, *, scheme: str, pilot: int, seed: int
+    sampler: Sampler, total: int, spent: int, chosen: Estimator, *, pilot: int, seed: int
 ) -> tuple[Counts, int]:
     """Draws from each proposal out of a total, by a pilot, and what was spent before them."""
-    check_count("total", total, low=1, high=MAX_POINTS)
     if sampler.y.ndim > 1:
         raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
     known = moments(_pilot(sampler, pilot, seed, purpose="pilot"))
     spent += pilot * len(sampler.present)
-    if total - spent < len(sampler.present):
+    if total - spent < chosen.least(sampler.present):
         raise ValueError(
             f"total: expected more than the pilot's {spent} draws, got {total}; "
             "ask for a smaller pilot"
         )
-    return split_budget(known, total - spent, estimator=scheme), spent
+    return split_budget(known, total - spent, estimator=chosen), spent
 
 
 def _three(draws: Sequence[int], sampler: Sampler) -> Counts:

@@ -21,7 +21,7 @@ from amci_core.estimation.estimate import cautions, reference_draws, report
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, moments, resolve
-from amci_core.estimators.budget import SCHEMES, split_budget
+from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import REFERENCE, Array
 from amci_core.flows import Proposals
@@ -29,6 +29,8 @@ from amci_core.models import Problem
 
 Rows = NDArray[np.int64]
 
+# The estimators whose draws can go on.
+SCHEMES = ("amci", "reuse-optimal")
 # The rounding of an estimate itself, and the level of its intervals.
 LEAST_ERROR, LEVEL = 1e-15, 0.95
 # From fewer draws of a proposal than this, a standard error is not to be believed.
@@ -221,8 +223,10 @@ class _Search:
         counts = np.array([draws.count(j) for j in range(3)])
         found = self._estimate(draws, group.rows)
         lower, upper = found.interval(LEVEL)
+        own = found.uncertainty
         with np.errstate(invalid="ignore", divide="ignore"):
-            widths = (upper - lower) / 2 / abs(found.value)
+            first, last = own.interval(LEVEL, positive=found.positive)
+            widths = (last - first) / 2 / abs(own.value)
         widths = np.where(np.isfinite(widths), widths, np.inf)
         narrow, verdict = widths <= self.relative_error, found.verdict
         reached = narrow & (verdict.codes != NO_TRUST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Estimate", "Precise", "Term"]
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.diagnostics.verdict import NO_TRUST, Finding
-from amci_core.estimators.combine import Prepared, Sharing
-from amci_core.estimators.draws import Array
+from amci_core.estimators.combine import Combined, Prepared, Sharing
+from amci_core.estimators.draws import TERMS, Array
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Uncertainty, uncertainty
+
+# The level of the interval that is shown.
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,14 @@ class Term:
         return self.sign * np.exp(self.log_value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """An estimate of mu(y, theta) for a batch (*) of pairs.
 
+    `print` shows value, standard error, 95 % interval and verdict; of a batch, how they range.
+
     Arguments:
-        value: The estimate, (*), in units of f.
-        terms: E1_plus, E1_minus (where f takes both signs) and E2.
+        combined: What the estimator makes of its draws; the last one is the estimate.
         prepared: The table that it was made with, and its draws with those of the reference.
         draws: Draws used of each pair, all proposals together, a pilot's with them; without those
             of the reference, which only judge.
@@ -55,13 +60,35 @@ class Estimate:
         the problem's broad reference are what the verdict rests on.
     """
 
-    value: Array
-    terms: dict[str, Term]
-    prepared: Prepared = field(repr=False)
+    combined: Combined
+    prepared: Prepared
     draws: int
     positive: bool
     shift: float = 0.0
-    cautions: tuple[Finding, ...] = field(default=(), repr=False)
+    cautions: tuple[Finding, ...] = ()
+
+    @cached_property
+    def value(self) -> Array:
+        """The estimate, (*), in units of f; 0 where it underflows, see `log_value`."""
+        return np.asarray(self.combined.value[..., -1] + self.shift)
+
+    @cached_property
+    def log_value(self) -> Array:
+        """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
+        if self.shift:
+            with np.errstate(divide="ignore"):
+                return np.log(np.abs(self.value))
+        return np.asarray(self.combined.log_value[..., -1])
+
+    @cached_property
+    def terms(self) -> dict[str, Term]:
+        """E1_plus, E1_minus (where f takes both signs) and E2, by name."""
+        sign, log_terms = self.combined.sign[..., -1, :], self.combined.log_terms[..., -1, :]
+        return {
+            name: Term(log_terms[..., t], sign[..., t])
+            for t, name in enumerate(TERMS)
+            if t != 1 or self.prepared.draws.signed
+        }
 
     @cached_property
     def _pooled(self) -> Pooled:
@@ -69,11 +96,8 @@ class Estimate:
 
     @cached_property
     def uncertainty(self) -> Uncertainty:
-        """The error of value - shift."""
-        E2 = self.terms["E2"]
-        with np.errstate(over="ignore"):
-            size = np.exp(E2.log_value - self._pooled.log_scale)
-        return uncertainty(self.prepared, self._pooled, self.value - self.shift, E2.sign * size)
+        """The error of value - shift, in a unit of about its size."""
+        return uncertainty(self.prepared, self._pooled, self.combined)
 
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
@@ -93,27 +117,48 @@ class Estimate:
         of them: nothing then says how wrong the value is. Infinite where the draws of another
         component show that a proposal misses part of a term it is used for.
         """
-        return self.uncertainty.standard_error
+        return self._in_f(self.uncertainty.standard_error)
+
+    @property
+    def relative_standard_error(self) -> Array:
+        """`standard_error` over |value|, (*), for a mu of any size."""
+        found = self.uncertainty
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(found.standard_error * np.exp(found.log_unit - self.log_value))
 
     @property
     def covariance(self) -> Array:
         """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
-        return self.uncertainty.covariance
+        found = self.uncertainty.covariance.copy()
+        found[..., 0, :] = self._in_f(found[..., 0, :])
+        found[..., :, 0] = self._in_f(found[..., :, 0])
+        return found
+
+    def _in_f(self, values: Array) -> Array:
+        """Values (*, ...) in the unit of `uncertainty` in units of f."""
+        log_unit = self.uncertainty.log_unit
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.exp(log_unit)[(..., *[None] * (values.ndim - log_unit.ndim))]
+            return np.where(np.isinf(values), values, values * unit)
 
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single pairs."""
         # Gains and losses that cancel leave a small mu, but not a bad estimate of it.
         *parts, E2 = self.terms.values()
+        found = self.uncertainty
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            size = sum(np.exp(part.log_value - E2.log_value) for part in parts)
-            error = self.standard_error / np.maximum(size, abs(self.value))
+            log_unit = E2.log_value + found.log_unit
+            size = np.sum([np.exp(part.log_value - log_unit) for part in parts], axis=0)
+            if self.shift:
+                size = np.maximum(size, np.abs(self.value) * np.exp(-found.log_unit))
+            error = found.standard_error / size
         return judge(self.diagnostics, error, self.cautions)
 
     @property
     def bias(self) -> Array:
         """Bias of the ratio to first order in 1 / n, (*), in units of f, from the same moments."""
-        return self.uncertainty.bias
+        return self._in_f(self.uncertainty.bias)
 
     @property
     def corrected(self) -> Array:
@@ -131,7 +176,63 @@ class Estimate:
             ValueError: the level does not lie strictly between 0 and 1.
         """
         lower, upper = self.uncertainty.interval(level, positive=self.positive)
-        return np.asarray(lower + self.shift), np.asarray(upper + self.shift)
+        return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
+
+    def __str__(self) -> str:
+        if self.value.size != 1:
+            return _of_batch(self)
+        found, log_unit = self.uncertainty, float(self.uncertainty.log_unit.item())
+        value, error = found.value.item(), found.standard_error.item()
+        ends = [end.item() for end in found.interval(LEVEL, positive=self.positive)]
+        if self.shift:
+            value, error = self.value.item(), self.standard_error.item()
+            ends, log_unit = [end.item() for end in self.interval(LEVEL)], 0.0
+        relative = float(self.relative_standard_error.item())
+        digits = 6
+        if 0 < relative < math.inf:
+            digits = min(max(2 - math.floor(math.log10(relative)), 3), 12)
+        low, high = (_decimal(end, log_unit, digits) for end in ends)
+        known, share = not math.isnan(error), ""
+        if math.isfinite(relative):
+            share = f" ({100 * relative:.3g} %)"
+        return (
+            f"mu = {_decimal(value, log_unit, digits)}, standard error "
+            f"{_decimal(error, log_unit, 2) if known else 'not known'}{share}\n"
+            f"{100 * LEVEL:g} % interval: {f'{low} to {high}' if known else 'not known'}\n"
+            f"{self.verdict.text}"
+        )
+
+    __repr__ = __str__
+
+
+def _of_batch(found: Estimate) -> str:
+    """How the estimates of a batch range, in three lines."""
+    n, shape, relative = found.value.size, found.value.shape, found.relative_standard_error
+    if not n:
+        return f"no estimates of mu, shape {shape}"
+    known = relative[np.isfinite(relative)]
+    errors = "not known"
+    if known.size:
+        errors = f"{100 * np.median(known):.3g} % in the median, {100 * known.max():.3g} % at most"
+        errors += f", not known for {n - known.size:,}" if known.size < n else ""
+    there = found.value[~np.isnan(found.value)]
+    values = f"{there.min():.4g} to {there.max():.4g}" if there.size else "no value"
+    return (
+        f"{n:,} estimates of mu, shape {shape}: {values}\n"
+        f"relative standard error: {errors}\n"
+        f"{found.verdict}"
+    )
+
+
+def _decimal(value: float, log_unit: float, digits: int) -> str:
+    """value times exp(log_unit), with so many digits, also where a float has no room for it."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    power = (math.log(abs(value)) + log_unit) / math.log(10)
+    if -300 < power < 300:
+        return f"{value * math.exp(log_unit):.{digits}g}"
+    exponent = math.floor(power)
+    return f"{math.copysign(10 ** (power - exponent), value):.{digits}g}e{exponent:+d}"
 
 
 @dataclass(frozen=True)

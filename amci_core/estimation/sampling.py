@@ -21,8 +21,6 @@ from amci_core.models import Problem
 from amci_core.models.reference import Reference
 
 MAX_POINTS = 20_000_000
-# The largest |f| of a pair's points lies between these, so that its square is a number.
-SMALLEST_F, LARGEST_F = 1e-150, 1e150
 
 
 class Sampler:
@@ -140,16 +138,16 @@ class Sampler:
         f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
         log_joint = self.problem.log_joint(points, self.y)
         # Where p(x, y) is zero f may be no number.
-        return self._checked(points, f.where(log_joint > -torch.inf, 0.0), log_joint), log_joint
+        f = f.where(log_joint > -torch.inf, 0.0)
+        self._check(points, f, log_joint)
+        return f, log_joint
 
-    def _checked(self, points: Tensor, f: Tensor, log_joint: Tensor) -> Tensor:
-        """f, where no value would make an estimate wrong in silence.
-
-        A pair among others whose largest |f| has a square that vanishes or overflows gets NaN.
+    def _check(self, points: Tensor, f: Tensor, log_joint: Tensor) -> None:
+        """Refuses values that would make an estimate wrong in silence.
 
         Raises:
-            ValueError: f is not finite, negative though it should not be, or too small or large
-                for squares in every pair; or p(x, y) is not finite.
+            ValueError: f is not finite, or negative though it should not be; or p(x, y) is not
+                finite.
         """
         size = f.abs()
         never_negative = self.problem.nonnegative
@@ -162,16 +160,6 @@ class Sampler:
             if bad.any():
                 at = points.expand(*bad.shape, -1)[bad][0].tolist()
                 raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}")
-        largest = size.amax(-1, keepdim=True)
-        beyond = (largest != 0) & ~((largest > SMALLEST_F) & (largest < LARGEST_F))
-        if not beyond.any():
-            return f
-        if beyond.all():
-            raise ValueError(
-                f"f: expected a largest value between {SMALLEST_F:g} and {LARGEST_F:g}, whose "
-                f"square is a number, got {largest.max().item():g}; choose another unit for f"
-            )
-        return f.where(~beyond, torch.nan)
 
     def _shared_noise(
         self, drawn: dict[int, int], sets: int, generator: torch.Generator

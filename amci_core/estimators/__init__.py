@@ -14,15 +14,15 @@ __all__ = [
     "Tabled",
     "combine",
     "moments",
+    "relative_variance",
     "resolve",
     "snis_bound",
     "split_budget",
     "tables",
-    "variance",
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.budget import snis_bound, split_budget, variance
+from amci_core.estimators.budget import relative_variance, snis_bound, split_budget
 from amci_core.estimators.combine import Combined, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
 from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve

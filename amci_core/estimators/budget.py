@@ -2,11 +2,12 @@ r"""What a budget of draws buys: how it is best split, and the error that is the
 
 from __future__ import annotations
 
-__all__ = ["predicted_variance", "snis_bound", "split_budget", "variance"]
+__all__ = ["predicted_variance", "relative_variance", "snis_bound", "split_budget"]
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +17,9 @@ from scipy.special import softmax
 from amci_core.checks import check_number
 from amci_core.estimators import tables
 from amci_core.estimators.draws import Array
+from amci_core.estimators.estimators import Tabled, resolve
 from amci_core.estimators.mis import Moments
 
-SCHEMES = ("amci", "reuse-optimal")
 # No proposal gets less than this share of what its budget could buy: a moment can be too small.
 LEAST_SHARE = 0.01
 
@@ -28,26 +29,27 @@ def split_budget(
     total: float,
     costs: Sequence[float] = (1.0, 1.0, 1.0),
     *,
-    estimator: str = "amci",
+    estimator: Any = "amci",
 ) -> NDArray[np.int64]:
     """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, (3,).
 
-    Without sharing, each term's standard deviation for one draw says it, over the root of what a
-    draw costs: N : K : M = s_plus : s_minus : |mu| s_2. With the optimal table the variance V* is
-    minimised over the split.
+    With a fixed table, the standard deviation s_j that one draw of each proposal adds to mu says
+    it, over the root of what a draw costs: for AMCI N : K : M = s_plus : s_minus : |mu| s_2, for
+    SNIS all draws go to its proposal. With a table chosen from moments the variance is minimised
+    over the split.
 
     Arguments:
         moments: Pooled moments of one pair (y, theta), from a pilot.
         total: What may be spent, in units of the costs: draws, where each costs 1.
         costs: What one draw of each proposal costs, (3,).
-        estimator: `amci` or `reuse-optimal`.
+        estimator: As for `estimate`; one that takes any numbers of draws, as every table does.
 
     Returns:
-        Number of draws of each proposal that has moments, at least one; zero for the others.
+        Number of draws of each proposal that the estimator uses, at least one; zero for others.
 
     Raises:
-        ValueError: the moments are of several pairs, the estimator is none of the two, a cost is
-            not positive, or the total does not buy one draw of each.
+        ValueError: the moments are of several pairs, the estimator takes equal numbers of draws, a
+            cost is not positive, or the total does not buy one draw of each.
 
     References:
         `docs/concepts.md`, "Error", without sharing; "Every estimator is a table" for V*.
@@ -55,27 +57,32 @@ def split_budget(
     Example:
         >>> from amci_core.estimators import Moments
         >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
-        >>> moments = Moments(np.array(0.0), np.array([1.0, 0.0, 1.0]), single, np.full(3, 10.0))
+        >>> moments = Moments(np.array([0.0, -np.inf, 0.0]), single, np.full(3, 10.0))
         >>> split_budget(moments, 100)  # q2's weights spread three times as far as q1's
         array([24,  1, 74])
     """
-    if estimator not in SCHEMES:
-        raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
-    if moments.log_scale.ndim:
-        raise ValueError(f"moments: expected one pair's, got batch {moments.log_scale.shape}")
+    chosen = resolve(estimator)
+    if not isinstance(chosen, Tabled) or chosen.common:
+        raise ValueError(
+            f"estimator: expected one that takes any numbers of draws, got {estimator!r}"
+        )
+    if moments.log_mean.ndim > 1:
+        raise ValueError(f"moments: expected one pair's, got batch {moments.log_mean.shape[:-1]}")
     price = np.asarray(costs)
     numbers = price.dtype.kind in "iuf" and price.shape == (3,)
     if not numbers or not (np.isfinite(price) & (price > 0)).all():
         raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
-    present = np.array([j for j in range(3) if j not in absent(moments)])
-    least = price[present].sum()
+    table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
+    used = np.array(tables.needed(table))
+    least = price[used].sum()
     expected = f"at least {least:g}, one draw of each proposal"
     total = check_number("total", total, expected, lambda value: least <= value < math.inf)
-    shares = _closed_form(moments, price, present)
-    if estimator == "reuse-optimal" and len(present) > 1:
-        shares = _least_variance(moments, price, present, shares)
+    spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments) * price), posinf=0.0)[used]
+    shares = _bounded(spent if spent.sum() > 0 else np.ones(len(used)))
+    if chosen.choose is not None and len(used) > 1:
+        shares = _least_variance(moments, price, used, shares, chosen.choose)
     counts = np.zeros(3, dtype=np.int64)
-    counts[present] = np.maximum(np.floor(shares * total / price[present] + 1e-9), 1)
+    counts[used] = np.maximum(np.floor(shares * total / price[used] + 1e-9), 1)
     # Where one draw is more than a share buys, the largest count gives way.
     while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
         counts[int(counts.argmax())] -= 1
@@ -85,7 +92,7 @@ def split_budget(
 def predicted_variance(
     moments: Moments, counts: Sequence[float] | Array, *, table: Callable[[Moments], tables.Table]
 ) -> Array:
-    """Delta-method variance of the estimate with these counts, in units of f squared, (*).
+    """`relative_variance` of the estimate with these counts, (*).
 
     Arguments:
         moments: Pooled moments, (*).
@@ -95,26 +102,33 @@ def predicted_variance(
     wanted = replace(moments, counts=np.asarray(counts, dtype=np.float64))
     chosen = np.array(table(wanted))
     chosen[..., absent(moments), :] = 0
-    return variance(chosen, wanted, moments.mu)
+    return relative_variance(chosen, wanted)
 
 
-def variance(table: tables.Table, moments: Moments, value: Array) -> Array:
-    """Delta-method variance of the estimate that a table gives, in units of f squared, (*).
+def relative_variance(table: tables.Table, moments: Moments) -> Array:
+    """Delta-method variance of the estimate that a table gives, over its squared size, (*).
 
-    Var = sum_j u_j' S_j u_j / n_j / E2^2 with u_j = v[j] * (1, -1, -mu).
+    The size is (E1_plus + E1_minus) / E2, which is |mu| where f has one sign. With the relative
+    covariances S_j of one draw, the variance is sum_j u_j' S_j u_j / n_j, u_j = v[j] * c, and
+    c = (E1_plus, -E1_minus, E1_minus - E1_plus) / (E1_plus + E1_minus).
 
     Arguments:
         table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
         moments: Pooled moments, with the counts to predict for.
-        value: mu, (*).
     """
-    u = table * tables.gradient(value)[..., None, :]
-    pairs = u[..., :, None] * u[..., None, :]
+    per_draw = _of_one_draw(table, moments)
     with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(per_draw == 0, 0.0, per_draw / moments.counts).sum(axis=-1))
+
+
+def _of_one_draw(table: tables.Table, moments: Moments) -> Array:
+    """What one draw of each proposal adds to the relative variance, (*, 3)."""
+    u = table * tables.gradient(moments.log_mean)[1][..., None, :]
+    pairs = u[..., :, None] * u[..., None, :]
+    with np.errstate(invalid="ignore"):
         parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
         # Where the terms cancel in every draw, rounding can leave a negative sum.
-        per_draw = np.where(parts == 0, 0.0, np.maximum(parts, 0.0) / moments.counts)
-        return np.asarray(per_draw.sum(axis=-1) / moments.mean[..., 2] ** 2)
+        return np.asarray(np.maximum(parts, 0.0))
 
 
 def absent(moments: Moments) -> list[int]:
@@ -129,11 +143,12 @@ def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
     It is asymptotic: at small T a valid proposal can beat it.
 
     Arguments:
-        expected_deviation: E|f - mu| under the posterior, (*).
+        expected_deviation: E|f - mu| under the posterior, (*), in any unit; in units of mu the
+            bound is a relative error, which no small mu can make underflow.
         budgets: Total draws T, (B,).
 
     Returns:
-        Mean squared errors, (*, B), in units of f squared.
+        Mean squared errors, (*, B), in that unit squared.
 
     References:
         Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the
@@ -143,26 +158,21 @@ def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
     return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
 
 
-def _closed_form(moments: Moments, price: Array, present: NDArray[np.int64]) -> Array:
-    """Shares of the budget, in cost, for AMCI: s_j sqrt(c_j), as s_j / sqrt(c_j) draws."""
-    factor = np.array([1.0, 1.0, np.nan_to_num(abs(moments.mu))])
-    variances = np.einsum("jjj->j", moments.covariance)
-    with np.errstate(invalid="ignore"):
-        spent = np.nan_to_num(factor * np.sqrt(variances * price), posinf=0.0)[present]
-    return _bounded(spent if spent.sum() > 0 else np.ones(len(present)))
-
-
 def _least_variance(
-    moments: Moments, price: Array, present: NDArray[np.int64], start: Array
+    moments: Moments,
+    price: Array,
+    used: NDArray[np.int64],
+    start: Array,
+    table: Callable[[Moments], tables.Table],
 ) -> Array:
     def log_variance(logits: Array) -> float:
         counts = np.zeros(3)
-        counts[present] = _bounded(softmax(logits)) / price[present]
-        found = float(predicted_variance(moments, counts, table=tables.optimum))
+        counts[used] = _bounded(softmax(logits)) / price[used]
+        found = float(predicted_variance(moments, counts, table=table))
         return math.log(found) if found > 0 else -1e3
 
     best = start
-    for first in (start, np.full(len(present), 1 / len(present))):
+    for first in (start, np.full(len(used), 1 / len(used))):
         logits = np.append(np.log(first[:-1] / first[-1]), 0.0)
         found = minimize(log_variance, logits, method="Nelder-Mead", options={"fatol": 1e-6})
         if found.fun < log_variance(np.log(best)):

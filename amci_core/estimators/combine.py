@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.mis import Part, Pooled
@@ -28,12 +29,27 @@ class Combined:
     Arguments:
         sign: Signs of the terms, (*, B, 3); reused samples can make one negative.
         log_terms: log|E1_plus|, log|E1_minus|, log|E2| in nats, (*, B, 3); -inf where zero.
-        value: mu = (E1_plus - E1_minus) / E2, (*, B); NaN where E2 came out zero.
+        ratio: mu = (E1_plus - E1_minus) / E2 in units of exp(log_unit), (*, B); NaN where E2 came
+            out zero.
+        log_unit: log of the larger of |E1_plus| and |E1_minus| over |E2| in nats, (*, B).
     """
 
     sign: Array
     log_terms: Array
-    value: Array
+    ratio: Array
+    log_unit: Array
+
+    @property
+    def value(self) -> Array:
+        """mu, (*, B), in units of f; 0 where it underflows."""
+        with np.errstate(over="ignore"):
+            return self.ratio * np.exp(self.log_unit)
+
+    @property
+    def log_value(self) -> Array:
+        """log|mu| in nats, (*, B)."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(self.ratio)) + self.log_unit
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,8 @@ class Prepared:
         counts: How many of them for each budget, (B, 3).
         strata: Where the draws are stratified, log q_k at every point for each of K components,
             (K, *, n): each of them gave as many points.
-        pivot: Where the control-variate form is used, its rough mu for every budget, (*, B).
+        pivot: Where the control-variate form is used, logarithms of rough terms for every budget,
+            in nats, (*, B, 3): mu' is their ratio.
         paired: Whether the i-th points of all proposals come from the same random numbers.
         sharing: What `auto` decided.
         names: What the components in the proposals' places are called.
@@ -89,7 +106,7 @@ class Prepared:
         if self.pivot is None:
             return found
         if self.draws.log_E2 is not None:
-            log_E2 = np.broadcast_to(self.draws.log_E2[..., None], found.value.shape)
+            log_E2 = np.broadcast_to(self.draws.log_E2[..., None], found.ratio.shape)
         else:
             log_E2 = running_log_means(self.draws, 2, self.counts[:, 2])[..., 2]
         return _controlled(found, log_E2, self.pivot)
@@ -120,7 +137,7 @@ class Prepared:
         for j in self.draws.present:
             part = self.draws.stretch(j)
             for t in np.flatnonzero(table[j]).tolist():
-                brought = table[j, t] * self.draws.factor(t, part) * seen.weights[j][..., part]
+                brought = table[j, t] * seen.values(t, j, part)
                 terms[t] = terms.get(t, 0.0) + brought - brought.mean(axis=-1, keepdims=True)
         n = self.draws.count(self.draws.present[0])
         return [Part(np.full((*self.draws.batch, n), 1 / n), float(n), terms, {})]
@@ -152,14 +169,28 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     largest = np.where(np.isfinite(largest), largest, 0.0)
     relative = (shares * np.exp(logs - largest[..., None, :])).sum(axis=-2)
     sign = np.sign(relative)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore"):
         log_terms = np.log(np.abs(relative)) + largest
-        ratios = sign[..., :2] * np.exp(log_terms[..., :2] - log_terms[..., 2:])
-        value = (ratios[..., 0] - ratios[..., 1]) * sign[..., 2]
-    return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, value))
+    return _ratio(sign, log_terms)
 
 
-def _controlled(combined: Combined, log_E2: Array, mu: Array) -> Combined:
+def _ratio(sign: Array, log_terms: Array) -> Combined:
+    """(E1_plus - E1_minus) / E2 from signs and logarithms of terms, (*, B, 3) each.
+
+    Arguments:
+        sign: The signs.
+        log_terms: The logarithms of sizes in nats.
+    """
+    with np.errstate(invalid="ignore"):
+        log_parts = log_terms[..., :2] - log_terms[..., 2:]
+        log_unit = log_parts.max(axis=-1)
+        log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
+        parts = sign[..., :2] * np.exp(np.minimum(log_parts - log_unit[..., None], 0.0))
+    ratio = (parts[..., 0] - parts[..., 1]) * sign[..., 2]
+    return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, ratio), log_unit)
+
+
+def _controlled(combined: Combined, log_E2: Array, log_rough: Array) -> Combined:
     """The control-variate form of the same estimate: equal to first order, over an E2 above zero.
 
     A table that takes a negative share of E2 from some draws can make E2 come out near zero. Its
@@ -167,15 +198,21 @@ def _controlled(combined: Combined, log_E2: Array, mu: Array) -> Combined:
 
         mu = (E1_plus - E1_minus - mu' (E2 - E2(q2))) / E2(q2),
 
-    with any rough mu', (*, B), has the same variance to first order.
+    with any rough mu' has the same variance to first order.
+
+    Arguments:
+        combined: The estimates as the table gives them, with E2.
+        log_E2: log E2(q2) in nats, (*, B).
+        log_rough: Logarithms of the terms whose ratio is mu', in nats, (*, B, 3).
     """
-    found = log_E2 > -np.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratios = combined.sign * np.exp(combined.log_terms - log_E2[..., None])
-        value = ratios[..., 0] - ratios[..., 1] - np.nan_to_num(mu) * (ratios[..., 2] - 1)
     log_terms, sign = combined.log_terms.copy(), combined.sign.copy()
-    log_terms[..., 2], sign[..., 2] = log_E2, found
-    return Combined(sign, log_terms, np.where(found, value, np.nan))
+    log_terms[..., 2], sign[..., 2] = log_E2, log_E2 > -np.inf
+    found = _ratio(sign, log_terms)
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = combined.sign[..., 2] * np.exp(combined.log_terms[..., 2] - log_E2) - 1
+        log_parts = log_rough[..., :2] - log_rough[..., 2:] - found.log_unit[..., None]
+        rough = np.nan_to_num(np.exp(log_parts[..., 0]) - np.exp(log_parts[..., 1]))
+    return replace(found, ratio=found.ratio - rough * excess)
 
 
 def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
@@ -193,16 +230,11 @@ def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
         if stop == start:
             continue
         part = log_w[..., start:stop]
-        largest = part.max(axis=-1)
+        largest = part.max(axis=-1, keepdims=True)
         largest = np.where(np.isfinite(largest), largest, 0.0)
-        w = np.exp(part - largest[..., None])
-        total = np.zeros((*draws.batch, 3))
-        for t in (0, 1) if draws.signed else (0,):
-            factor = draws.factor(t, slice(first + start, first + stop))
-            total[..., t] = np.einsum("...n,...n->...", w, factor)
-        total[..., 2] = w.sum(axis=-1)
-        with np.errstate(divide="ignore"):
-            sums[..., b, :] = np.log(total) + largest[..., None]
+        for t in (0, 1, 2) if draws.signed else (0, 2):
+            log_t = draws.log_factor(t, slice(first + start, first + stop))
+            sums[..., b, t] = logsumexp(part - largest + log_t, axis=-1) + largest[..., 0]
     if len(counts) > 1:
         sums = np.logaddexp.accumulate(sums, axis=-2)
     return sums - np.log(counts)[:, None]

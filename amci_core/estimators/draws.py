@@ -82,14 +82,13 @@ class Draws:
         part = self.stretch(j)
         return self.log_joint[..., part] - self.log_q[j][..., part]
 
-    def factor(self, t: int, part: slice = slice(None)) -> Array | float:
-        """The factor of p(x, y) in term t: f_plus, f_minus or 1; (*, n) but for the last."""
-        if t == 2:
-            return 1.0
+    def log_factor(self, t: int, part: slice = slice(None)) -> Array:
+        """log of the factor of p(x, y) in term t, f_plus, f_minus or 1, (*, n); -inf for zero."""
         f = self.f[..., part]
-        if not self.signed:
-            return f if t == 0 else 0.0
-        return np.maximum(f if t == 0 else -f, 0.0)
+        if t == 2:
+            return np.zeros_like(f)
+        there = (f > 0) if t == 0 else (f < 0)
+        return np.log(np.abs(f), out=np.full_like(f, -np.inf), where=there)
 
     def mapped(self, change: Callable[[Array], Array], counts: Mapping[int, int]) -> Draws:
         """Every row of numbers changed in the same way, with what it then has of each component.

@@ -48,6 +48,10 @@ class Estimator(ABC):
         """The smallest budget with which it makes an estimate."""
         return 1
 
+    def splits(self, present: Sequence[int]) -> bool:
+        """Whether it takes different numbers of draws from several proposals."""
+        return False
+
     def sides(self, present: Sequence[int]) -> dict[str, float]:
         """What it is where all draws come by chance from one side, and the share of that side."""
         return {}
@@ -92,7 +96,12 @@ class Tabled(Estimator):
     controlled: bool = False
     common: bool = False
 
-    def _table(self, present: Sequence[int]) -> tables.Table:
+    def table_of(self, present: Sequence[int]) -> tables.Table:
+        """The table with the proposals that are there.
+
+        Raises:
+            ValueError: it uses another one.
+        """
         # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed. Without
         # q2, E2 is: there is no q2 where it is known.
         table = self.table.copy()
@@ -106,10 +115,13 @@ class Tabled(Estimator):
         return table
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
-        return tables.needed(self._table(present))
+        return tables.needed(self.table_of(present))
 
     def least(self, present: Sequence[int]) -> int:
         return len(self.used(present))
+
+    def splits(self, present: Sequence[int]) -> bool:
+        return not self.common and self.least(present) > 1
 
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         k = len(used := self.used(present))
@@ -133,7 +145,7 @@ class Tabled(Estimator):
         return self._prepared(draws, np.array([[draws.count(j) for j in range(3)]]))
 
     def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        table = self._table(draws.present)
+        table = self.table_of(draws.present)
         if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
             there = ", ".join(PROPOSALS[j] for j in draws.present)
             raise ValueError(
@@ -142,7 +154,7 @@ class Tabled(Estimator):
             )
         if self.choose is None or len(draws.present) < 2:
             return Prepared(table, draws, counts, paired=self.common)
-        chosen, pivots = [], []
+        chosen, rough = [], []
         for row in counts:
             seen = moments(draws.first(row), robust=True)
             best = np.array(self.choose(seen))
@@ -151,8 +163,8 @@ class Tabled(Estimator):
             # What cannot be judged from a few draws is left as it is without sharing.
             judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
             chosen.append(np.where(judged, best, table))
-            pivots.append(seen.mu)
-        pivot = np.stack(pivots, -1) if self.controlled else None
+            rough.append(seen.log_mean)
+        pivot = np.stack(rough, -2) if self.controlled else None
         return Prepared(np.stack(chosen, -3), draws, counts, pivot=pivot)
 
 
@@ -161,7 +173,8 @@ class Automatic(Tabled):
 
     A share of E2 from q1 rests on the weights w = p(x, y) / q1 at q1's draws. Where q1 misses part
     of the posterior, as it does wherever it fits f p(x, y) well and f is zero somewhere, these
-    have no variance that draws could show; their Pareto k-hat tells where that is so.
+    have no variance that draws could show; their Pareto k-hat tells where that is so. A budget is
+    split as for AMCI.
     """
 
     def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
@@ -172,10 +185,9 @@ class Automatic(Tabled):
         found = [sharing_of(draws.first(dict(enumerate(row)) | rest)) for row in counts]
         allowed = np.stack([each.shared for each in found], -1)[..., None, None]
         if not allowed.any():
-            plainly = Tabled._prepared(replace(self, choose=None), draws, counts)
-            return replace(plainly, sharing=found[-1])
-        shared = super()._prepared(draws, counts)
-        plain = self._table(draws.present)
+            return replace(super()._prepared(draws, counts), sharing=found[-1])
+        shared = Tabled(self.table, tables.optimum, controlled=True)._prepared(draws, counts)
+        plain = self.table_of(draws.present)
         plain[1, 1] *= draws.signed
         return replace(shared, table=np.where(allowed, shared.table, plain), sharing=found[-1])
 
@@ -260,7 +272,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "reuse-optimal": Tabled(tables.amci(), tables.optimum, controlled=True),
     "amci-crn": Tabled(tables.amci(), common=True),
     "reuse": Reuse(tables.amci()),
-    "auto": Automatic(tables.amci(), tables.optimum, controlled=True),
+    "auto": Automatic(tables.amci()),
 }
 
 

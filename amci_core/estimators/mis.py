@@ -9,6 +9,9 @@ cannot show what it misses: where no q2 draw reaches the tail, their sample vari
 zero. Draws of the others, reweighted to q2, show it. All of it is exact, like the estimator
 itself, where proposals are optimal.
 
+Terms can differ by hundreds of nats, and so can problems. Every t w is therefore divided by its
+own E_t, in logs: covariances are relative, and a mu of 1e-300 has the same ones as one of 0.1.
+
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, 1995.
     Owen, Zhou, Safe and effective importance sampling, 2000.
@@ -20,18 +23,19 @@ __all__ = ["Moments", "Part", "Pooled", "moments", "outliers", "pooled"]
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from amci_core.estimators.draws import Array, Draws
 
 # A draw with a larger share than this of a second moment is an outlier.
 OUTLIER = 0.5
-# Where p^2 / (q_j q_m) is below this, in nats, it adds nothing to a second moment.
+# Where (t p)^2 / (q_j q_m) over E_t^2 is below this, in nats, it adds nothing to a second moment.
 NEGLIGIBLE = -600.0
 # One effective draw says nothing about a variance.
 LEAST_SPREAD = 1e-9
@@ -42,30 +46,27 @@ class Moments:
     """Moments of the terms for a batch (*) of pairs (y, theta).
 
     Arguments:
-        log_scale: Every mean is in units of exp(log_scale), every covariance in units of its
-            square, (*).
-        mean: Estimates of E1_plus, E1_minus, E2 from all draws, (*, 3).
-        covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, (*, 3, 3, 3) with the proposal
-            j first; NaN for a proposal that is not there or cannot be judged. The variance of a
-            term whose mass q_j misses is infinite.
+        log_mean: Logarithms of the estimates of E1_plus, E1_minus, E2 from all draws, in nats,
+            (*, 3); -inf where one is zero.
+        covariance: Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, each term in units of its
+            mean, (*, 3, 3, 3) with the proposal j first; NaN for a proposal that is not there or
+            cannot be judged. The variance of a term whose mass q_j misses is infinite.
         counts: Number of draws of each proposal, (3,).
     """
 
-    log_scale: Array
-    mean: Array
+    log_mean: Array
     covariance: Array
     counts: Array
 
     @property
     def mu(self) -> Array:
         """(E1_plus - E1_minus) / E2 from all draws, (*), in units of f."""
-        mean = self.mean
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((mean[..., 0] - mean[..., 1]) / mean[..., 2])
+        with np.errstate(invalid="ignore", over="ignore"):
+            ratio = np.exp(self.log_mean[..., :2] - self.log_mean[..., 2:])
+            return np.asarray(ratio[..., 0] - ratio[..., 1])
 
     def __getitem__(self, pair: int) -> Moments:
-        one = {name: getattr(self, name)[pair] for name in ("log_scale", "mean", "covariance")}
-        return Moments(**one, counts=self.counts)
+        return Moments(self.log_mean[pair], self.covariance[pair], self.counts)
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Part:
     Arguments:
         share: q_j / q_m, summing to one over the points, (*, n).
         n: n_j.
-        terms: t w_j at every point less its mean, times a coefficient, for terms by their number,
-            (*, n), in units of exp(log_scale).
+        terms: t w_j / E_t at every point less its mean, times a coefficient, for terms by their
+            number, (*, n).
         missed: Whether the component misses a part of these terms, (*).
     """
 
@@ -107,31 +108,30 @@ class Pooled:
     """All draws as draws of their mixture q_m.
 
     Arguments:
-        draws: The draws, n of them; E is in units of exp(log_scale).
+        draws: The draws, n of them.
         log_mixture: log q_m at every point in nats, (*, n).
-        log_scale: Largest log p / q_m, (*).
+        kept: Draws that are not left out, (*, n); None for all.
     """
 
     draws: Draws
     log_mixture: Array
-    log_scale: Array
+    kept: NDArray[np.bool_] | None = None
 
     @cached_property
-    def log_relative(self) -> Array:
-        """log p in nats, less log_scale, (*, n)."""
-        return np.asarray(self.draws.log_joint - self.log_scale[..., None])
+    def log_terms(self) -> tuple[Array, Array, Array]:
+        """log of f_plus p, f_minus p and p at every point, in nats, (*, n) each."""
+        plus, minus = (self.draws.log_factor(t) + self.draws.log_joint for t in (0, 1))
+        return plus, minus, self.draws.log_joint
 
     @cached_property
-    def density_ratio(self) -> Array:
-        """p / q_m, (*, n), in units of exp(log_scale)."""
-        return np.asarray(np.exp(self.log_relative - self.log_mixture))
-
-    def mean(self, t: int, kept: NDArray[np.bool_] | None = None) -> Array:
-        """E_t from all draws, or from those that are kept, (*); E2 where it is known."""
-        if t == 2 and self.draws.log_E2 is not None:
-            return np.exp(self.draws.log_E2 - self.log_scale)
-        values = self.draws.factor(t) * self.density_ratio
-        return np.asarray((values if kept is None else values * kept).sum(axis=-1) / self.draws.n)
+    def log_mean(self) -> Array:
+        """log E_t from all draws, in nats, (*, 3); that of E2 where it is known."""
+        left_out = 0.0 if self.kept is None else np.where(self.kept, 0.0, -np.inf)
+        log_n = math.log(self.draws.n) + self.log_mixture
+        found = [logsumexp(log_t - log_n + left_out, axis=-1) for log_t in self.log_terms]
+        if self.draws.log_E2 is not None:
+            found[2] = np.broadcast_to(self.draws.log_E2, self.draws.batch)
+        return np.stack(found, -1)
 
     @cached_property
     def ratios(self) -> dict[int, Array]:
@@ -139,52 +139,42 @@ class Pooled:
         log_q = self.draws.log_q
         return {j: np.exp(log_q[j] - self.log_mixture) for j in self.draws.present}
 
-    @cached_property
-    def weights(self) -> dict[int, Array]:
-        """w_j = p / q_j in units of exp(log_scale), zero where q_j is, (*, n)."""
+    def values(self, t: int, j: int, part: slice = slice(None)) -> Array:
+        """t w_j over E_t at points, (*, n); zero where q_j is."""
+        unit = self.log_mean[..., t, None]
+        log_t = self.log_terms[t][..., part] - np.where(unit > -np.inf, unit, 0.0)
         # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
         with np.errstate(over="ignore", invalid="ignore"):
-            return {
-                j: np.where(ratio > 0, np.exp(self.log_relative - self.draws.log_q[j]), 0.0)
-                for j, ratio in self.ratios.items()
-            }
+            w = np.exp(log_t - self.draws.log_q[j][..., part])
+        return np.where(self.ratios[j][..., part] > 0, w, 0.0)
 
-    def part(
-        self,
-        j: int,
-        coefficients: Array,
-        *,
-        stratum: Array | None = None,
-        kept: NDArray[np.bool_] | None = None,
-    ) -> Part:
+    def part(self, j: int, coefficients: Array, *, stratum: Array | None = None) -> Part:
         """The draws reweighted to proposal j.
 
         Arguments:
             j: Its number.
-            coefficients: What the terms t w_j are multiplied with, (*, 3); zero for a term that is
-                left out.
+            coefficients: What the terms t w_j / E_t are multiplied with, (*, 3); zero for a term
+                that is left out.
             stratum: log density of one of j's strata in nats, (*, n), to which the draws are
                 reweighted instead.
-            kept: Draws that are not left out, (*, n).
         """
         ratio = self.ratios[j] if stratum is None else np.exp(stratum - self.log_mixture)
-        ratio = ratio if kept is None else ratio * kept
+        ratio = ratio if self.kept is None else ratio * self.kept
         lost = self.ratios[j] == 0
+        some = lost.any()
         terms, missed = {}, {}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             share = ratio / ratio.sum(axis=-1, keepdims=True)
-            if lost.any():
-                # A point whose p is as small does not count.
-                log_second = 2 * self.log_relative - self.draws.log_q[j] - self.log_mixture
-                lost &= log_second > NEGLIGIBLE
-            some = lost.any()
             for t in np.flatnonzero((coefficients != 0).reshape(-1, 3).any(axis=0)).tolist():
-                factor, v = self.draws.factor(t), coefficients[..., t]
-                term = v[..., None] * factor * self.weights[j]
+                v = coefficients[..., t]
+                term = v[..., None] * self.values(t, j)
                 # With the mean taken off, no digits are lost where weights are nearly constant.
                 terms[t] = term - (share * term).sum(axis=-1, keepdims=True)
                 if some:
-                    missed[t] = (lost & (np.asarray(factor) > 0)).any(axis=-1) & (v != 0)
+                    # A point whose p is as small does not count.
+                    log_second = 2 * (self.log_terms[t] - self.log_mean[..., t, None])
+                    log_second = log_second - self.draws.log_q[j] - self.log_mixture
+                    missed[t] = (lost & (log_second > NEGLIGIBLE)).any(axis=-1) & (v != 0)
         return Part(share, float(self.draws.count(j)), terms, missed)
 
 
@@ -202,8 +192,7 @@ def pooled(draws: Draws) -> Pooled:
         log_mixture = np.logaddexp.reduce(
             [draws.log_q[j] + math.log(n / draws.n) for j, n in drawn.items()]
         )
-    log_scale = (draws.log_joint - log_mixture).max(axis=-1)
-    return Pooled(draws, log_mixture, np.where(np.isfinite(log_scale), log_scale, 0.0))
+    return Pooled(draws, log_mixture)
 
 
 def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
@@ -219,19 +208,15 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
         ValueError: the draws lack a component's density at the points of another.
     """
     seen = draws if isinstance(draws, Pooled) else pooled(draws)
-    kept = ~outliers(seen) if robust else None
-    if kept is not None and kept.all():
-        kept = None
+    if robust and (left_out := outliers(seen)).any():
+        seen = replace(seen, kept=~left_out)
     every = np.array([1.0, float(seen.draws.signed), 1.0])
-    mean = np.zeros((*seen.draws.batch, 3))
-    for t in np.flatnonzero(every).tolist():
-        mean[..., t] = seen.mean(t, kept)
     covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
     with np.errstate(over="ignore", invalid="ignore"):
         for j in seen.draws.present:
-            covariance[..., j, :, :] = seen.part(j, every, kept=kept).covariance()
+            covariance[..., j, :, :] = seen.part(j, every).covariance()
     counts = np.array([seen.draws.count(j) for j in range(3)], dtype=np.float64)
-    return Moments(seen.log_scale, mean, covariance, counts)
+    return Moments(seen.log_mean, covariance, counts)
 
 
 def outliers(seen: Pooled) -> NDArray[np.bool_]:
@@ -240,8 +225,7 @@ def outliers(seen: Pooled) -> NDArray[np.bool_]:
     for t in (0, 1) if seen.draws.signed else (0,):
         for j in seen.draws.present:
             with np.errstate(over="ignore", invalid="ignore"):
-                h = seen.ratios[j] * np.square(seen.draws.factor(t) * seen.weights[j])
-                h = np.nan_to_num(h)
+                h = np.nan_to_num(seen.ratios[j] * np.square(seen.values(t, j)))
                 total = h.sum(axis=-1, keepdims=True)
                 found |= (total > 0) & (h > OUTLIER * total)
     return found

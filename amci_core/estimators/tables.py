@@ -86,7 +86,7 @@ def paper_optimum(moments: Moments) -> Table:
 
     Example:
         >>> same = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 1.0])  # under q1 as under q2
-        >>> paper_optimum(Moments(np.array(0.0), np.ones(3), same, np.array([10, 0, 30])))[:, 0]
+        >>> paper_optimum(Moments(np.zeros(3), same, np.array([10, 0, 30])))[:, 0]
         array([0.25, 0.  , 0.75])
     """
     n, m = moments.counts[..., 0], moments.counts[..., 2]
@@ -117,12 +117,12 @@ def optimum(moments: Moments) -> Table:
 
     Example:
         >>> single = np.diag([1.0, 0.0, 4.0]), np.full((3, 3), np.nan), np.diag([4.0, 0.0, 1.0])
-        >>> mean, counts = np.array([1.0, 0.0, 1.0]), np.array([10.0, 0.0, 10.0])
-        >>> optimum(Moments(np.array(0.0), mean, np.array(single), counts))[:, 0].round(2).tolist()
+        >>> log_mean, counts = np.array([0.0, -np.inf, 0.0]), np.array([10.0, 0.0, 10.0])
+        >>> optimum(Moments(log_mean, np.array(single), counts))[:, 0].round(2).tolist()
         [0.8, 0.0, 0.2]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        c = gradient(moments.mu)
+        c = gradient(moments.log_mean)[1]
         # Cov of sum_t u_jt E_t(j) in the shares v[j, t].
         forms = moments.covariance * (c[..., None, :, None] * c[..., None, None, :])
         forms = forms / moments.counts[..., None, None]
@@ -149,10 +149,21 @@ def optimum(moments: Moments) -> Table:
     return np.asarray(UNIT + np.einsum("kjt,...k->...jt", MOVES, shares))
 
 
-def gradient(mu: Array) -> Array:
-    """(1, -1, -mu): what an error of each term, over E2, adds to mu to first order; (*, 3)."""
-    one = np.ones_like(mu, dtype=np.float64)
-    return np.stack([one, -one, -np.asarray(mu)], axis=-1)
+def gradient(log_terms: Array) -> tuple[Array, Array]:
+    """What relative errors of the terms add to mu, to first order.
+
+    Arguments:
+        log_terms: Logarithms of E1_plus, E1_minus and E2, in nats, (*, 3).
+
+    Returns:
+        log((E1_plus + E1_minus) / E2) in nats, (*), which is log|mu| where f has one sign; and in
+        that unit (E1_plus, -E1_minus, E1_minus - E1_plus) / E2, (*, 3), zero where f was.
+    """
+    log_size = np.logaddexp(log_terms[..., 0], log_terms[..., 1])
+    empty = log_size == -np.inf
+    plus, minus = (np.exp(log_terms[..., t] - np.where(empty, 0.0, log_size)) for t in (0, 1))
+    with np.errstate(invalid="ignore"):
+        return log_size - log_terms[..., 2], np.stack([plus, -minus, minus - plus], axis=-1)
 
 
 def _share(first: Array, second: Array) -> Array:

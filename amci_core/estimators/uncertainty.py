@@ -5,7 +5,8 @@ Let a draw x of component j bring z_j(x) / n_j to the error of mu, with
     z_j = w_j (v[j] . (f_plus, -f_minus, -mu)) / E2.
 
 The variance is V = sum_j Var_j[z_j] / n_j, each Var_j from the draws of all components (see
-`amci_core.estimators.mis`). An interval reaches q standard errors to both sides, with q from the
+`amci_core.estimators.mis`), all of it in a unit of about |mu|: squares of a mu below 1e-154 are
+zero in units of f. An interval reaches q standard errors to both sides, with q from the
 Edgeworth expansion of T = (estimate - mu) / standard error to the order 1 / n. It belongs to this
 standard error: T depends on the third and fourth cumulants of the error, on the noise of the
 estimated V, and on how far the two go together.
@@ -29,13 +30,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from amci_core.checks import check_number
-from amci_core.estimators.combine import Prepared
+from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Part, Pooled
-from amci_core.estimators.tables import gradient, needed
+from amci_core.estimators.tables import needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
+# A draw of f that is so many nats above mu differs from it.
+LARGEST = 700.0
 # Sums are rounded: a standard error is no smaller share of the value than this.
 LEAST_ERROR = 8 * np.finfo(float).eps
 # An interval never reaches further than this multiple of a normal one.
@@ -66,9 +69,11 @@ class Uncertainty:
     """The error of an estimate mu = (E1_plus - E1_minus) / E2 for a batch (*).
 
     Arguments:
-        value: The estimate, (*), in units of f.
-        standard_error: Of it, (*), in units of f; NaN where the draws say nothing of it, infinite
-            where they show that a proposal misses part of a term that it is used for.
+        log_unit: Logarithm of the unit of f, in nats, in which mu, its errors and its intervals
+            are given here, (*): (E1_plus + E1_minus) / E2, by the draws of all components.
+        value: The estimate, (*).
+        standard_error: Of it, (*); NaN where the draws say nothing of it, infinite where they show
+            that a proposal misses part of a term that it is used for.
         covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
             (*, 2, 2).
         term_errors: Standard deviation of each term's estimate over the term, (*, 3).
@@ -77,6 +82,7 @@ class Uncertainty:
         groups: The stretches of points that were drawn alike.
     """
 
+    log_unit: Array
     value: Array
     standard_error: Array
     covariance: Array
@@ -100,7 +106,7 @@ class Uncertainty:
             return np.asarray(np.vecdot(share, values))
 
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # Fourth powers of what is in units of mu may leave the range of a float.
+            # Fourth powers of few large draws may leave the range of a float.
             a = z / np.abs(z).max(axis=(0, -1))[..., None]
             V = (mean(np.square(a)) / n).sum(axis=0)
             a = a / np.sqrt(V)[..., None]
@@ -170,7 +176,7 @@ class Uncertainty:
         return slope, v_22 + 13 / 12 * np.square(s) + s * (with_E2 - with_noise / 2)
 
     def interval(self, level: float, *, positive: bool) -> tuple[Array, Array]:
-        """Lower and upper ends (*) of a central interval for mu, in units of f.
+        """Lower and upper ends (*) of a central interval for mu, in units of exp(log_unit).
 
         Arguments:
             level: Probability that the interval covers it.
@@ -188,21 +194,28 @@ class Uncertainty:
         )
 
 
-def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Uncertainty:
+def uncertainty(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:
     """The error of the estimate that a table gives with all of its draws.
 
     Arguments:
         prepared: The table and its draws.
         seen: These draws, pooled.
-        value: mu, (*), in units of f.
-        E2: The estimate of E2 in units of exp(log_scale) of the pooled draws, (*).
+        combined: Its estimates; the last one is that of all draws.
     """
     parts = prepared.parts(seen)
-    covariance, variance = np.zeros((*value.shape, 3, 3)), np.zeros(value.shape)
-    infinite = np.zeros(value.shape, dtype=bool)
+    sign_E2, log_E2 = combined.sign[..., -1, 2], combined.log_terms[..., -1, 2]
+    log_unit = np.logaddexp(seen.log_mean[..., 0], seen.log_mean[..., 1]) - log_E2
+    log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
+    covariance, variance = np.zeros((*log_unit.shape, 3, 3)), np.zeros(log_unit.shape)
+    infinite = np.zeros(log_unit.shape, dtype=bool)
     errors = []
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        per_term = gradient(value) / E2[..., None]
+        value = combined.ratio[..., -1] * np.exp(combined.log_unit[..., -1] - log_unit)
+        # The terms as all draws see them, over the estimate's E2 and in the unit of mu.
+        sizes = seen.log_mean - log_E2[..., None]
+        sizes[..., :2] -= log_unit[..., None]
+        sizes = sign_E2[..., None] * np.exp(sizes)
+        per_term = sizes * np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
         for part in parts:
             terms = [per_term[..., t, None] * term for t, term in part.terms.items()]
             z = np.asarray(sum(terms[1:], start=terms[0]))
@@ -212,14 +225,16 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
             for t, missed in part.missed.items():
                 # E2 does not enter the error of mu = 0.
                 infinite |= missed & ((value != 0) | (t != 2))
-        mean = np.stack([seen.mean(t) for t in range(3)], -1)
-        term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1)) / mean
+        term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
         error = np.maximum(np.sqrt(variance), LEAST_ERROR * np.abs(value))
         error = np.where(infinite, np.inf, error)
-        of_ratio = TO_RATIO @ (covariance / np.square(E2)[..., None, None]) @ TO_RATIO.T
+        of_ratio = sizes[..., :, None] * covariance * sizes[..., None, :]
+        of_ratio = TO_RATIO @ of_ratio @ TO_RATIO.T
+        silent = _silent(prepared, value, log_unit)
     return Uncertainty(
+        log_unit=log_unit,
         value=value,
-        standard_error=np.where(_silent(prepared, value), np.nan, error),
+        standard_error=np.where(silent, np.nan, error),
         covariance=np.asarray(of_ratio),
         term_errors=term_errors,
         parts=parts,
@@ -228,7 +243,7 @@ def uncertainty(prepared: Prepared, seen: Pooled, value: Array, E2: Array) -> Un
     )
 
 
-def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
+def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.bool_]:
     """Whether the draws say nothing of an estimate's error, (*).
 
     Where E1 and E2 come from the same draws and f is the same at all of them, no draw adds to the
@@ -237,9 +252,13 @@ def _silent(prepared: Prepared, value: Array) -> NDArray[np.bool_]:
     draws, table = prepared.draws, prepared.last_table
     silent = np.ones(value.shape, dtype=bool)
     for j in needed(table):
-        part, u = draws.stretch(j), table[..., j, :] * gradient(value)
-        parts = [u[..., t, None] * draws.factor(t, part) for t in range(3)]
-        size = sum((np.abs(each) for each in parts[1:]), start=np.abs(parts[0]))
+        part, v = draws.stretch(j), table[..., j, :, None]
+        f_plus, f_minus = (
+            np.exp(np.minimum(draws.log_factor(t, part) - log_unit[..., None], LARGEST))
+            for t in (0, 1)
+        )
+        parts = (v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * value[..., None])
+        size = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
         zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
         silent &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
     return silent

@@ -32,8 +32,8 @@ class Problem(Definition):
     is needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
 
     What is known of the truth is optional: estimates and training need none of it, errors need
-    `_log_truth` or reference values, the SNIS bound `_expected_deviation`, the dashboard's
-    mismatch control `_mismatch` and `_path`. A ValueError names what is missing.
+    `_log_truth` or reference values, the SNIS bound `_log_mean_absolute_deviation`, the
+    dashboard's mismatch control `_mismatch` and `_path`. A ValueError names what is missing.
 
     Attributes:
         name: What it is called by.
@@ -127,9 +127,13 @@ class Problem(Definition):
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
     def expected_deviation(self, y: Any = None, theta: Any = None) -> Array:
-        """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T.
-        Raises as `truth`."""
-        return self._expected_deviation(*self.check(y, theta))
+        """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T; 0
+        where it underflows. Raises as `truth`."""
+        return np.exp(self.log_mean_absolute_deviation(y, theta))
+
+    def log_mean_absolute_deviation(self, y: Any = None, theta: Any = None) -> Array:
+        """log E|f - mu| under the posterior in nats, in the batch shape. Raises as `truth`."""
+        return np.asarray(self._log_mean_absolute_deviation(*self.check(y, theta)))
 
     def mismatch(self, y: Any = None, theta: Any = None) -> Array:
         """KL(g || p(x | y)) in nats, with g proportional to |f| p(x | y), in the batch shape.

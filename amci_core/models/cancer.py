@@ -211,8 +211,8 @@ class TumourTreatment(Problem):
         log_mu = moments(y)[1]
         return log_mu, np.ones_like(log_mu)
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        return np.asarray(moments(y)[2])
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+        return np.asarray(np.log(moments(y)[2]))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         return np.asarray(moments(y)[3])

@@ -239,8 +239,9 @@ class Definition(ABC):
 
     @property
     def knows_bound(self) -> bool:
-        """Whether the constant of the SNIS bound is known, see `_expected_deviation`."""
-        return type(self)._expected_deviation is not Definition._expected_deviation
+        """Whether the constant of the SNIS bound is known, see `_log_mean_absolute_deviation`."""
+        own = type(self)._log_mean_absolute_deviation
+        return own is not Definition._log_mean_absolute_deviation
 
     # What may be known of the truth; each is optional.
 
@@ -263,11 +264,11 @@ class Definition(ABC):
             )
         return (self._log_truth(y, theta)[0],)
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        """E|f(x; theta) - mu| under p(x | y), the constant of the SNIS bound; result: (*)."""
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+        """log E|f(x; theta) - mu| under p(x | y) in nats, for the SNIS bound; result: (*)."""
         raise ValueError(
-            f"expected_deviation: {self.name} does not know it; define _expected_deviation, or "
-            "ask for no bound"
+            f"expected_deviation: {self.name} does not know it; define "
+            "_log_mean_absolute_deviation, or ask for no bound"
         )
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:

@@ -146,9 +146,9 @@ class GainLoss(GaussianModel):
         with np.errstate(divide="ignore"):
             return np.log(np.abs(mu)), np.sign(mu)
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # f - mu = x - m: the mean absolute deviation of a normal.
-        return np.full(y.shape[:-1], self.scale * math.sqrt(2 / math.pi))
+        return np.full(y.shape[:-1], math.log(self.scale * math.sqrt(2 / math.pi)))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log|f|] - log E|f|, and s cancels. The density of t = |z - a| is

@@ -155,11 +155,14 @@ class LineProblem(Problem):
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         return _log_difference(*self._log_parts(y, theta))
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         log_E2, *sides = self._log_terms(y, theta)
         log_mu, sign = _log_difference(*(side - log_E2 for side in sides))
-        (log_sum,) = self._log_integrals([DEVIATION], y, theta, sign * np.exp(log_mu))
-        return np.asarray(np.exp(log_sum - log_E2))
+        mu = sign * np.exp(log_mu)
+        (log_sum,) = self._log_integrals([DEVIATION], y, theta, mu)
+        # Half of it lies where f < mu, and is lost where mu is too small for a float.
+        half = self.nonnegative and (mu == 0) & (sign > 0)
+        return np.asarray(log_sum - log_E2 + np.where(half, math.log(2), 0.0))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # KL(g || p(x | y)) = E_g[log|f| - log E|f|]

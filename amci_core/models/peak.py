@@ -93,7 +93,7 @@ class ProductPeak(Problem):
         sharpness, low, high = self._angles(theta)
         return (np.log(high - low) - np.log(sharpness)).sum(-1), np.ones(y.shape[:-1])
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 E(f - mu)_+. At a given x_1 with height h, f > mu where
         # |x_2 - u_2| < sqrt(h / mu - 1) / a: the inner integral is in closed form, the outer one
         # is a quadrature in the angle of x_1.
@@ -109,7 +109,9 @@ class ProductPeak(Problem):
         left, right = np.maximum(low[..., 1:], -reach), np.minimum(high[..., 1:], reach)
         above = height * (right - left) - mu * (np.tan(right) - np.tan(left))
         measure = (stop - start) / 2 * weights / height
-        return np.asarray(2 * (above * measure).sum(-1) / sharpness[..., 0] ** 2)
+        with np.errstate(divide="ignore"):
+            log_sum = np.log(2 * (above * measure).sum(-1))
+        return np.asarray(log_sum - 2 * np.log(sharpness[..., 0]))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         # E_g[log f] - log mu; in the angle, g is uniform and log f is 2 log cos.

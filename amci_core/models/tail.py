@@ -162,15 +162,19 @@ class GaussianTail(GaussianModel):
         log_mu = self._orthant(y, theta)[0]
         return log_mu, np.ones_like(log_mu)
 
-    def _expected_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 mu (1 - mu) for an indicator; in 1-D, 1 - mu keeps its digits near mu = 1.
         log_mu = self._orthant(y, theta)[0]
-        if self.dim > 1:
-            return -2 * np.exp(log_mu) * np.expm1(log_mu)
-        return 2 * np.exp(log_mu + self._orthant(y, theta, sign=-1)[0])
+        log_rest = self._orthant(y, theta, sign=-1)[0] if self.dim == 1 else _log_rest(log_mu)
+        return math.log(2) + log_mu + log_rest
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         return -self._orthant(y, theta)[0]
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         return y, torch.full_like(y, self.theta.low + t * (self.theta.high - self.theta.low))
+
+
+def _log_rest(log_mu: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(-np.expm1(log_mu))

@@ -93,8 +93,7 @@ def playback(
     lanes = []
     for j in proposals.present:
         part = drawn.stretch(j)
-        with np.errstate(divide="ignore"):
-            log_h = drawn.log_weight(j) + np.log(drawn.factor(j, part))
+        log_h = drawn.log_weight(j) + drawn.log_factor(j, part)
         lanes.append(_lane(j, sampler.points[j].numpy()[:, coordinate], log_h))
     known = 0.0 if drawn.log_E2 is None else float(drawn.log_E2)
     estimate, error = _ratio(lanes, known)
@@ -126,15 +125,16 @@ def _ratio(lanes: list[Lane], log_E2: float) -> tuple[Array, Array]:
     below = by_term.get("E2")
     log_unit = log_E2 if below is None else below.log_scale
     n = len(lanes[0].mean)
-    top, variance = np.zeros(n), np.zeros(n)
+    top, error = np.zeros(n), np.zeros(n)
     for term, sign in (("E1_plus", 1.0), ("E1_minus", -1.0)):
         if term in by_term:
             lane = by_term[term]
             unit = np.exp(lane.log_scale - log_unit)
             top = top + sign * unit * lane.mean
-            variance = variance + np.square(unit * lane.error)
+            # Squares of a mu below 1e-154 would be zero.
+            error = np.hypot(error, unit * lane.error)
     if below is None:
-        return top, np.sqrt(variance)
+        return top, error
     with np.errstate(divide="ignore", invalid="ignore"):
         mu = np.where(below.mean > 0, top / below.mean, np.nan)
-        return mu, np.sqrt(variance + np.square(mu * below.error)) / below.mean
+        return mu, np.hypot(error, mu * below.error) / below.mean

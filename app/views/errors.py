@@ -26,6 +26,8 @@ from app.views.legends import add_legend, apart, label_ends, room_for_labels
 from app.words import HELP
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 
+# The smallest mu squared in whose units errors can be drawn.
+SMALLEST = 1e-280
 COLUMNS = ("draws", "low", "median", "high", "mean", "settled", "open")
 NOTE = "p { margin: 4px 0 0 0; font-size: var(--small); min-height: 2.6em; color: var(--muted); }"
 
@@ -76,9 +78,10 @@ class ErrorCard(Card):
     def draw(self, found: ErrorCurves, *, complete: bool) -> None:
         relative, draws, scale = self.state.relative, found.budgets, self._scale(found)
         for name, curve in found.by_name.items():
-            quartiles = curve.remse_quartiles if relative else curve.mse_quartiles
+            squared = curve.squared
+            quartiles = curve.remse_quartiles if relative else squared.quartiles * scale
             low, median, high = _clipped(quartiles, scale)
-            mean = _clipped(curve.remse if relative else curve.mse, scale)
+            mean = _clipped(curve.remse if relative else squared.mean * scale, scale)
             data = {"draws": draws, "low": low, "median": median, "high": high, "mean": mean}
             # Judged once all runs are there: the tails of their errors take a while to fit.
             settled = curve.mean_judged if complete else np.zeros(len(draws))
@@ -86,7 +89,8 @@ class ErrorCard(Card):
             data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
         low_end, high_end = self._extent(found)
-        set_range(self.figure.y_range, low_end * scale, high_end * scale)
+        if np.isfinite(scale):
+            set_range(self.figure.y_range, low_end * scale, high_end * scale)
         self._show_guide(found, scale)
         self._label(found, scale)
         self.note.object = f"<p>{outside(found, complete=complete, scale=scale)}</p>"
@@ -164,7 +168,7 @@ class ErrorCard(Card):
             self._label(self.shown.value, self._scale(self.shown.value))
 
     def _scale(self, found: ErrorCurves) -> float:
-        """In units of f squared where errors are absolute."""
+        """mu squared where errors are absolute; NaN where that is too small for an axis."""
         return 1.0 if self.state.relative else _unit(found)
 
     def _label(self, found: ErrorCurves, scale: float) -> None:
@@ -190,10 +194,9 @@ class ErrorCard(Card):
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
         # Between AMCI and the bound, if it is known, at the first budget that is enough for both.
-        first = min(int(np.isnan(found["amci"].mse).sum()), len(found.budgets) - 1)
-        unit = _unit(found)
+        first = min(int(np.isnan(found["amci"].squared.mean).sum()), len(found.budgets) - 1)
         shown = [found[name] for name in ("amci", "bound") if name in found.by_name]
-        ends = [max(float(curve.mse[first] / unit), FLOOR) for curve in shown]
+        ends = [max(float(curve.squared.mean[first]), FLOOR) for curve in shown]
         start = float(np.prod(ends)) ** (1 / len(ends))
         draws = found.budgets[[first, -1]].astype(float)
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
@@ -201,13 +204,8 @@ class ErrorCard(Card):
     @staticmethod
     def _extent(found: ErrorCurves) -> tuple[float, float]:
         """Whole decades around all curves, in units of mu squared."""
-        unit = _unit(found)
-        values = np.concatenate(
-            [
-                np.ravel([c.mse_quartiles[0] / unit, c.mse_quartiles[2] / unit, c.mse / unit])
-                for c in found.by_name.values()
-            ]
-        )
+        every = [curve.squared for curve in found.by_name.values()]
+        values = np.ravel([[s.quartiles[0], s.quartiles[2], s.mean] for s in every])
         values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)
         if not values.size:
             return FLOOR, CEILING
@@ -220,8 +218,9 @@ def _clipped(errors: Array, scale: float) -> Array:
 
 
 def _unit(found: ErrorCurves) -> float:
-    """mu squared, or 1 where mu is zero."""
-    return float(np.square(next(iter(found.by_name.values())).truth.unit))
+    """mu squared, or 1 where mu is zero; NaN where that is too small for an axis."""
+    unit = float(np.square(next(iter(found.by_name.values())).truth.unit))
+    return unit if unit > SMALLEST else np.nan
 
 
 def _ends(budgets: Sequence[int]) -> tuple[float, float]:

@@ -48,13 +48,16 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
         notes.append(about_reference(next(iter(found.by_name.values())).truth))
     if np.isnan(found.truth_error):
         notes.append("μ is 0 here, so the relative error is undefined: choose MSE.")
+    if np.isnan(scale):
+        notes.append("μ² is too small a number here to draw errors in its unit: choose ReMSE.")
     for name, curve in found.by_name.items():
         label, median = ESTIMATORS[name].label, curve.squared.quartiles[1]
         if curve.failed.any():
             failed = number(float(curve.failed.max()), 6)
             notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
         exact = name != "bound" and (np.nan_to_num(median) < FLOOR).all()
-        if complete and not exact and not curve.median_judged[~np.isnan(curve.mse)].all():
+        known = ~np.isnan(curve.squared.mean)
+        if complete and not exact and not curve.median_judged[known].all():
             notes.append(f"{label}: the runs do not determine every median.")
         if np.isnan(median).all():
             continue

@@ -413,9 +413,15 @@ MISTAKES = {
     "a bound's constant that is wrong": (
         changed(
             Tail,
-            _expected_deviation=lambda s, y, t: 1.1 * LineProblem._expected_deviation(s, y, t),
+            _log_mean_absolute_deviation=lambda s, y, t: (
+                np.log(1.1) + LineProblem._log_mean_absolute_deviation(s, y, t)
+            ),
         ),
-        ("error", "_expected_deviation", r"says E\|f - mu\| = 0\.\d+ at theta = .*, where"),
+        (
+            "error",
+            "_log_mean_absolute_deviation",
+            r"says E\|f - mu\| = 0\.\d+ at theta = .*, where",
+        ),
     ),
     "-f that is f": (
         changed(Signed, negated=lambda s: Signed()),

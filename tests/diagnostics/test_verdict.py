@@ -154,7 +154,7 @@ def lopsided(own, others):
     ]
     draws = row(*parts)
     table = prepared(reuse(alpha=1, beta=1), draws)
-    return judge(diagnose(table, pooled(draws), judged(table).term_errors))
+    return judge(diagnose(table, pooled(draws), judged(table).uncertainty.term_errors))
 
 
 def test_effective_draws_are_those_that_all_components_see():

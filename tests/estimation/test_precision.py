@@ -146,6 +146,31 @@ def test_a_total_is_split_and_charged_with_its_pilot():
     assert np.var(split) < 0.9 * equal.var()
 
 
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        ("snis-q1", [2001, 0, 0]),
+        ("snis-q2", [0, 0, 2001]),
+        ("snis-qm", [0, 0, 2001]),
+        ("amci-crn", [1000, 0, 1000]),
+    ],
+)
+def test_a_total_that_needs_no_pilot_is_drawn_whole(estimator, expected):
+    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=2001, estimator=estimator)
+    assert found.draws == sum(expected)
+    np.testing.assert_array_equal(found.prepared.counts[-1], expected)
+    batch = amci.estimate(PROBLEM, IMPERFECT, [[0.0], [1.0]], 2.0, total=2001, estimator=estimator)
+    assert batch.draws == sum(expected)
+
+
+@pytest.mark.parametrize("estimator", ["amci", "reuse:0.9:0.1", "reuse-optimal", "auto"])
+def test_what_is_charged_is_what_is_drawn_and_the_pilot(estimator):
+    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=700, pilot=50, estimator=estimator)
+    drawn = found.prepared.draws
+    assert found.draws == drawn.count(0) + drawn.count(2) + 100
+    assert 695 < found.draws <= 700
+
+
 def test_draws_may_be_counted_for_each_proposal():
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, draws=[300, 0, 20])
     assert found.draws == 320
@@ -238,7 +263,9 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
     [
         ({"total": 100}, r"total: expected more than the pilot's 128 draws, got 100"),
         ({"total": 1000, "y": [[0.0], [1.0]]}, r"total: expected a single pair"),
-        ({"total": 1000, "estimator": "snis-qm"}, r"draws: this estimator takes the same number"),
+        ({"total": 1000, "draws": 10}, r"draws: expected either draws or total, got 10 and 1000"),
+        ({"total": 1, "estimator": "amci-crn"}, r"total: expected at least 2 draws, got 1"),
+        ({"total": 0}, r"total: expected a whole number from 1 "),
         ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
         ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: a pilot serves a single pair"),
         ({"estimator": "reuse"}, r"estimator: reuse needs alpha and beta, got alpha None"),

@@ -15,16 +15,20 @@ COSTS = (1.0, 2.0, 5.0)
 
 
 def moments() -> Moments:
-    covariance = np.stack([MODEL.covariance(j) for j in range(3)])
-    return Moments(np.zeros(()), MODEL.terms, covariance, np.ones(3))
+    return MODEL.moments((1, 1, 1))
 
 
 def amci_table(_: Moments):
     return tables.amci()
 
 
+REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
+
+
 @pytest.mark.parametrize(
-    ("scheme", "table"), [("amci", amci_table), ("reuse-optimal", tables.optimum)]
+    ("scheme", "table"),
+    [("amci", amci_table), (REUSE, lambda _: REUSE), ("reuse-optimal", tables.optimum)],
+    ids=["amci", "reuse", "reuse-optimal"],
 )
 @pytest.mark.parametrize("costs", [(1.0, 1.0, 1.0), COSTS])
 def test_no_split_has_less_variance(scheme, table, costs):
@@ -46,6 +50,12 @@ def test_without_sharing_draws_go_as_the_standard_deviations():
     np.testing.assert_allclose(counts / counts.sum(), expected / expected.sum(), atol=2e-4)
 
 
+@pytest.mark.parametrize(("estimator", "proposal"), [("snis-q1", 0), ("snis-q2", 2)])
+def test_snis_gives_all_draws_to_its_one_proposal(estimator, proposal):
+    expected = 1000 * np.eye(3, dtype=int)[proposal]
+    np.testing.assert_array_equal(split_budget(moments(), 1000, estimator=estimator), expected)
+
+
 def test_sharing_never_asks_for_more_variance_than_amci():
     found = moments()
     shared = split_budget(found, 1000, estimator="reuse-optimal")
@@ -61,9 +71,11 @@ def test_sharing_never_asks_for_more_variance_than_amci():
         ({"total": float("nan")}, r"total: expected at least 3"),
         ({"costs": (1, 1)}, r"costs: expected three positive numbers"),
         ({"costs": (1, 0, 1)}, r"costs: expected three positive numbers"),
-        ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
+        ({"estimator": "snis-qm"}, r"estimator: expected one that takes any numbers of draws"),
+        ({"estimator": "amci-crn"}, r"estimator: expected one that takes any numbers of draws"),
+        ({"estimator": "best"}, r"estimator: expected a table or one of amci, .* got 'best'"),
         (
-            {"moments": replace(moments(), log_scale=np.zeros(2))},
+            {"moments": replace(moments(), log_mean=np.zeros((2, 3)))},
             r"moments: expected one pair's, got batch \(2,\)",
         ),
     ],

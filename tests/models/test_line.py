@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 from torch.distributions.constraints import greater_than, interval
 
 import amci_core as amci
@@ -45,6 +45,41 @@ def test_the_quadrature_gives_the_closed_forms(name):
     assert own.expected_deviation(Y, THETA) == pytest.approx(
         known.expected_deviation(Y, THETA), rel=1e-8
     )
+
+
+def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
+    known = amci.problem("tail-1d")
+
+    class Far(LineProblem):
+        name, nonnegative, reach = "far", True, (-60.0, 60.0)
+        x, theta = known.x, Variable("theta", 1, 0.0, 50.0, "the threshold")
+
+        def log_prior(self, x):
+            return known.log_prior(x)
+
+        def log_likelihood(self, x, y):
+            return x.new_zeros(torch.broadcast_shapes(x.shape[:-1], y.shape[:-1]))
+
+        def f(self, x, theta):
+            return known.f(x, theta)
+
+        def support_plus(self, theta):
+            return greater_than(theta)
+
+        def sample_prior(self, n, generator):
+            return known.sample_prior(n, generator)
+
+        def sample_likelihood(self, x, generator):
+            return x[:, :0]
+
+        def sample_theta(self, n, generator):
+            return 50 * torch.rand(n, 1, generator=generator)
+
+    theta = np.array([[3.0], [37.0], [45.0]])
+    log_mu = special.log_ndtr(-theta[:, 0])
+    assert log_mu[2] < -1000
+    found = Far().log_mean_absolute_deviation(theta=theta)
+    np.testing.assert_allclose(found, np.log(2) + log_mu + np.log1p(-np.exp(log_mu)), atol=1e-8)
 
 
 def test_the_reference_is_a_density_on_the_support():

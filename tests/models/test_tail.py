@@ -313,6 +313,14 @@ def test_expected_deviation_in_five_dimensions_is_that_of_an_indicator(y, theta)
     assert float(FIVE.expected_deviation(y, theta)) == pytest.approx(2 * mu * (1 - mu), rel=1e-9)
 
 
+def test_the_bound_knows_a_mu_that_no_float_holds():
+    tail, y, theta = GaussianTail(20), np.full(20, -12.0), np.full(20, 3.0)
+    log_mu = tail.log_truth(y, theta)
+    assert log_mu < -750
+    # 2 mu (1 - mu), and mu is nothing beside 1.
+    assert tail.log_mean_absolute_deviation(y, theta) == pytest.approx(np.log(2) + log_mu)
+
+
 def test_vectors_of_another_length_are_named():
     with pytest.raises(ValueError, match=r"^y: expected 5 numbers, got 4"):
         FIVE.truth((0.0,) * 4, (1.0,) * 5)
