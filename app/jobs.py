@@ -11,6 +11,7 @@ __all__ = ["Jobs"]
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import ceil
@@ -164,13 +165,16 @@ class Jobs:
         """Gives the document something to do; runs in the server's thread."""
 
         def unless_cancelled() -> None:
+            # Two turns may come in another order than they were given.
+            next_one = job.told.popleft()
             job.pushing = False
             if not job.cancelled:
                 with TURNS.answering(), guarded(self._document):
-                    deliver()
+                    next_one()
 
         if job.cancelled:
             return
+        job.told.append(deliver)
         try:
             self._document.add_timeout_callback(unless_cancelled, ceil(1000 * TURNS.wait()))
         except Exception:
@@ -190,6 +194,8 @@ class _Job:
     ) -> None:
         self.visitor, self._show, self._finish = visitor, show, finish
         self.cancelled = self.pushing = False
+        # What the page is still to be told, in this order.
+        self.told: deque[Callable[[], None]] = deque()
         # Until it has ended.
         self.under_way: UnderWay | None = None
 

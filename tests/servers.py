@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import multiprocessing
+import os
 import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 from bokeh.document import Document
@@ -18,6 +21,30 @@ def run_apart(coroutine):
     """Runs a coroutine in a thread of its own: a browser may have an event loop in this one."""
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(asyncio.run, coroutine).result()
+
+
+class Threads:
+    """Threads in the place of `multiprocessing`'s processes: to start one takes no time."""
+
+    Pipe = staticmethod(multiprocessing.Pipe)
+
+    class Process(threading.Thread):
+        exitcode = 0
+
+        def __init__(self, *, target, args, name, daemon):
+            connection, *others = args
+            # A process has an end of its own, which stays open when that of its parent is closed.
+            self._connection = Connection(os.dup(connection.fileno()))
+            super().__init__(name=name, daemon=daemon)
+            self._target_of = partial(target, self._connection, *others)
+
+        def run(self):
+            with contextlib.suppress(OSError, EOFError):
+                self._target_of()
+            self.terminate()
+
+        def terminate(self):
+            self._connection.close()
 
 
 class Server(Document):
@@ -35,7 +62,8 @@ class Server(Document):
         self._soon.put(partial(callback, *arguments))
 
     def call_later(self, delay, callback, *arguments):
-        threading.Timer(delay, callback, arguments).start()
+        # As for timeouts: by the next turn the time is over.
+        self.call_soon_threadsafe(callback, *arguments)
 
     @property
     def session_context(self):
@@ -48,10 +76,11 @@ class Server(Document):
         self.told_by.add(threading.current_thread())
         self.waiting.append(callback)
 
-    def turn(self):
-        """One turn of the loop."""
-        with contextlib.suppress(queue.Empty):
-            self._soon.get(timeout=0.01)()
+    def turn(self, count=1):
+        """So many turns of the loop."""
+        for _ in range(count):
+            with contextlib.suppress(queue.Empty):
+                self._soon.get(timeout=0.01)()
 
     def run_until(self, true):
         deadline = time.monotonic() + PATIENCE
