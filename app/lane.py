@@ -116,8 +116,8 @@ class Training:
         return f"the training process ended {how}; perhaps it ran out of memory"
 
     def _begin(self, target: Target) -> None:
-        here, there = CONTEXT.Pipe()
-        process = CONTEXT.Process(
+        here, there = self._lane.context.Pipe()
+        process = self._lane.context.Process(
             target=target, args=(there, self.order), name="training", daemon=True
         )
         with without_main():
@@ -144,10 +144,13 @@ class Lane:
     Arguments:
         at_a_time: How many trainings go on; those that are paused count.
         target: What a process does; see `app.trainee.run`.
+        context: What makes processes and the pipes to them, as `multiprocessing` does.
     """
 
-    def __init__(self, at_a_time: int = AT_A_TIME, *, target: Target = run) -> None:
-        self.at_a_time, self._target = at_a_time, target
+    def __init__(
+        self, at_a_time: int = AT_A_TIME, *, target: Target = run, context: Any = CONTEXT
+    ) -> None:
+        self.at_a_time, self._target, self.context = at_a_time, target, context
         self.lock = threading.RLock()
         self._going: list[Training] = []
         self._waiting: list[Training] = []

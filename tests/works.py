@@ -81,6 +81,7 @@ def obeys(connection, order):
                 connection.send(("ended", True))
                 return
             paused = told == "pause"
+            connection.send(("said", told))
         if not paused:
             said += 1
             connection.send(("said", str(said)))

@@ -77,7 +77,7 @@ def given(query: str) -> dict[str, str]:
 
 
 def test_any_address_gives_a_point_to_compute_for_and_short_messages():
-    for query in queries(500):
+    for query in queries(100):
         state = State()
         wrong = state.read(given(query))
         problem = state.problem
@@ -102,7 +102,7 @@ def test_any_address_gives_a_point_to_compute_for_and_short_messages():
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")
 def test_a_page_is_built_for_any_address():
     async def build() -> None:
-        for query in queries(500)[::100]:
+        for query in queries(100)[::50]:
             document = Document()
             with set_curdoc(document):
                 explorer = Explorer(document, given(query))

@@ -111,7 +111,10 @@ def without_nan(words):
     return not [text for text in words if "nan" in text.replace(">", " ").split() or "?" in text]
 
 
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize(
+    "kind",
+    ["signed", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("beyond", "line"))],
+)
 def test_every_card_is_at_work(opened, kind):
     problem = CASES[kind]
 
@@ -199,6 +202,7 @@ def test_errors_are_counted_from_the_closed_form_as_nearly_as_is_said(opened):
     opened(CASES["beyond"], read)
 
 
+@pytest.mark.slow
 def test_a_process_that_computes_knows_the_problems_that_the_environment_names(tmp_path):
     end = "\n\nfrom app.own import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)

@@ -64,8 +64,6 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
 
     in_a_loop(body, QUERY | {"theta": "3"})
 
-    in_a_loop(body, QUERY | {"theta": "3"})
-
 
 def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
     def body(turned):
@@ -115,9 +113,9 @@ def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
     ("problem", "card"),
     [
         ("gain-loss", "diagnostics"),
-        ("peak", "map"),
-        ("tail-1d", "evaluation"),
-        ("cancer", "reuse"),
+        pytest.param("peak", "map", marks=pytest.mark.slow),
+        pytest.param("tail-1d", "evaluation", marks=pytest.mark.slow),
+        pytest.param("cancer", "reuse", marks=pytest.mark.slow),
     ],
 )
 def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem, card):

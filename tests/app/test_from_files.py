@@ -105,6 +105,7 @@ def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path)
     assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
 
 
+@pytest.mark.slow
 def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypatch):
     path = template(tmp_path, "good")
     problem = amci.load_problem(path)
@@ -127,6 +128,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
     assert "amci" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     path = template(tmp_path, "good")
     serve_files([str(path)])

@@ -3,6 +3,7 @@ r"""The headline follows from numbers: wins, losses, verdicts and what is not kn
 import dataclasses
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from app.store import store_of
 from app.words.headline import awaited, headline, how_typical
 
 
+@cache
 def numbers(problem, *, runs=200, **choices):
     state = State(problem)
     state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
@@ -52,7 +54,7 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     assert f"{100 * bound:.2g} %" not in found.text
 
 
-@pytest.mark.parametrize("runs", [200, 600])
+@pytest.mark.parametrize("runs", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_errors_of_one_kind_are_compared(runs):
     # By means where the runs determine all of them, else all by medians.
     summary, curves = numbers("cancer", y=(900.0, 60.0), runs=runs)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[1]
 # In a process of its own: what an extension adds to Panel would show in other tests.
 SERVER = """
@@ -53,6 +55,7 @@ asyncio.run(main(int(sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_few_visits():
     done = subprocess.run(
         [sys.executable, "-c", SERVER, "4"],

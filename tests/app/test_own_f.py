@@ -99,6 +99,7 @@ def test_what_is_wrong_changes_nothing(state):
     assert state.f == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", amci.problems())
 def test_a_hostile_address_does_not_take_long(name):
     # A model's own work, such as its likelihood's equations, is done once.
@@ -165,6 +166,7 @@ def test_what_it_does_not_know_it_does_not_say(state):
     assert "above" not in str(found)
 
 
+@pytest.mark.slow
 def test_the_script_gives_the_figures_of_the_strip(state):
     state.move(theta=1.0)
     state.open("tail-1d", f="max(x1 - theta1, 0) - 0.2")

@@ -154,6 +154,7 @@ def test_the_last_of_many_messages_arrives(served):
         served.wait_until(lambda count=count: served.told() == f"{count} of {count}")
 
 
+@pytest.mark.slow
 def test_a_line_behind_a_long_message_arrives(served):
     """As where a large picture takes a busy page long to take, and one line comes after it."""
     served.do(lambda: served.place.append(pn.pane.Bokeh(served.shown)))

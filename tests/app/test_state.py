@@ -157,7 +157,7 @@ def anything(name, rng):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_any_state_survives_a_link_and_a_file(name):
     rng = random.Random(name)
-    for _ in range(40):
+    for _ in range(8):
         state = anything(name, rng)
         link = urlencode(state.link())
         assert len(link) < 1000
@@ -231,7 +231,7 @@ def test_the_film_is_of_the_spline_alone(state):
     assert state.choice.snapshot is None
 
 
-@pytest.mark.parametrize("text", ["", "1.5", "-3", "1e3", "many", "99999999999", None])
+@pytest.mark.parametrize("text", ["", "1.5", "many", "99999999999"])
 @pytest.mark.parametrize("name", ["draws", "runs", "seed"])
 def test_counts_out_of_bounds_are_refused_with_the_bounds(state, name, text):
     low, high = FIELDS[name].bounds

@@ -1,7 +1,5 @@
 r"""The tour: every step sets a state that there is, and a file that is none says why."""
 
-import os
-
 import pytest
 
 from app.state import State
@@ -94,18 +92,6 @@ def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TourError, match="cannot be read"):
         read_tour(tmp_path / "bytes.toml")
-
-
-def test_what_would_be_read_without_end_or_cannot_be_held_is_told(written, tmp_path):
-    pipe = tmp_path / "pipe.toml"
-    os.mkfifo(pipe)
-    with pytest.raises(TourError, match="expected a file of 1 MB or less"):
-        read_tour(pipe)
-    for text in ("title = " + 5000 * "[", f"{STEP}[steps.state]\ny = [{5000 * '9'}]\n"):
-        with pytest.raises(TourError, match="nested too deeply, or a huge number"):
-            read_tour(written(text))
-    with pytest.raises(TourError, match="numbers of at most 15 digits"):
-        read_tour(written(f"{STEP}[steps.state]\ndraws = 0x{5000 * 'f'}\n"))
 
 
 def test_a_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path):

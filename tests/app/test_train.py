@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import works
-from servers import Server
+from servers import Server, Threads
 
 import amci_core as amci
 from amci_core.training import Choices
@@ -39,7 +39,7 @@ def state():
 
 
 def learner_of(state, server, target):
-    return Learner(state, server, server, of=Lane(1, target=target))
+    return Learner(state, server, server, of=Lane(1, target=target, context=Threads))
 
 
 def order(name="mine", problem="tail-1d"):
@@ -80,8 +80,9 @@ def test_a_training_for_another_problem_does_not_change_what_is_looked_at(state,
     assert learner.variant in own.variants("tail-1d", state)
 
 
+@pytest.mark.slow
 def test_a_crash_is_said_and_another_training_may_begin(state, server):
-    learner = learner_of(state, server, works.dies)
+    learner = Learner(state, server, server, of=Lane(1, target=works.dies))
     learner.start(order())
     server.run_until(lambda: learner.phase == OVER)
     assert "The training failed: the training process ended" in about_phase(learner)
@@ -170,32 +171,32 @@ def test_what_is_chosen_is_asked_for(at_the_card):
     at_the_card(body)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("bins", "3", "from 4 to 128"),
-        ("bins", "many", "expected a whole number"),
-        ("width", "5000", "from 4 to 1,024"),
-        ("minutes", "0", "0.05"),
-        ("minutes", "nan", "expected"),
-        ("seed", "-1", "expected"),
-        ("name", "", "letters, digits and dashes"),
-        ("name", "a b", "letters, digits and dashes"),
-        ("name", "x" * 35, "letters, digits and dashes"),
-        ("name", "spline", "there are proposals called spline already"),
-        ("name", "oracle", "already"),
-    ],
-)
-def test_bad_input_is_told_beside_the_field_and_nothing_is_lost(at_the_card, name, text, said):
+WRONG = [
+    ("bins", "3", "from 4 to 128"),
+    ("bins", "many", "expected a whole number"),
+    ("width", "5000", "from 4 to 1,024"),
+    ("minutes", "0", "0.05"),
+    ("minutes", "nan", "expected"),
+    ("seed", "-1", "expected"),
+    ("name", "", "letters, digits and dashes"),
+    ("name", "a b", "letters, digits and dashes"),
+    ("name", "x" * 35, "letters, digits and dashes"),
+    ("name", "spline", "there are proposals called spline already"),
+    ("name", "oracle", "already"),
+]
+
+
+def test_bad_input_is_told_beside_the_field_and_nothing_is_lost(at_the_card):
     def body(turned, card, noted):
         good = {"bins": "9", "width": "20", "minutes": "2", "seed": "5", "name": "good"}
-        fill(card, **{**good, name: text})
-        card.start_button.clicks += 1
-        assert not noted.orders
-        for each, field in card.form.fields.items():
-            assert field.error_state == (each == name)
-            assert field.value == {**good, name: text}[each]
-        assert said in card.form.fields[name].helper_text
+        for name, text, said in WRONG:
+            fill(card, **{**good, name: text})
+            card.start_button.clicks += 1
+            assert not noted.orders
+            for each, field in card.form.fields.items():
+                assert field.error_state == (each == name)
+                assert field.value == {**good, name: text}[each]
+            assert said in card.form.fields[name].helper_text
         fill(card, **good)
         card.start_button.clicks += 1
         assert len(noted.orders) == 1
