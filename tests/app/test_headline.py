@@ -16,7 +16,7 @@ from app.words.headline import awaited, headline, how_typical
 
 
 @cache
-def numbers(problem, *, runs=200, **choices):
+def numbers(problem, *, runs=60, **choices):
     state = State(problem)
     state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
     state.set(runs=runs, **choices)

@@ -1,8 +1,7 @@
 """The page is accessible: no violation that axe-core knows of, and everything goes by keys."""
 
-from importlib.resources import files
-
 import pytest
+from axe import violations
 from playwright.sync_api import expect
 from visit import SIDEWAYS
 
@@ -10,11 +9,6 @@ from app.scripts import PLAY
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-# All rules: also those of best practice.
-RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
-    .flatMap(({id, nodes}) => nodes.map(({html, failureSummary}) => ({id, html, failureSummary})))
-"""
 SIZES = {1440: 900, 768: 1024, 390: 844}
 FOCUSED = """() => {
     let found = document.activeElement
@@ -62,24 +56,8 @@ STAGE = """async source => {
 }"""
 
 
-def at_rest(opened):
-    """Waits until colours have changed, and nothing is drawn any more."""
-    opened.wait("() => Bokeh.documents[0].is_idle")
-    opened.wait("() => document.getAnimations().every(each => each.playState != 'running')")
-    opened.page.wait_for_timeout(500)
-
-
-def violations(opened):
-    at_rest(opened)
-    opened.page.evaluate(AXE)
-    return [
-        f"{found['id']}: {found['html']}\n    {found['failureSummary']}"
-        for found in opened.page.evaluate(RUN)
-    ]
-
-
 def assert_accessible(opened, where):
-    found = violations(opened)
+    found = violations(opened.page)
     assert not found, f"{where}:\n" + "\n".join(found)
 
 
@@ -157,7 +135,6 @@ def test_a_legend_hides_a_curve_and_shows_it_again(visit):
     # Where there is more room the curves are named at their ends.
     opened = visit("?runs=4&draws=8", width=390, height=844)
     opened.wait_for_end(4)
-    at_rest(opened)
     entry = opened.page.get_by_role("button", name="SNIS q₂", exact=True)
     entry.focus()
     for key, pressed in (("Space", "false"), ("Enter", "true")):
@@ -226,7 +203,7 @@ def the_first_stop_leads_past_the_controls(opened):
 def test_pictures_tools_and_legends_go_by_keys(visit):
     opened = visit("?runs=4&draws=8")
     opened.wait_for_end(4)
-    at_rest(opened)
+    opened.wait("() => Bokeh.documents[0].is_idle")
     a_picture_is_moved_and_set_back(opened)
     its_tools_are_one_stop_and_come_when_they_are_reached(opened)
     what_has_gone_and_come_back_has_its_roles(opened)
@@ -250,6 +227,5 @@ def test_nothing_is_cut_when_it_is_enlarged(visit, width, height):
     opened.wait_for_end(4)
     for tab in opened.page.get_by_role("tab").all():
         tab.click()
-        at_rest(opened)
         opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
-        assert opened.page.evaluate(CUT) == []
+        opened.wait(f"() => ({CUT})().length == 0")

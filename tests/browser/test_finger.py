@@ -25,15 +25,6 @@ MOVED = """([label, value]) => {
     return {...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
             ratio: [...ratio.q1], bounds}
 }"""
-# Where the handle and the threshold are whenever the page paints, while a mouse drags.
-WATCH = """label => {
-    const page = Bokeh.documents[0], seen = window.seen = []
-    const handle = [...page.all_models].find(model => model.data?.label == label).data
-    const bound = page.get_model_by_name("densities-linear").center.find(
-        each => each.type == "Span" && each.dimension == "height")
-    const look = () => { seen.push([handle.value, bound.location]); requestAnimationFrame(look) }
-    requestAnimationFrame(look)
-}"""
 # What is drawn of a case in the plane: rings and lines of every level, and the close-up's ends.
 PLANE = """() => {
     const page = Bokeh.documents[0]
@@ -64,8 +55,6 @@ CLOSER = """([left, right, bottom, top, tolerance]) => {
                   y_range.end - top]
     return ends.every(apart => Math.abs(apart) < tolerance)
 }"""
-HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
-    model => model.data?.key && model.data.weights)"""
 
 
 @pytest.fixture
@@ -76,12 +65,6 @@ def opened(visit):
         return opened
 
     return open_at
-
-
-def reach(opened, label):
-    """Reaches a handle; the page asks for the proposals' weights then."""
-    opened.slider(label).focus()
-    opened.wait(HAS_WEIGHTS)
 
 
 def log_probs(problem, name, y, theta, x):
@@ -101,7 +84,7 @@ def log_probs(problem, name, y, theta, x):
 )
 def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, y, theta):
     page = opened(f"&problem={problem}")
-    reach(page, label)
+    page.reach(label)
     y = page.value("Observation y") if y is None else y
     found = page.page.evaluate(MOVED, [label, y if label == "Observation y" else theta])
     x = np.array(found["x"])
@@ -154,7 +137,7 @@ def distance(one, other):
 )
 def test_a_move_in_the_plane_is_painted_as_the_server_confirms_it(opened, label, value):
     page = opened("&problem=peak")
-    reach(page, label)
+    page.reach(label)
     painted = page.page.evaluate(MOVED_IN_THE_PLANE, [label, value])
     page.wait(ANSWERED, "plane-q1-data")
     confirmed = page.page.evaluate(PLANE)
@@ -174,39 +157,22 @@ def test_a_move_in_the_plane_is_painted_as_the_server_confirms_it(opened, label,
 
 def test_the_mismatch_leads_along_its_path(opened):
     page, label = opened("&problem=tail-1d"), "Mismatch level, nats"
-    reach(page, label)
+    page.reach(label)
     found = page.page.evaluate(MOVED, [label, 5.0])
     y = torch.tensor([page.value("Observation y")], dtype=torch.float64)
     _, theta = amci.problem("tail-1d").at_mismatch(5.0, y, torch.zeros(1, dtype=torch.float64))
     assert found["bounds"] == pytest.approx([float(theta[0])] * 2, abs=1e-6)
 
 
-def test_nothing_older_is_painted_while_a_handle_is_dragged(opened):
-    page, label = opened("&problem=tail-1d"), "Threshold θ"
-    reach(page, label)
-    place = page.place_of(label)
-    mouse, y = page.page.mouse, place["y"] + place["height"] / 2
-    mouse.move(place["x"] + 0.7 * place["width"], y)
-    mouse.down()
-    page.page.evaluate(WATCH, label)
-    for i in range(40):
-        mouse.move(place["x"] + (0.7 - 0.01 * i) * place["width"], y)
-        page.page.wait_for_timeout(20)
-    mouse.up()
-    seen = np.array(page.page.evaluate("() => seen"))
-    assert len(np.unique(seen[:, 0])) > 10
-    np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
-
-
 def test_keys_lead_from_handle_to_handle(opened):
     page, label = opened("&problem=tail-1d"), "Threshold θ"
-    reach(page, "Observation y")
+    page.reach("Observation y")
     page.page.keyboard.press("ArrowRight")
     page.slider(label).focus()
-    page.page.evaluate(WATCH, label)
+    page.watch_threshold(label)
     for _ in range(10):
         page.page.keyboard.press("ArrowLeft")
-        page.page.wait_for_timeout(40)
-    seen = np.array(page.page.evaluate("() => seen"))
+        page.wait_for_frames(2)
+    seen = page.seen()
     assert len(np.unique(seen[:, 0])) > 5
     np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
