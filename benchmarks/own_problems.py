@@ -125,6 +125,7 @@ def measure(problem: Published, proposals: Proposals, minutes: float, **spent: f
     crude, sobol, vegas, point = compared(problem, y, theta, mu)
     configuration = proposals.card["configuration"]["proposals"]
     chosen = [entry["arguments"] for entry in configuration.values()]
+    flows = [each["own"]["family"] if "own" in each else "reference" for each in chosen]
     # vegas's error falls with the number of evaluations from its measured one on.
     needed = DRAWS * np.median(vegas) / np.median(remse) * point
     return Result(
@@ -132,8 +133,8 @@ def measure(problem: Published, proposals: Proposals, minutes: float, **spent: f
         dim=problem.x.dim,
         minutes=round(minutes, 2),
         **spent,
-        form=", ".join(dict.fromkeys(entry["own"]["family"] for entry in chosen)),
-        share=", ".join(f"{entry['share']:g}" for entry in chosen),
+        form=", ".join(dict.fromkeys(flows)),
+        share=", ".join(f"{each.get('share', 1):g}" for each in chosen),
         median=float(np.median(remse)),
         largest=float(remse.max()),
         worst=", ".join(f"{value:.3g}" for value in theta[remse.argmax()]),

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 __all__ = ["check"]
 
+import time
 import warnings
 from collections.abc import Callable
 
 import torch
 
 from amci_core.checking.findings import Checked, Notes
-from amci_core.checking.long_run import check_by_a_long_run
-from amci_core.checking.samplers import check_likelihood, check_prior, check_reference
-from amci_core.checking.values import POINTS, check_declared, check_values
+from amci_core.checking.long_run import LEAST_DRAWS, check_by_a_long_run
+from amci_core.checking.samplers import (
+    FEWEST,
+    check_likelihood,
+    check_prior,
+    check_reference,
+)
+from amci_core.checking.timing import seconds_per_point
+from amci_core.checking.values import CASES, POINTS, check_declared, check_values
 from amci_core.models import Problem
 from amci_core.models.contract import attempt, violations
 
 SECONDS = 2.0
 # Where the first calls take this share of the time, the rest is tried with few points.
 ENOUGH, FEW = 0.25, 32
+# Of the time, the share of finding out what a point takes.
+TIMING = 0.05
 # Batch shapes and points that methods are called with; the first is that of a problem's first use.
 SHAPES = (((4,), 16), ((), 1), ((2, 3), 5))
 
 
-def check(problem: Problem, *, seconds: float = SECONDS) -> Checked:
+def check(
+    problem: Problem,
+    *,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Checked:
     """Looks for mistakes in a problem: shapes, types, numbers, samplers, supports, truth.
 
     It calls every method with draws of the problem's own, always the same. Samplers are compared
@@ -36,7 +50,9 @@ def check(problem: Problem, *, seconds: float = SECONDS) -> Checked:
 
     Arguments:
         problem: The problem.
-        seconds: The time to aim at, as long as its methods take milliseconds.
+        seconds: The time to aim at. Tests that need more evaluations than it has room for are left
+            out, see `Checked.not_judged`.
+        clock: What counts the seconds.
 
     Raises:
         ValueError: it is no problem.
@@ -49,7 +65,7 @@ def check(problem: Problem, *, seconds: float = SECONDS) -> Checked:
     if not isinstance(problem, Problem):
         hint = "; call the class" if isinstance(problem, type) else ""
         raise ValueError(f"problem: expected an amci_core.models.Problem, got {problem!r}{hint}")
-    notes = Notes(seconds)
+    notes = Notes(seconds, clock)
     check_declared(problem, notes)
     if not notes.failed():
         # What numpy or torch warn of on the way is found in what they return.
@@ -68,13 +84,14 @@ def _check(problem: Problem, notes: Notes) -> None:
             notes.violation(found)
         if notes.failed():
             return
-    points = POINTS if notes.left(ENOUGH) else FEW
+    per_point = _seconds_per_point(problem, notes)
+    points = POINTS if notes.left(ENOUGH) and notes.has(CASES * POINTS * per_point) else FEW
     drawn = notes.value("check", check_values, problem, notes, points)
     if drawn is None:
         return
 
-    def run(name: str, test: Callable[..., None], *arguments: object) -> None:
-        if not notes.left():
+    def run(name: str, test: Callable[..., None], *arguments: object, points: int) -> None:
+        if not notes.left() or not notes.has(points * per_point):
             notes.skip(f"{name}: for lack of time")
             return
         found = attempt(name, test, *arguments)
@@ -82,19 +99,32 @@ def _check(problem: Problem, notes: Notes) -> None:
             notes.violation(found)
 
     if not notes.failed("sample_prior", "log_prior", "x"):
-        run("sample_prior", check_prior, problem, notes)
+        run("sample_prior", check_prior, problem, notes, points=FEWEST)
     if not notes.failed("sample_likelihood", "log_likelihood", "sample_prior", "x"):
-        run("sample_likelihood", check_likelihood, problem, drawn, notes)
+        run("sample_likelihood", check_likelihood, problem, drawn, notes, points=4 * FEWEST)
     # By default the reference is the prior.
     if not notes.failed("sample_prior", "log_prior", "x"):
         if not _has_default(problem):
-            run("sample_reference", check_reference, problem, drawn, notes)
+            run("sample_reference", check_reference, problem, drawn, notes, points=FEWEST)
         if not problem.nonnegative and not notes.failed("negated"):
             negated = problem.negated()
             if not _has_default(negated):
-                run("negated", check_reference, negated, drawn, notes, "negated")
+                run("negated", check_reference, negated, drawn, notes, "negated", points=FEWEST)
     if not notes.failed():
-        run("_log_truth", check_by_a_long_run, problem, drawn, notes)
+        run("_log_truth", check_by_a_long_run, problem, drawn, notes, points=LEAST_DRAWS)
+
+
+def _seconds_per_point(problem: Problem, notes: Notes) -> float:
+    """What log p(x, y) and f take for a point."""
+    generator = torch.Generator().manual_seed(1)
+    y, theta = problem.sample_cases(1, generator)
+
+    def call(n: int) -> None:
+        x = problem.sample_prior(n, generator).double()[None]
+        problem.log_joint(x, y.double())
+        problem.f(x, None if theta is None else theta[:, None].double())
+
+    return seconds_per_point(call, notes.clock, TIMING * notes.seconds)
 
 
 def _has_default(problem: Problem) -> bool:

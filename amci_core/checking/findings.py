@@ -82,10 +82,11 @@ class Notes:
 
     Arguments:
         seconds: The time for everything.
+        clock: What counts them.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self.began = time.perf_counter()
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock, self.began = clock, clock()
         self.seconds = seconds
         self.findings: list[Finding] = []
         self.not_judged: list[str] = []
@@ -93,11 +94,15 @@ class Notes:
     @property
     def spent(self) -> float:
         """Seconds since the beginning."""
-        return time.perf_counter() - self.began
+        return self.clock() - self.began
 
     def left(self, share: float = 1.0) -> bool:
         """Whether less than this share of the time is spent."""
         return self.spent < share * self.seconds
+
+    def has(self, seconds: float) -> bool:
+        """Whether there are so many seconds left."""
+        return self.spent + seconds <= self.seconds
 
     def error(self, method: str, said: str) -> None:
         """Notes an error; `said` goes on after the method's name. One error a method is enough."""

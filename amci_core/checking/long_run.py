@@ -2,7 +2,7 @@ r"""What a long run of the problem's own reference says of its truth and its nor
 
 from __future__ import annotations
 
-__all__ = ["check_by_a_long_run"]
+__all__ = ["LEAST_DRAWS", "check_by_a_long_run"]
 
 from typing import Any
 
@@ -16,6 +16,7 @@ from amci_core.models import Problem, Reference
 
 # Cases, draws of each in all, and at a time.
 CASES, DRAWS, CHUNK = 3, 120_000, 10_000
+LEAST_DRAWS = CASES * CHUNK
 # The share of the time after which no chunk begins.
 UNTIL = 0.8
 # Effective draws, and the largest share of one of them, with which a mean is nearly normal.

@@ -6,11 +6,12 @@ there it ends when it is stopped. All trainings of a process have one clock.
 
 from __future__ import annotations
 
-__all__ = ["CLOCK", "Clock", "Stopped", "now"]
+__all__ = ["CLOCK", "Budget", "Clock", "Stopped", "now"]
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class Stopped(KeyboardInterrupt):
@@ -69,3 +70,48 @@ class Clock:
 
 CLOCK = Clock()
 now = CLOCK.now
+
+
+class Budget:
+    """The time of a training: at most a quarter for looking, a tenth for the check at its end.
+
+    Looking is everything that no step of training is: the check of the problem, first calls,
+    particles, the choice of a form, timing. What looking leaves of its quarter goes to training.
+
+    Arguments:
+        seconds: Time for everything; inf where steps are counted.
+        began: When it began, as `now` counts.
+
+    Attributes:
+        looked: Seconds spent on looking so far.
+    """
+
+    LOOKING, CHECKING = 0.25, 0.1
+    # Where imports alone take a quarter of the time.
+    LEAST = 0.05
+
+    def __init__(self, seconds: float, began: float) -> None:
+        self.seconds, self.began, self.looked = seconds, began, 0.0
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Counts what happens within as looking."""
+        started = now()
+        try:
+            yield
+        finally:
+            self.looked += now() - started
+
+    def to_look(self, terms: int) -> float:
+        """Seconds of looking for the first of so many terms to come."""
+        left = self.LOOKING * self.seconds - self.looked
+        return max(left, self.LEAST * self.seconds) / terms
+
+    def until(self, terms: int) -> float:
+        """When the first of so many terms to come ends, as `now` counts."""
+        end = self.began + (1 - self.CHECKING) * self.seconds
+        return now() + max(end - now(), 0.0) / terms
+
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self.began + self.seconds - now()

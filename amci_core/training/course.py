@@ -17,22 +17,25 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Defensive
+from amci_core.flows.broad import Broad, Defensive
 from amci_core.models import Problem
-from amci_core.training.clock import now
+from amci_core.training.clock import Budget, now
 from amci_core.training.fit import REPORTS, Fit, stream_seeds
-from amci_core.training.found import NotReached
+from amci_core.training.found import NotReached, OutOfTime
 from amci_core.training.imitation import imitation
 from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.scout import Known, look, scout
+from amci_core.training.scout import Known, joined, look, scout
 from amci_core.training.shares import defended_share
 from amci_core.training.usual import MANY, Choices, bounded
 
 MAX_STEPS = 10**7
-# Shares of a proposal's time: scouting; of the rest, imitating, and then refining. In many
-# coordinates a case's few particles are soon learnt by heart.
-SCOUTING, IMITATING, IMITATING_MANY = 0.25, 0.6, 0.15
+# Of the time for looking, the share of scouting; where y is read, other cases are looked for three
+# times while the first are imitated.
+SCOUTING, RENEWALS, RENEWING = 0.7, 4, 0.06
+# Of the time for training, the share of imitating; the rest is refining. In many coordinates a
+# case's few particles are soon learnt by heart.
+IMITATING, IMITATING_MANY = 0.6, 0.15
 # Seconds of scouting in many coordinates, at most: training is to begin soon.
 SCOUTING_MANY = 11.0
 RATES = {"imitate": 1e-2, "refine": 2e-3}
@@ -43,19 +46,18 @@ BACK = 2.0
 # It ends where the best has not become a hundredth better in this share of its reports, or where
 # there is nothing left to gain.
 PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
-HELD_OUT = {"cases": 96, "draws": 128, "defence": 0.01}
-HELD_OUT_MANY = {**HELD_OUT, "cases": 64}
-# Where only steps are timed.
-ONE = {**HELD_OUT, "cases": 1}
-# Steps that are timed before the number of steps is fixed.
-TIMED = 6
-# Where y is read, other cases are looked for so often while the first are imitated.
-RENEWALS = 4
-RENEWING = 1 / 40
+# Cases and draws that a report takes, and the least of them where the density is costly; with this
+# share of the reference.
+HELD_OUT, LEAST_HELD_OUT, DEFENCE = (96, 128), (8, 32), 0.01
+# Cases in a step of refinement, and the steps that the time is to have at least.
+REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 50
+# Of the time for looking, the share of finding out what a point takes; and the steps that are
+# timed before the number of steps is fixed.
+TIMING, TIMED = 0.01, 3
 # What getrusage counts in: bytes on macOS, KiB elsewhere.
 MEGABYTE = 1e6 if sys.platform == "darwin" else 1e6 / 1024
-# The share of the reference until it is chosen.
-SHARE = 0.01
+# The share of the reference until it is chosen, and the share of the time that this takes.
+SHARE, SHARING = 0.01, 0.05
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ class Course:
     Arguments:
         problem: The problem.
         name: Which proposal, such as `q1_plus`.
-        seconds: Time for all of it; inf where steps are given.
+        budget: The time of the whole training.
+        terms: How many proposals share what is left of it.
         steps: Number of steps, or None where time is given.
         seed: Whole number; the same seed and steps give the same weights on the same machine.
         say: Is told the plan, and what is done before.
@@ -111,32 +114,39 @@ class Course:
         problem: Problem,
         name: str,
         *,
-        seconds: float,
+        budget: Budget,
+        terms: int,
         steps: int | None,
         seed: int,
         say: Callable[[Plan | str], None],
         known: Known | None = None,
         choices: Choices | None = None,
     ) -> None:
-        self.problem, self.name, self.seed = problem, name, seed
-        self.seconds, self.began = seconds, now()
+        self.problem, self.name, self.seed, self.say = problem, name, seed, say
+        self.budget = budget
+        self.until, self.to_look = budget.until(terms), budget.to_look(terms)
         self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
         most = SCOUTING_MANY if problem.x.dim > MANY else math.inf
-        self.scouted = scout(
-            problem,
-            name,
-            generator=self.generator,
-            seconds=min(SCOUTING * seconds, most),
-            steps=steps or MAX_STEPS,
-            say=lambda what: say(f"{name}: {what}"),
-            known=known,
-            choices=choices,
-        )
-        self.share = 0.0
-        self.terms = self._recipe("imitate"), self._recipe("refine")
-        self.recipe = {term.objective: asdict(term) for term in self.terms}
-        self.limits = [math.inf, math.inf]
-        self.plan = self._planned(steps)
+        with budget.looking():
+            self.scouted = scout(
+                problem,
+                name,
+                generator=self.generator,
+                seconds=min(SCOUTING * self.to_look, most),
+                steps=steps or MAX_STEPS,
+                say=lambda what: say(f"{name}: {what}"),
+                known=known,
+                choices=choices,
+            )
+            # Evaluations of the density that a second has room for.
+            self.pace = math.inf
+            if math.isfinite(budget.seconds):
+                each = self.scouted.target.seconds_per_point(TIMING * self.to_look)
+                self.pace = 1 / max(each, 1e-12)
+            self.chosen: Trainable | None = None
+            self.terms = self._recipe("imitate"), self._recipe("refine")
+            self.recipe = {term.objective: asdict(term) for term in self.terms}
+            self.plan = self._planned(steps)
         say(self.plan)
 
     @property
@@ -147,19 +157,29 @@ class Course:
     @property
     def family(self) -> dict[str, Any]:
         """The trained proposal's family and arguments."""
+        term = self.scouted.target.term
+        if isinstance(self.chosen, Broad):
+            found = dict(self.scouted.found) if self.chosen.found else None
+            return {"family": "broad", "arguments": {"term": term, "found": found}}
+        share = float(self.chosen.share) if isinstance(self.chosen, Defensive) else SHARE
         arguments = {
             "own": dict(self.scouted.family),
-            "term": self.scouted.target.term,
+            "term": term,
             "found": dict(self.scouted.found),
-            "share": self.share or SHARE,
+            "share": share,
             "form": self.scouted.form,
         }
         return {"family": "defensive", "arguments": arguments}
 
+    def _left(self) -> float:
+        return self.until - now()
+
     def _recipe(self, objective: str) -> TermRecipe:
         settings = imitation(self.problem)
         if objective == "refine":
-            cases = 64 if self.problem.x.dim > MANY else 128
+            cases = REFINED // 2 if self.problem.x.dim > MANY else REFINED
+            points = self.pace * self._left() / LEAST_STEPS
+            cases = int(min(cases, max(points / 16, LEAST_REFINED)))
             spread = cases // 4 if bounded(self.problem) else 0
             settings = {
                 "cases": cases - spread,
@@ -184,10 +204,15 @@ class Course:
         steps: int,
         reports: int,
         start: Mapping[str, Tensor],
-        held_out: Mapping[str, Any] = HELD_OUT,
+        until: float = math.inf,
     ) -> Fit:
-        if held_out is HELD_OUT and self.problem.x.dim > MANY:
-            held_out = HELD_OUT_MANY
+        (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
+        if self.problem.x.dim > MANY:
+            cases = 64
+        # Half of the points are the reference's.
+        points = self.pace * REPORTING * self._left() / 4
+        draws = int(min(draws, max(points / (2 * least_cases), least_draws)))
+        cases = int(min(cases, max(points / (2 * draws), least_cases)))
         return Fit(
             self.problem,
             self.name,
@@ -198,22 +223,24 @@ class Course:
             reports=reports,
             target=self.scouted.target,
             start=start,
-            held_out=held_out,
-            seconds=self.limits[stage],
+            held_out={"cases": cases, "draws": draws, "defence": DEFENCE},
+            until=until,
         )
 
     def _planned(self, steps: int | None) -> Plan:
         """Times a few steps and a report, and fixes the numbers of steps."""
         taken, report, parameters = [0.0, 0.0], 0.0, 0
-        for stage, held_out in enumerate((HELD_OUT, ONE)):
+        for stage in (0, 1):
+            fit = self._fit(stage, TIMED, 1, self.scouted.start)
+            fit.advance()  # The first step imports and allocates.
             began = now()
-            fit = self._fit(stage, TIMED, 1, self.scouted.start, held_out)
-            report = max(report, now() - began)
-            began = now()
-            for _ in range(TIMED):
+            for _ in range(TIMED - 1):
                 fit.advance()
-            taken[stage] = (now() - began) / TIMED
+            taken[stage] = (now() - began) / (TIMED - 1)
             parameters = sum(p.numel() for p in fit.proposal.parameters())
+        began = now()
+        fit.held_out.quality(fit.proposal)
+        report = now() - began
         imitating = IMITATING if self.problem.x.dim <= MANY else IMITATING_MANY
         if steps is not None:
             first = max(1, round(imitating * steps))
@@ -221,13 +248,13 @@ class Course:
             self.reports = max(2, min(REPORTS, steps // 5))
             rest = first * taken[0] + counts[1] * taken[1] + self.reports * report
         else:
-            rest = max(self.seconds - (now() - self.began), 1.0)
-            self.reports = int(min(max(REPORTING * rest / report, 4), REPORTS))
+            rest = max(self._left(), 0.0)
+            self.reports = int(min(max(REPORTING * rest / max(report, 1e-9), 4), REPORTS))
+            # The clock ends both, and later looking comes out of them.
             free = max(rest - self.reports * report, rest / 2)
-            self.limits = [imitating * free, (1 - imitating) * free]
             counts = (
-                max(1, int(self.limits[0] / taken[0])),
-                max(1, int(self.limits[1] / taken[1])),
+                max(1, int(imitating * free / max(taken[0], 1e-9))),
+                max(1, int((1 - imitating) * free / max(taken[1], 1e-9))),
             )
         found = self.scouted.target.found
         return Plan(
@@ -244,10 +271,16 @@ class Course:
     def run(self) -> Iterator[tuple[Progress, Trainable]]:
         """Where it stands, and the best proposal so far, defended, at every report."""
         start, before, spent = self.scouted.start, 0, 0.0
+        self.sharing = SHARING * self._left()
         for stage, steps in enumerate(self.plan.steps):
             if not steps:
                 continue
-            fit = self._fit(stage, steps, max(1, self.reports // 2), start)
+            share = 1.0
+            if stage == 0 and self.plan.steps[1]:
+                share = IMITATING if self.problem.x.dim <= MANY else IMITATING_MANY
+            # The share of the reference, and a report, come at the end.
+            until = now() + share * (self._left() - self.sharing - self.plan.seconds[2])
+            fit = self._fit(stage, steps, max(1, self.reports // 2), start, until)
             renew = {steps * i // RENEWALS for i in range(1, RENEWALS)} if stage == 0 else set()
             bests: list[float] = []
             for progress in fit.run(stops=renew):
@@ -260,7 +293,7 @@ class Course:
                 flow = fit.best_proposal()
                 last = ended and (stage == 1 or not self.plan.steps[1])
                 if last:
-                    self.share = defended_share(flow, self.scouted.broad, self.scouted.target)
+                    self._choose(flow)
                 done = before + progress.step
                 later = 0 if stage else self.plan.steps[1]
                 yield (
@@ -279,12 +312,29 @@ class Course:
 
     def _renew(self) -> None:
         """Other cases, so that the network does not learn these by heart."""
-        target, seconds = self.scouted.target, RENEWING * self.seconds
-        with suppress(NotReached):  # then the particles that there are have to do
-            target.found = look(target, self.generator, steps=self.steps, seconds=seconds)
+        target, seconds = self.scouted.target, RENEWING * self.to_look
+        assert target.found is not None
+        # Otherwise the particles that there are have to do.
+        with self.budget.looking(), suppress(NotReached, OutOfTime):
+            new = look(target, self.generator, steps=self.steps, seconds=seconds)
+            target.found = joined([new, target.found], most=len(target.found.y))
+
+    def _choose(self, flow: Trainable) -> None:
+        """Takes the best of the defended flow, its reference and the prior, on held-out cases."""
+        target, broad = self.scouted.target, self.scouted.broad
+        prior = Broad(target.problem, target.term, None)
+        share = defended_share(flow, broad, prior, target, points=self.pace * self.sharing)
+        if 0 < share < 1:
+            self.chosen = Defensive(flow, copy.deepcopy(broad), share)
+            return
+        self.chosen = copy.deepcopy(broad) if share else prior
+        self.say(
+            f"{self.name}: {'the reference' if share else 'draws of the prior'} did better at "
+            "held-out cases than the flow that was trained, and is what you get; give more minutes"
+        )
 
     def _defended(self, flow: Trainable) -> Trainable:
-        return usable(Defensive(flow, copy.deepcopy(self.scouted.broad), self.share or SHARE))
+        return usable(self.chosen or Defensive(flow, copy.deepcopy(self.scouted.broad), SHARE))
 
 
 def _stale(bests: list[float], reports: int) -> bool:

@@ -26,9 +26,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from amci_core.checking.timing import seconds_per_point
 from amci_core.flows.broad import Broad
 from amci_core.flows.density import Density
 from amci_core.models import Problem, Reference, Variable
+from amci_core.training.clock import now
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
 
@@ -187,6 +189,17 @@ class Target:
         log_joint = self.problem.log_joint(x, y)
         # Where p(x, y) is zero f may be no number.
         return (log_joint + f_plus.log()).masked_fill(log_joint == -torch.inf, -torch.inf)
+
+    def seconds_per_point(self, within: float) -> float:
+        """Seconds that `log_density` takes for a point, measured in about so many seconds."""
+        generator = torch.Generator().manual_seed(0)
+        y, theta = self.cases(1, uniform=0, generator=generator)
+
+        def call(n: int) -> None:
+            x = self.problem.sample_prior(n, generator).double()
+            self.log_density(x[None], y.double(), None if theta is None else theta.double())
+
+        return seconds_per_point(call, now, within)
 
     @property
     def refers(self) -> bool:

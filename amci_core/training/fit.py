@@ -50,7 +50,7 @@ class Fit:
             says.
         start: Weights to start from.
         held_out: How quality is looked at, arguments of `HeldOut`.
-        seconds: After so long in steps it ends, with a rate that has fallen to zero by then.
+        until: When it ends, as `clock.now` counts, with a rate that has fallen to zero by then.
 
     Raises:
         ValueError: the recipe's family, objective, arguments or settings do not fit.
@@ -69,7 +69,7 @@ class Fit:
         target: Target | None = None,
         start: Mapping[str, Tensor] | None = None,
         held_out: Mapping[str, Any] | None = None,
-        seconds: float = math.inf,
+        until: float = math.inf,
     ) -> None:
         self.name, self.term, self.steps = name, term, steps
         self._every = max(1, steps // reports)
@@ -88,7 +88,7 @@ class Fit:
             "optimizer", term.optimizer, OPTIMIZERS, self.proposal.parameters(), term.learning_rate
         )
         self.held_out = HeldOut(target, **(held_out or {}))
-        self._rate, self._limit = 1.0, seconds
+        self._rate, self._began, self._until = 1.0, now(), until
         self.step, self.seconds = 0, 0.0
         self.loss_sum, self.loss_steps, self.usual_norm = 0.0, 0, 0.0
         self._keep(self.held_out.quality(self.proposal))
@@ -132,7 +132,7 @@ class Fit:
         if self.step == 0:
             yield self._report()
         while self.step < self.steps:
-            if self.seconds >= self._limit:
+            if self.step and now() >= self._until:
                 self.steps = self.step
                 yield self._report()
                 return
@@ -171,7 +171,10 @@ class Fit:
         if not self.term.annealed:
             return self.term.learning_rate * self._rate
         warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
-        done = max(self.step / self.steps, min(1.0, self.seconds / self._limit))
+        done = self.step / self.steps
+        if math.isfinite(self._until):
+            gone = (now() - self._began) / max(self._until - self._began, 1e-9)
+            done = min(max(done, gone), 1.0)
         cosine = 1 + math.cos(math.pi * done)
         return self.term.learning_rate * self._rate * warm_up * cosine / 2
 

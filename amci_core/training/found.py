@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["NotReached", "find"]
+__all__ = ["NotReached", "OutOfTime", "find"]
 
 import math
 
@@ -33,7 +33,7 @@ MOVES, LAST_MOVES = 6, 20
 NEIGHBOURS, ROUNDS = 12, 60
 # Of so many particles of its neighbours a case wants within its own f.
 ENOUGH = 4
-LEVELS = 60
+LEVELS = 200
 # Numbers of coordinates that are looked at together: memory.
 AT_ONCE = 4_000_000
 # Draws of the prior for cases whose f is zero at nearly all of them, in numbers of particles.
@@ -41,7 +41,11 @@ TRIES = 32
 
 
 class NotReached(ValueError):
-    """The term is zero, or as good as zero, wherever one has looked."""
+    """The term is zero at every draw of the prior."""
+
+
+class OutOfTime(ValueError):
+    """The term is positive at draws of the prior, but time ended before particles followed it."""
 
 
 def find(
@@ -69,7 +73,8 @@ def find(
         The cases that were reached, with their particles.
 
     Raises:
-        NotReached: no case was.
+        NotReached: the term is zero at all draws of the prior, in every case.
+        OutOfTime: no case was reached in time.
     """
     started = now()
     with torch.inference_mode():
@@ -93,7 +98,8 @@ def find(
         alive = (state.log_L > -math.inf).sum(-1)
         # A case with few of them does better with what its neighbours find.
         many = alive >= particles // 4
-        reached = temper(many if many.any() else alive >= ENOUGH)
+        some = alive >= (ENOUGH if (alive >= ENOUGH).any() else 1)
+        reached = temper(many if many.any() else some)
         if target.refers:
             reference = target.reference(y, theta)
             reached = state.take_from(reference, reached, worth=particles / 4)
@@ -117,7 +123,7 @@ def find(
             reached[taken] = True
             state.exponent[taken] = 1.0
             state.move(taken, LAST_MOVES)
-        reached |= temper(~reached & (alive >= ENOUGH))
+        reached |= temper(~reached & some)
         # Modes that a neighbour has found are kept for all. In many coordinates particles forget
         # slowly which few of them they come from.
         everyone = reached.nonzero()[:, 0]
@@ -127,10 +133,18 @@ def find(
             _from_neighbours(state, everyone, everyone, where)
             state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
         rows = reached.nonzero()[:, 0]
+        if not len(rows) and alive.any():
+            raise OutOfTime(
+                f"time: no particles follow the term after {now() - started:.1f} s, though "
+                f"{int((alive > 0).sum())} of {state.cases} cases have draws of the prior where "
+                "it is positive; give more minutes"
+            )
         if not len(rows):
             raise NotReached(
-                f"f: none of {state.cases} cases has {ENOUGH} of {particles * TRIES:,} draws of "
-                "the prior where the term is not zero; define sample_reference and log_reference"
+                f"f: the term is zero at all {particles * state.tries:,} draws of the prior in "
+                f"each of {state.cases} cases; let the range of theta begin where f is common, "
+                "so that its cases lead to the rare ones, or define sample_reference and "
+                "log_reference"
             )
         line = state.line[rows]
         x = charts.forward(line, None)[0]

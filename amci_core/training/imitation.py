@@ -17,6 +17,7 @@ from amci_core.models import Problem
 from amci_core.training.clock import now
 from amci_core.training.data import Found, Target
 from amci_core.training.objectives import ImitateObjective
+from amci_core.training.optimizers import OPTIMIZERS
 from amci_core.training.usual import MANY
 
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
@@ -48,9 +49,9 @@ def fit_centres(
     found: Found,
     generator: torch.Generator,
     steps: int,
-    until: float,
+    seconds: float,
 ) -> Centres:
-    """Centres that follow particles, after at most so many steps, and until some moment.
+    """Centres that follow particles, after at most so many steps and seconds.
 
     Arguments:
         target: What they are for.
@@ -58,12 +59,12 @@ def fit_centres(
         found: The particles.
         generator: Where all randomness comes from.
         steps: Most steps.
-        until: When to stop, as `clock.now` counts.
+        seconds: Most seconds.
     """
     made = centres(target.problem, **arguments)
     _scatter(made, found, generator)
     most = _at_most(target.problem, CENTRE_STEPS)
-    _imitate(made, target, found, generator, min(most, steps), until)
+    _imitate(made, target, found, generator, min(most, steps), seconds)
     return made.requires_grad_(False)
 
 
@@ -82,20 +83,18 @@ def _imitate(
     found: Found,
     generator: torch.Generator,
     steps: int,
-    until: float = math.inf,
+    seconds: float,
 ) -> None:
     """Steps of maximum likelihood, with a rate that falls to zero."""
     target = copy.copy(target)
     target.found = found
     objective = ImitateObjective(target, generator, **imitation(target.problem))
-    optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
+    optimizer = OPTIMIZERS["soap"](flow.parameters(), LEARNING_RATE)
     began, done = now(), 0.0
     for step in range(steps):
-        if now() > until:
+        done = max(done, step / steps, (now() - began) / max(seconds, 1e-9))
+        if done >= 1:
             break
-        if math.isfinite(until):
-            done = max(done, (now() - began) / max(until - began, 1e-9))
-        done = max(done, step / steps)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * (1 + math.cos(math.pi * done)) / 2
         loss = objective.loss(flow)
@@ -121,7 +120,7 @@ def trial(
 ) -> float:
     """-log q at particles that were held back, after a short training; inf where it failed."""
     most = min(_at_most(target.problem, TRIAL_STEPS), 1 + steps // 4)
-    _imitate(flow, target, found, generator, most, now() + seconds)
+    _imitate(flow, target, found, generator, most, seconds)
     with torch.inference_mode():
         log_q = flow(back.y, back.theta).log_prob(back.x[:, :64])
         reference = target.reference(back.y, back.theta).log_prob(back.x[:, :64])

@@ -97,13 +97,13 @@ class Keeper:
             reached=reached,
         )
 
-    def keep(self, ready: Proposals, name: str, *, ended: bool, seconds: float) -> None:
-        """Writes the proposals, if half a minute has passed or a proposal is done."""
-        if ended:
+    def keep(self, ready: Proposals, name: str | None, *, ended: bool, seconds: float) -> None:
+        """Writes the proposals, if half a minute has passed or a proposal, or all, is done."""
+        if ended and name is not None:
             self.done.append(name)
         if self.folder is None or not (ended or time.monotonic() >= self._due):
             return
-        complete = ended and "verdict" in ready.card["configuration"]
+        complete = name is None
         save_proposals(self.folder, ready, replace=True)
         state = {"done": self.done, "seconds": round(seconds, 1), "complete": complete}
         files.write_json(self.folder / STATE, state)

@@ -17,13 +17,15 @@ from amci_core.checking import check
 from amci_core.checks import check_count, check_number, check_seed
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.models import Problem
-from amci_core.training.clock import now
+from amci_core.training.clock import Budget, now
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
 from amci_core.training.data import TARGETS
 from amci_core.training.display import Display
 from amci_core.training.fit import REPORTS, Fit, run_in_turn
+from amci_core.training.found import NotReached, OutOfTime
 from amci_core.training.kept import Keeper
-from amci_core.training.progress import Progress
+from amci_core.training.optimizers import OPTIMIZERS
+from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.recipes import TermRecipe
 from amci_core.training.usual import Choices, terms_of, usual_terms
 from amci_core.training.verdict import checked
@@ -31,8 +33,8 @@ from amci_core.training.verdict import checked
 VARIANT = "learnt"
 MAX_MINUTES = 10_000.0
 MINUTES = 5.0
-# The check at the end, of all time.
-CHECKING = 0.1
+# The check of a problem: seconds, and of all time, at most.
+TRIED_SECONDS, TRIED = 2.0, 0.03
 # Steps from which the result is worth it.
 WORTH = 1000
 
@@ -116,15 +118,21 @@ def stream_learning(
         if steps is None or folder is not None or choices is not None:
             raise ValueError("steps: with terms expected steps, no folder and no choices")
         return _given(problem, terms, steps, seed)
-    problem.check(*problem.cases(1, seed=0))
-    if choices is not None:
-        choices.check(problem)
-    found = check(problem)
-    found.refuse()
-    for finding in found.findings:
-        say(str(finding))
+    seconds = math.inf if minutes is None else 60 * minutes
+    budget = Budget(seconds, now())
+    with budget.looking():
+        problem.check(*problem.cases(1, seed=0))
+        if choices is not None:
+            choices.check(problem)
+        found = check(problem, seconds=min(TRIED_SECONDS, TRIED * seconds), clock=now)
+        found.refuse()
+        for finding in found.findings:
+            say(str(finding))
+        # The first optimizer of a process imports for seconds.
+        OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
     keeper = Keeper(problem, folder, resume=resume)
-    return _all(problem, minutes, steps, seed, keeper, choices, say)
+    budget.began -= keeper.spent
+    return _all(problem, budget, steps, seed, keeper, choices, say)
 
 
 def learn(
@@ -230,7 +238,7 @@ def _given(
 
 def _all(
     problem: Problem,
-    minutes: float | None,
+    budget: Budget,
     steps: int | None,
     seed: int,
     keeper: Keeper,
@@ -249,37 +257,47 @@ def _all(
     keeper.restore(flows, configuration)
     # Few steps are for a try, and not worth a long check.
     few = {} if steps is None or steps >= WORTH else {"cases": 1 + steps // 50, "draws": 2000}
-    limit = math.inf if minutes is None else CHECKING * 60 * minutes
-    began, left = now() - keeper.spent, [n for n in names if n not in keeper.done]
+    left = [name for name in names if name not in keeper.done] or [*names[-1:]]
+    failed = dict[str, Exception]()
+    progress: Progress | None = None
     for i, name in enumerate(left):
-        # What one proposal leaves of its time, the next ones have.
-        free = math.inf
-        if minutes is not None:
-            free = max((60 * minutes - limit) - (now() - began), 1.0)
-        course = Course(
-            problem,
-            name,
-            seconds=free / (len(left) - i),
-            steps=steps,
-            seed=seed,
-            say=say,
-            known=keeper.known(name),
-            choices=choices,
-        )
-        configuration["recipe"][name] = course.recipe
-        for progress, flows[name] in course.run():
-            configuration["steps"][name] = progress.step
-            configuration["proposals"][name] = course.family
-            ended = progress.step == progress.steps
-            if ended and i == len(left) - 1:
-                say("checks the proposals at held-out cases")
-                ready = _gathered(problem, flows, configuration)
-                found = checked(problem, ready, seconds=limit, **few)
-                configuration["verdict"] = found
-                say(found["text"])
-            ready = _gathered(problem, flows, copy.deepcopy(configuration))
-            keeper.keep(ready, name, ended=ended, seconds=now() - began)
-            yield progress, ready
+        try:
+            # What one proposal leaves of its time, the next ones have.
+            course = Course(
+                problem,
+                name,
+                budget=budget,
+                terms=len(left) - i,
+                steps=steps,
+                seed=seed,
+                say=say,
+                known=keeper.known(name),
+                choices=choices,
+            )
+            configuration["recipe"][name] = course.recipe
+            for progress, flows[name] in course.run():
+                configuration["steps"][name] = progress.step
+                configuration["proposals"][name] = course.family
+                ready = _gathered(problem, flows, copy.deepcopy(configuration))
+                ended = progress.step == progress.steps
+                keeper.keep(ready, name, ended=ended, seconds=now() - budget.began)
+                yield progress, ready
+        except (NotReached, OutOfTime, TrainingDiverged) as error:
+            # The best so far, or else the reference, stands for it; the others are trained.
+            failed[name] = error
+            say(f"{name}: {error}")
+    if progress is None:
+        raise next(iter(failed.values()))
+    say("checks the proposals at held-out cases")
+    ready = _gathered(problem, flows, configuration)
+    found = checked(problem, ready, seconds=budget.left(), **few)
+    missing = [f"{name} could not be trained ({error})" for name, error in failed.items()]
+    found["text"] = "; ".join([*missing, found["text"]])
+    configuration["verdict"] = found
+    say(found["text"])
+    ready = _gathered(problem, flows, configuration)
+    keeper.keep(ready, None, ended=True, seconds=now() - budget.began)
+    yield progress, ready
 
 
 def _gathered(

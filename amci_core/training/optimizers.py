@@ -33,6 +33,7 @@ def soap(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.opti
     # Only here: the library takes a second to import.
     from pytorch_optimizer import SOAP
 
+    _without_compiler()
     made: torch.optim.Optimizer = SOAP(
         [p for p in parameters if p.requires_grad],
         lr=learning_rate,
@@ -46,6 +47,17 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], torch.optim.Opti
     "adam": adam,
     "soap": soap,
 }
+
+
+def _without_compiler() -> None:
+    """Spares the import of PyTorch's compiler, 2 to 5 s at the first step.
+
+    Some methods of its optimizers would import it to say that they are not compiled.
+    """
+    for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
+        method = getattr(getattr(torch.optim.Optimizer, name), "__wrapped__", None)
+        if method is not None:
+            method.__dynamo_disable = method
 
 
 def state_of(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -7,7 +7,7 @@ from the prior are the axes of rotated forms; and a short training on them compa
 
 from __future__ import annotations
 
-__all__ = ["Known", "Scouted", "look", "scout"]
+__all__ = ["Known", "Scouted", "joined", "look", "scout"]
 
 import copy
 import math
@@ -20,12 +20,12 @@ from torch import Tensor
 
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.broad import Broad, Defensive
-from amci_core.flows.carried import Carried
+from amci_core.flows.carried import Carried, Charts
 from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.clock import now
 from amci_core.training.data import TARGETS, Found, Target
-from amci_core.training.found import find
+from amci_core.training.found import NotReached, OutOfTime, find
 from amci_core.training.imitation import fit_centres, numbers_read, trial
 from amci_core.training.usual import (
     MANY,
@@ -43,12 +43,17 @@ MOST_OF_MANY = 1_500_000
 PARTICLES = 256
 # Cases for each number that a proposal reads, and at most.
 CASES, MOST_CASES = 256, 2048
-BLOCK = 256
+BLOCK, LEAST_BLOCK = 256, 16
+# Evaluations of the density for each particle, about; particles of costly densities; draws of the
+# paper's data set, where even these take too long.
+EVALUATIONS, FEW_PARTICLES, DRAWN = 80, 64, 20_000
 # Shares of the time: looking for modes, fitting centres; the rest is for trying forms.
 LOOKING, FITTING = 0.4, 0.15
 COMPONENTS = 8
 # Of the cases, this share judges what the others have taught.
 HELD_BACK = 1 / 8
+# Of the time for modes, the share of finding out what a point takes.
+TIMING = 0.05
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def scout(
     Raises:
         ValueError: no draw of the prior reaches the term, and the problem has no reference.
     """
-    began = now()
+    began, until = now(), now() + seconds
     target = TARGETS[name](problem)
     own = target.problem
     say("looks for modes")
@@ -137,13 +142,15 @@ def scout(
         "components": COMPONENTS,
         "reads_theta": name != "q2",
     }
-    until = now() + FITTING * seconds
-    around = fit_centres(target, arguments, kept, generator, 4 * steps, until)
+    share = FITTING / (1 - LOOKING) * (until - now())
+    around = fit_centres(target, arguments, kept, generator, 4 * steps, share)
     broad = Broad(own, target.term, around)
     target.refer_to(broad)
     candidates = forms(own, reads_theta=name != "q2", choices=choices)
     tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
     for form, family in candidates.items():
+        if tried and now() > until:
+            break
         if len(candidates) > 1:
             say(f"tries {form}")
         made: Trainable = FAMILIES[family["family"]](own, **family["arguments"])
@@ -153,7 +160,7 @@ def scout(
         if len(candidates) == 1:
             tried[form] = math.nan
         else:
-            share = (1 - LOOKING - FITTING) * seconds / len(candidates)
+            share = (until - now()) / (len(candidates) - len(tried))
             tried[form] = trial(made, target, kept, back, generator, steps, share)
         weights[form] = made.state_dict()
     best = min(tried, key=lambda form: (tried[form], form != next(iter(tried))))
@@ -177,30 +184,78 @@ def look(
     if problem.y is None and problem.theta is None:
         cases = 16
     charts = charts_of(problem, coordinates_of(problem))
-    until, parts = now() + seconds, list[Found]()
+    until, parts, block = now() + seconds, list[Found](), BLOCK
+    if math.isfinite(seconds):
+        each = EVALUATIONS * target.seconds_per_point(TIMING * seconds)
+        if LEAST_BLOCK * particles * each > seconds / 2:
+            particles = FEW_PARTICLES
+        if LEAST_BLOCK * particles * each > seconds / 2:
+            return _drawn(target, charts, until, generator)
+        block = min(BLOCK, max(LEAST_BLOCK, int(seconds / 2 / (particles * each))))
     # Block by block: with little time there are fewer cases, each of them reached.
-    while cases > 0 and not (parts and now() > until):
-        block = min(BLOCK, cases)
+    while True:
+        began, block = now(), min(block, cases)
         spread = block // 4 if bounded(problem) else 0
         y, theta = target.cases(block - spread, uniform=spread, generator=generator)
-        left = max(until - now(), seconds / 2)
-        found = find(
-            target,
-            y,
-            theta,
-            charts=charts,
-            particles=particles,
-            generator=generator,
-            seconds=left,
-        )
-        parts.append(found)
         cases -= block
-    return _joined(parts)
+        failed: ValueError | None = None
+        try:
+            parts.append(
+                find(
+                    target,
+                    y,
+                    theta,
+                    charts=charts,
+                    particles=particles,
+                    generator=generator,
+                    seconds=until - began,
+                )
+            )
+        except (NotReached, OutOfTime) as error:
+            failed = error
+        taken = now() - began
+        if math.isfinite(seconds):
+            block = min(BLOCK, int(block * (until - now()) / max(taken, 1e-9)))
+        if cases < 1 or block < LEAST_BLOCK:
+            break
+    if failed is not None and not parts:
+        raise failed
+    return joined(parts)
 
 
-def _joined(parts: list[Found]) -> Found:
+def _drawn(target: Target, charts: Charts, until: float, generator: torch.Generator) -> Found:
+    """One point for each case, from the draws of the paper's data sets: no density is evaluated.
+
+    So (y, theta) come in proportion to the term, and x follows it.
+    """
+    n = 64
+    while True:
+        began = now()
+        sample = target.sample(n, generator)
+        if n == DRAWN or 5 * (now() - began) > until - now():
+            break
+        n = min(4 * n, DRAWN)
+    if not (sample.log_r > -math.inf).any():
+        raise NotReached(
+            f"f: the term is zero at all {n:,} draws of sample_training; let the range of theta "
+            "begin where f is common, or define sample_training"
+        )
+    index = torch.multinomial(sample.log_r.softmax(0), n, replacement=True, generator=generator)
+    y, x = sample.y[index].float(), sample.x[index].float()[:, None]
+    theta = None if sample.theta is None else sample.theta[index].float()
+    line = charts.inverse(x, None)[0]
+    return Found(y, theta, line, x, index, missed=0.0, common=1.0)
+
+
+def joined(parts: list[Found], most: int | None = None) -> Found:
+    """The cases of all parts, at most so many of them; their particles are as many everywhere."""
+    n = min(part.x.shape[1] for part in parts)
+
     def all_of(name: str) -> Any:
-        return torch.cat([getattr(part, name) for part in parts])
+        return torch.cat([getattr(part, name) for part in parts])[:most]
+
+    def particles(name: str) -> Any:
+        return torch.cat([getattr(part, name)[:, :n] for part in parts])[:most]
 
     def mean_of(name: str) -> float:
         return float(sum(getattr(part, name) for part in parts)) / len(parts)
@@ -209,8 +264,11 @@ def _joined(parts: list[Found]) -> Found:
     return Found(
         all_of("y"),
         theta,
-        *(all_of(name) for name in ("line", "x", "rows")),
-        *(mean_of(name) for name in ("missed", "common")),
+        particles("line"),
+        particles("x"),
+        all_of("rows"),
+        mean_of("missed"),
+        mean_of("common"),
     )
 
 

@@ -23,6 +23,8 @@ from amci_core.training.data import Target
 # A reference misses a part of a case where more than this share of its particles have weights so
 # many times above the mean.
 FAR_ABOVE, MISSED = 100.0, 0.02
+# The smallest step of an exponent that is looked for, where log L spans 1e12 nats.
+LEAST_LOG_STEP = -30.0
 
 
 class Tempered:
@@ -54,12 +56,15 @@ class Tempered:
         self.centre, self.scale = everywhere.mean(0), everywhere.std(0)
         self.dim = self.line.shape[-1]
         self.log_p, self.log_L = self.at(self.line, slice(None))
-        self.exponent = y.new_zeros(self.cases)
+        self.exponent = torch.zeros_like(self.log_L[:, 0])
+        self.tries = 1
 
     def at(self, line: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
         """log p and log L, (rows, n), at points of some cases."""
         x, log_det = self.charts.forward(line, None)
-        y, theta = self.y[rows], None if self.theta is None else self.theta[rows]
+        # A log likelihood of 1e10 nats has no digits left in single precision.
+        x, y = x.double(), self.y[rows].double()
+        theta = None if self.theta is None else self.theta[rows].double()
         log_prior = self.target.problem.log_prior(x)
         log_g = self.target.log_density(x, y, theta)
         log_p = (log_prior + log_det).nan_to_num(-math.inf, -math.inf, -math.inf)
@@ -115,25 +120,28 @@ class Tempered:
         """Raises the exponent of some cases until half of the particles are effective."""
         log_L, now = self.log_L[rows], self.exponent[rows]
 
-        def effective(to: Tensor) -> Tensor:
-            gap = (to - now)[:, None]
-            log_w = torch.where(log_L > -math.inf, gap * log_L, -math.inf)
+        def tempered(step: Tensor) -> Tensor:
+            return torch.where(log_L > -math.inf, step[:, None] * log_L, -math.inf)
+
+        def effective(step: Tensor) -> Tensor:
+            log_w = tempered(step)
             return torch.exp(2 * log_w.logsumexp(-1) - (2 * log_w).logsumexp(-1))
 
         # Relative to those that are not dead: f = 0 leaves the others as they are.
         wanted = 0.5 * (log_L > -math.inf).sum(-1)
-        low, high = now.clone(), torch.ones_like(now)
-        enough = effective(high) >= wanted
+        high = (1 - now).log()
+        low = torch.full_like(high, LEAST_LOG_STEP)
+        enough = effective(high.exp()) >= wanted
+        # On the log scale: with very informative data the first step is tiny.
         for _ in range(30):
             middle = (low + high) / 2
-            good = effective(middle) >= wanted
+            good = effective(middle.exp()) >= wanted
             low, high = torch.where(good, middle, low), torch.where(good, high, middle)
-        to = torch.where(enough, 1.0, torch.maximum(low, now + 1e-6).clamp(max=1.0))
-        log_w = torch.where(log_L > -math.inf, (to - now)[:, None] * log_L, -math.inf)
-        weights = torch.softmax(log_w, -1)
+        step = torch.where(enough, 1 - now, low.exp())
+        weights = torch.softmax(tempered(step), -1)
         index = torch.multinomial(weights, self.n, replacement=True, generator=self.generator)
         self.take(rows, index)
-        self.exponent[rows] = to
+        self.exponent[rows] = torch.where(enough, 1.0, now + step)
 
     def reach(self, tries: int, until: float) -> Tensor:
         """Draws the prior again for cases whose L is zero nearly everywhere, some times.
@@ -149,6 +157,7 @@ class Tempered:
             rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]
             if not len(rows):
                 break
+            self.tries = tried + 2
             x = self.target.problem.sample_prior(len(rows) * self.n, self.generator)
             line = self.charts.inverse(x.to(self.line).reshape(len(rows), self.n, -1), None)[0]
             log_p, log_L = self.at(line, rows)

@@ -12,9 +12,9 @@ from amci_core.training.clock import Clock
 
 
 def families(proposals):
-    """The family and the arguments of the flow in each proposal."""
-    made = proposals.card["configuration"]["proposals"]
-    return {name: entry["arguments"]["own"] for name, entry in made.items()}
+    """The family and the arguments of the flow that was trained for each proposal."""
+    made = proposals.card["configuration"]["recipe"]
+    return {name: entry["imitate"] for name, entry in made.items()}
 
 
 def test_what_is_chosen_is_what_is_trained():

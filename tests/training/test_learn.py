@@ -174,7 +174,9 @@ def test_a_mode_that_the_reference_misses_is_found_all_the_same(monkeypatch):
         learn(Beside(), steps=1)
     # A mode may be too rare for the check: what if it had said nothing?
     nothing = Checked("beside", (), (), 0.0)
-    monkeypatch.setattr(sys.modules["amci_core.training.learn"], "check", lambda problem: nothing)
+    monkeypatch.setattr(
+        sys.modules["amci_core.training.learn"], "check", lambda problem, **_: nothing
+    )
     proposals = learn(Beside(), steps=200)
     theta = np.linspace(1.2, 2.8, 9)[:, None]
     truth = 2 * norm.sf(theta[:, 0])
