@@ -32,7 +32,7 @@ from amci_core.training.usual import MANY, Choices, bounded
 MAX_STEPS = 10**7
 # Of the time for looking, the share of scouting; where y is read, other cases are looked for three
 # times while the first are imitated.
-SCOUTING, RENEWALS, RENEWING = 0.7, 4, 0.06
+SCOUTING, RENEWALS, RENEWING = 0.65, 4, 0.05
 # Of the time for training, the share of imitating; the rest is refining. In many coordinates a
 # case's few particles are soon learnt by heart.
 IMITATING, IMITATING_MANY = 0.6, 0.15
@@ -50,10 +50,10 @@ PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
 # share of the reference.
 HELD_OUT, LEAST_HELD_OUT, DEFENCE = (96, 128), (8, 32), 0.01
 # Cases in a step of refinement, and the steps that the time is to have at least.
-REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 50
+REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
 # Of the time for looking, the share of finding out what a point takes; and the steps that are
 # timed before the number of steps is fixed.
-TIMING, TIMED = 0.01, 3
+TIMING, TIMED = 0.01, 2
 # What getrusage counts in: bytes on macOS, KiB elsewhere.
 MEGABYTE = 1e6 if sys.platform == "darwin" else 1e6 / 1024
 # The share of the reference until it is chosen, and the share of the time that this takes.
@@ -205,8 +205,11 @@ class Course:
         reports: int,
         start: Mapping[str, Tensor],
         until: float = math.inf,
+        least: bool = False,
     ) -> Fit:
         (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
+        if least:
+            cases, draws = LEAST_HELD_OUT
         if self.problem.x.dim > MANY:
             cases = 64
         # Half of the points are the reference's.
@@ -231,16 +234,14 @@ class Course:
         """Times a few steps and a report, and fixes the numbers of steps."""
         taken, report, parameters = [0.0, 0.0], 0.0, 0
         for stage in (0, 1):
-            fit = self._fit(stage, TIMED, 1, self.scouted.start)
-            fit.advance()  # The first step imports and allocates.
             began = now()
-            for _ in range(TIMED - 1):
+            fit = self._fit(stage, TIMED, 1, self.scouted.start, least=stage == 0)
+            report = now() - began
+            for _ in range(TIMED):
+                began = now()
                 fit.advance()
-            taken[stage] = (now() - began) / (TIMED - 1)
+                taken[stage] = now() - began  # the first step allocates
             parameters = sum(p.numel() for p in fit.proposal.parameters())
-        began = now()
-        fit.held_out.quality(fit.proposal)
-        report = now() - began
         imitating = IMITATING if self.problem.x.dim <= MANY else IMITATING_MANY
         if steps is not None:
             first = max(1, round(imitating * steps))

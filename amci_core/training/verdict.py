@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from amci_core.checking.timing import seconds_per_point
 from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation import estimate
 from amci_core.estimators.draws import PROPOSALS, TERMS
@@ -28,8 +29,13 @@ from amci_core.training.found import find
 from amci_core.training.usual import MANY, charts_of, coordinates_of
 
 CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS = 30, 100_000, 10_000, 2_000
+# Where evaluations are costly there are fewer cases, and at a single one fewer draws; of the time,
+# the share of finding out what a draw takes.
+FEWEST_DRAWS, TIMING = 200, 0.05
 # Cases beside these, from which particles pass on.
 BESIDE, PARTICLES = 226, 128
+# Evaluations of the density for each particle, at least.
+EVALUATIONS = 20
 SEED = 2_019_06_12
 # With a smaller share of effective draws a case needs more than a thousand of them.
 LEAST_SHARE = 0.02
@@ -70,12 +76,14 @@ def checked(
     generator = torch.Generator().manual_seed(seed)
     y, theta = problem.check(*problem.sample_cases(cases, generator))
     looks = {
-        name: _witnesses(problem, name, y, theta, generator, seconds / 4)
+        name: _witnesses(
+            problem, name, y, theta, generator, seconds / (4 * len(proposals.present))
+        )
         for name in (PROPOSALS[j] for j in proposals.present)
     }
     if draws is None:
         left = seconds - (now() - started)
-        draws = _affordable(problem, proposals, y, theta, left)
+        cases, draws = _affordable(problem, proposals, y, theta, left)
     found = []
     for i in range(cases):
         here = y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy()
@@ -111,17 +119,23 @@ def checked(
     return {**check, "text": in_words(problem, check)}
 
 
-def _affordable(problem: Problem, proposals: Proposals, y: Any, theta: Any, seconds: float) -> int:
-    """Draws of each proposal that the time allows."""
+def _affordable(
+    problem: Problem, proposals: Proposals, y: Any, theta: Any, seconds: float
+) -> tuple[int, int]:
+    """Cases, and draws of each proposal, that the time allows."""
     most = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
     if not math.isfinite(seconds):
-        return most
-    began = now()
+        return len(y), most
     here = y[0].numpy() if problem.y else None, None if theta is None else theta[0].numpy()
-    e = estimate(problem, proposals, *here, draws=LEAST_DRAWS, seed=0)
-    assert e.diagnostics
-    each = (now() - began) / LEAST_DRAWS
-    return int(min(max(seconds / (len(y) * each), LEAST_DRAWS), most))
+
+    def call(n: int) -> None:
+        assert estimate(problem, proposals, *here, draws=n, seed=0).diagnostics
+
+    began = now()
+    each = seconds_per_point(call, now, TIMING * seconds)
+    points = max(seconds - (now() - began), 0.0) / max(each, 1e-12)
+    cases = int(min(max(points / LEAST_DRAWS, 1), len(y)))
+    return cases, int(min(max(points / cases, FEWEST_DRAWS), most))
 
 
 def _witnesses(
@@ -129,6 +143,10 @@ def _witnesses(
 ) -> dict[int, torch.Tensor]:
     """Particles (n, D) of the term of a proposal, by the number of their case."""
     target = TARGETS[name](problem)
+    if math.isfinite(seconds):
+        points = EVALUATIONS * PARTICLES * (len(y) + BESIDE)
+        if points * target.seconds_per_point(TIMING * seconds) > seconds:
+            return {}
     more_y, more_theta = target.cases(BESIDE, uniform=0, generator=generator)
     rows = torch.cat([y.float(), more_y])
     both = None if more_theta is None else torch.cat([theta.float(), more_theta])
