@@ -25,6 +25,7 @@ __all__ = [
     "estimate_to",
     "estimate_value",
     "evaluate",
+    "learn",
     "load_problem",
     "load_proposals",
     "load_snapshots",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.target import with_target
     from amci_core.term_methods import estimate_terms, reference
+    from amci_core.training import learn
 
 __version__ = "0.1.0"
 
@@ -86,8 +88,9 @@ _HOMES = {
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
     "target": ("with_target",),
     "term_methods": ("estimate_terms", "reference"),
+    "training": ("learn",),
 }
-_MODULES = (*_HOMES, "diagnostics", "flows", "training")
+_MODULES = (*_HOMES, "diagnostics", "flows")
 
 
 def __getattr__(name: str) -> Any:

@@ -41,7 +41,7 @@ GROUPS = {
         "amci": ("load_proposals", "save_proposals", "load_snapshots"),
         "amci_core.flows": None,
     },
-    "Training": {"amci_core.training": None},
+    "Training": {"amci": ("learn",), "amci_core.training": None},
     "Estimates": {
         "amci": (
             *("estimate", "estimate_to", "estimate_value", "pilot_moments"),
