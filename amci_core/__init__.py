@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.target import with_target
     from amci_core.term_methods import estimate_terms, reference
-    from amci_core.training import learn
+    from amci_core.training.learn import learn
 
 __version__ = "0.1.0"
 

@@ -11,6 +11,8 @@ __all__ = [
     "Sample",
     "Source",
     "Target",
+    "cutting_cases",
+    "f_varies",
     "importance",
     "markov_chain",
 ]
@@ -40,6 +42,9 @@ BURN_IN = 200
 THINNING = 10
 # Importance draws for each walker, out of which it starts.
 CANDIDATES = 20
+# f varies over a posterior where it leaves a smaller share of these of its particles effective. A
+# theta where it does is looked for among so many, unless so large a share of them has it.
+VARIES, PARTICLES, THETAS, COMMON = 0.95, 16, 256, 0.1
 
 
 def importance(
@@ -157,6 +162,8 @@ class Target:
 
     Attributes:
         found: Particles that follow it, where they have been looked for.
+        posterior: Particles of p(x | y), where y tells so much that f hardly ever varies over them
+            at a theta that is drawn apart from y. Half of the cases then have one where it does.
     """
 
     term = "E1_plus"  # of `problem`, which is the negated one for q1_minus
@@ -165,6 +172,7 @@ class Target:
         self.problem = problem
         self._broad: dict[torch.dtype, Broad] = {}
         self.found: Found | None = None
+        self.posterior: Found | None = None
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator
@@ -176,7 +184,13 @@ class Target:
         y = torch.cat([y, _spread(self.problem.y, uniform, generator)])
         if theta is None or self.problem.theta is None:
             return y, None
-        return y, torch.cat([theta, _spread(self.problem.theta, uniform, generator)])
+        theta = torch.cat([theta, _spread(self.problem.theta, uniform, generator)])
+        if self.posterior is not None:
+            new_y, new_theta = cutting_cases(self.problem, self.posterior, n // 2, generator)
+            y, theta = (
+                torch.cat([new, old[len(new) :]]) for new, old in ((new_y, y), (new_theta, theta))
+            )
+        return y, theta
 
     def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
         """n weighted draws of (theta, x) from the source, and y: the paper's data sets."""
@@ -221,6 +235,36 @@ class Target:
     def own(self, y: Tensor, theta: Tensor | None) -> Density:
         """The problem's own reference, whatever has been found since."""
         return Reference(self.problem, y, theta, [self.term])
+
+
+def cutting_cases(
+    problem: Problem, posterior: Found, n: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """At most n cases with a theta from p(theta) at which f varies over the posterior's particles.
+
+    f varies where its draws under p(x | y) have an effective share between zero and `VARIES`.
+    """
+    rows = torch.randint(len(posterior.y), (n,), generator=generator)
+    y, x = posterior.y[rows], posterior.x[rows][:, :PARTICLES]
+    theta = problem.sample_theta(n * THETAS, generator)
+    assert theta is not None
+    theta = theta.to(x).unflatten(0, (n, THETAS))
+    f, _ = problem.f_parts(x[:, None].expand(-1, THETAS, -1, -1), theta)
+    share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
+    varies = (share > 0) & (share < VARIES)
+    some = varies.any(-1)
+    chosen = torch.multinomial(varies[some].float(), 1, generator=generator)[:, 0]
+    return y[some], theta[some, chosen]
+
+
+def f_varies(problem: Problem, posterior: Found, generator: torch.Generator) -> bool:
+    """Whether f varies over the posterior at one in ten theta that are drawn apart from y."""
+    n = len(posterior.y)
+    theta = problem.sample_theta(n, generator)
+    assert theta is not None
+    f, _ = problem.f_parts(posterior.x[:, :PARTICLES], theta.to(posterior.x))
+    share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
+    return float(((share > 0) & (share < VARIES)).double().mean()) > COMMON
 
 
 class MinusTarget(Target):

@@ -24,7 +24,7 @@ from amci_core.flows.carried import Carried, Charts
 from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.clock import now
-from amci_core.training.data import TARGETS, Found, Target
+from amci_core.training.data import TARGETS, Found, Target, f_varies
 from amci_core.training.found import NotReached, OutOfTime, find
 from amci_core.training.imitation import fit_centres, numbers_read, trial
 from amci_core.training.usual import (
@@ -127,7 +127,13 @@ def scout(
     target = TARGETS[name](problem)
     own = target.problem
     say("looks for modes")
-    target.found = found = look(target, generator, steps=steps, seconds=LOOKING * seconds)
+    if name != "q2" and own.y is not None and own.theta is not None:
+        joint, limit = TARGETS["q2"](problem), LOOKING / 2 * seconds
+        posterior = look(joint, generator, steps=min(steps, 2 * BLOCK), seconds=limit)
+        if not f_varies(own, posterior, generator):
+            target.posterior = posterior
+    limit = LOOKING * seconds - (now() - began)
+    target.found = found = look(target, generator, steps=steps, seconds=limit)
     if known is not None:
         reached = copy.deepcopy(known.reached).float()
         target.refer_to(reached.broad)

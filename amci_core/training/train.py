@@ -38,7 +38,7 @@ from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.film import candidates, chosen, is_news
-from amci_core.training.fit import Fit, run_in_turn
+from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.progress import Progress
 from amci_core.training.quality import card_estimators, report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
@@ -48,6 +48,11 @@ CHECKPOINT = "checkpoint"
 SECOND_CHECKPOINT_SECONDS = 8.0
 CHECKPOINT_SECONDS = 30.0
 FILMED = "q1_plus"
+# A report takes about as long as so many steps: with fewer between two of them a short budget
+# would go into reports.
+STEPS_OF_REPORT = 90
+# Cases of the evaluation for the card with the recipe's own budget, and the fewest with less.
+PAIRS, FEWEST_PAIRS = 100, 10
 STATE: dict[str, Kinds] = {
     **dict.fromkeys(("plan", "files", "fits"), (dict,)),
     **dict.fromkeys(("log", "film"), (list,)),
@@ -99,7 +104,8 @@ def train(
         TrainingDiverged: something was not finite; the best so far is written first.
 
     Warning:
-        A budget far below the recipe's own gives proposals that serve for nothing but a try.
+        A budget far below the recipe's own gives proposals that serve for nothing but a try. They
+        are then judged at fewer cases, 10 at least.
 
     Example:
         >>> train("tail-1d", variant="best", out="unused")
@@ -136,7 +142,10 @@ def train(
     if chosen.knows_truth:
         proposals = load_proposals(problem, folder=session.out)
         names = card_estimators(chosen, proposals)
-        write_card(session.out, evaluate(chosen, proposals, estimators=names, seed=seed))
+        pairs = round(PAIRS * plan["minutes"] / read.budget_minutes)
+        pairs = min(PAIRS, max(pairs, FEWEST_PAIRS))
+        found = evaluate(chosen, proposals, pairs=pairs, estimators=names, seed=seed)
+        write_card(session.out, found)
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out
 
@@ -173,7 +182,15 @@ class _Session:
         self.problem, self.recipe, self.plan, self.out = problem, read, plan, out
         steps = {name: read.steps(name, plan["minutes"]) for name in read.terms}
         self.fits = {
-            name: Fit(problem, name, term, steps=steps[name], seed=plan["seed"], device=device)
+            name: Fit(
+                problem,
+                name,
+                term,
+                steps=steps[name],
+                seed=plan["seed"],
+                device=device,
+                reports=min(REPORTS, max(steps[name] // STEPS_OF_REPORT, 2)),
+            )
             for name, term in read.terms.items()
         }
         self.stops = {FILMED: candidates(steps[FILMED])}
