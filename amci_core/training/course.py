@@ -323,11 +323,11 @@ class Course:
     def _choose(self, flow: Trainable) -> None:
         """Takes the best of the defended flow, its reference and the prior, on held-out cases."""
         target, broad = self.scouted.target, self.scouted.broad
-        prior = Broad(target.problem, target.term, None)
-        share = defended_share(flow, broad, prior, target, points=self.pace * self.sharing)
+        share = defended_share(flow, broad, target, points=self.pace * self.sharing)
         if 0 < share < 1:
             self.chosen = Defensive(flow, copy.deepcopy(broad), share)
             return
+        prior = Broad(target.problem, target.term, None)
         self.chosen = copy.deepcopy(broad) if share else prior
         self.say(
             f"{self.name}: {'the reference' if share else 'draws of the prior'} did better at "

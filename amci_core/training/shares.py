@@ -25,7 +25,7 @@ AT_ONCE = 700_000
 
 @torch.inference_mode()
 def defended_share(
-    flow: Trainable, broad: Broad, prior: Broad, target: Target, *, points: float = math.inf
+    flow: Trainable, broad: Broad, target: Target, *, points: float = math.inf
 ) -> float:
     """The share of `SHARES` at which the variance of the weights is least, over held-out cases.
 
@@ -39,14 +39,14 @@ def defended_share(
     Arguments:
         flow: The trained flow.
         broad: The reference.
-        prior: The problem's own reference, by default the prior.
-        target: What all are for.
+        target: What both are for.
         points: About how many evaluations of the target there is time for.
     """
     generator = torch.Generator().manual_seed(SEED)
     draws = int(min(DRAWS, max(points / (2 * LEAST_CASES), LEAST_DRAWS)))
     cases = int(min(CASES, max(points / (2 * draws), LEAST_CASES)))
     y, theta = target.problem.check(*target.cases(cases, uniform=0, generator=generator))
+    prior = Broad(target.problem, target.term, None)
     parts = [copy.deepcopy(part).double() for part in (flow, broad, prior)]
     size = max(1, AT_ONCE // (2 * draws * target.problem.x.dim))
     thetas = [None] * cases if theta is None else theta.split(size)

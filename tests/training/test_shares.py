@@ -26,10 +26,10 @@ class Fixed(Trainable):
         return self.proposal(y, theta)
 
 
-@pytest.mark.parametrize(("factor", "place"), [(1.0, 0), (0.2, -1)])
-def test_a_good_flow_needs_little_and_a_narrow_one_much(factor, place):
+@pytest.mark.parametrize(("factor", "share"), [(1.0, SHARES[0]), (0.7, SHARES[-1]), (0.2, 1.0)])
+def test_a_good_flow_needs_little_a_narrow_one_much_and_the_prior_may_be_better(factor, share):
     target = TARGETS["q2"](amci.problem("tail-1d"))
     broad = Broad(target.problem, target.term, None)
     # The posterior of tail-1d is N(y / 2, 1 / 2).
     flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
-    assert defended_share(flow, broad, target) == SHARES[place]
+    assert defended_share(flow, broad, target) == share

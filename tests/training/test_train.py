@@ -41,6 +41,7 @@ def quick(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recipes, "pretrained_root", lambda: root)
         patch.setattr("amci_core.training.data.BURN_IN", 5)
+        patch.setattr(session, "STEPS_OF_REPORT", 1)
         for option, number in (("cases", 16), ("draws", 32)):
             patch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
         patch.setattr(
