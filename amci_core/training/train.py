@@ -122,7 +122,7 @@ def train(
         folder = file if file.is_dir() else file.parent
         variant = folder.resolve().name if variant is None else variant
     read = with_source(read, source)
-    plan = {
+    plan: dict[str, Any] = {
         "problem": problem,
         "variant": variant,
         "seed": check_seed(seed),
