@@ -38,9 +38,9 @@ class LineProblem(Problem):
     `sample_prior`; with y, `log_likelihood` and `sample_likelihood`; with a theta that is not
     uniform, `sample_theta`; and where f_plus is zero outside an interval or on one side of a
     bound, `support_plus`. The truth, the constant of the SNIS bound and the mismatch come from
-    double exponential quadrature over the range of x, split at that bound, at the integrand's mode
-    and at the first three places where f changes its sign or jumps from zero: to ten digits or so
-    where f is smooth between them.
+    double exponential quadrature over the range of x, split at that bound, at the integrand's
+    four highest modes and at the first three places where f changes its sign or jumps from zero:
+    to ten digits or so where f is smooth between them.
 
     Attributes:
         reach: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
@@ -51,8 +51,8 @@ class LineProblem(Problem):
             `reach`; by the methods that need the integral.
 
     Warning:
-        The mode is looked for on a grid around the prior, and the range is split at 17 quantiles
-        of the prior; where f begins or ends is looked for at 4,096 draws of the prior. A mode of
+        Modes are looked for on a grid around the prior, and the range is split at 17 quantiles of
+        the prior; where f begins or ends is looked for at 4,096 draws of the prior. A mode of
         the likelihood far from the others, or a part of f that no such draw meets, can be missed
         in silence beside others: declare it in `support_plus`, or compare with `amci.reference`.
 

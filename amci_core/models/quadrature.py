@@ -39,11 +39,11 @@ SIZES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     DEVIATION: lambda f, constant: (f - constant).abs(),
     DIVERGENCE: lambda f, constant: f.abs(),
 }
-# The search for the mode: distances from the prior's median, and from the ends of the domain, in
-# units of the prior's spread; then nodes within the bracket, a number of times.
+# The search for modes: distances from the prior's median, and from the ends of the domain, in
+# units of the prior's spread; then nodes within the brackets of the highest, a number of times.
 FAR = torch.sinh(torch.linspace(-14, 14, 561, dtype=torch.float64))
 NEAR = 2.0 ** torch.arange(-44, 21, dtype=torch.float64)
-ZOOMS, ZOOM_NODES = 2, 193
+MODES, ZOOMS, ZOOM = 4, 8, torch.linspace(0, 1, 33, dtype=torch.float64)
 # Kinks inside the range of x that are looked for, and how: each step gains eight binary digits.
 CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
 # The rule's nodes over +-RANGE, and how often their step is halved at most.
@@ -60,11 +60,12 @@ gauss_legendre = cache(np.polynomial.legendre.leggauss)
 class Integrals:
     r"""Terms times p(x, y), integrated over the range of x, for cases y (C, D_y), theta.
 
-    The range is split where f begins, ends or crosses zero, and at the mode. On a piece of length
-    L, in units of the distance at which the integrand falls by a nat, the distance from the end
-    nearer to the mode is s = e / (1 + e / L) with e = exp(pi / 2 sinh t), and the trapezoidal rule
-    in t converges exponentially: the double exponential rule, whose nodes crowd at both ends and
-    about that unit. Its step is halved until the integral no longer changes.
+    The range is split where f begins, ends or crosses zero, at the highest modes and halfway
+    between them. On a piece of length L, in units of the distance at which the integrand falls by
+    a nat from the nearest mode, the distance from the end nearer to it is s = e / (1 + e / L) with
+    e = exp(pi / 2 sinh t), and the trapezoidal rule in t converges exponentially: the double
+    exponential rule, whose nodes crowd at both ends and about that unit. Its step is halved until
+    the integral no longer changes.
 
     References:
         Takahasi, Mori, Double exponential formulas for numerical integration, Publications of the
@@ -181,23 +182,44 @@ class Integrals:
             )
         return value.masked_fill(bad, -torch.inf), factor
 
-    def _mode(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Where the envelope is largest, how far it extends, and its logarithm, (T, C, 1) each."""
-        x = self.nodes.clamp(self.low, self.high)
+    def _modes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Where the envelope has its highest peaks, how far each extends, and its logarithm.
+
+        (T, C, MODES) each, the highest first; it is repeated where there are fewer.
+        """
+        x = self.nodes.clamp(self.low, self.high)[..., None, :]
+        low, high = x[..., :1], x[..., -1:]
         for zoom in range(ZOOMS + 1):
-            best, at = self._checked(x, self.rows)[0].max(-1, keepdim=True)
-            mode = x.gather(-1, at)
-            left, right = (x.gather(-1, (at + k).clamp(0, x.shape[-1] - 1)) for k in (-1, 1))
+            value = self._checked(x.flatten(-2), self.rows)[0]
+            peaks = value.view_as(x)
+            edge = torch.full_like(peaks[..., :1], -torch.inf)
+            rises = peaks >= torch.cat([edge, peaks[..., :-1]], -1)
+            falls = peaks > torch.cat([peaks[..., 1:], edge], -1)
+            best, at = value.where((rises & falls).flatten(-2), -torch.inf).topk(MODES)
+            at = at.where(best > -torch.inf, value.argmax(-1, keepdim=True))
+            modes = x.flatten(-2).gather(-1, at)
             if zoom < ZOOMS:
-                x = torch.lerp(left, right, torch.linspace(0, 1, ZOOM_NODES, dtype=x.dtype))
+                # Brackets reach over two nodes, for a second peak that is next to the first; nodes
+                # may coincide.
+                nodes, left = x.flatten(-2)[..., None, :], modes[..., None]
+                right = left
+                for _ in range(2):
+                    below, above = nodes < left, nodes > right
+                    left = nodes.where(below, -torch.inf).amax(-1, keepdim=True).maximum(low)
+                    right = nodes.where(above, torch.inf).amin(-1, keepdim=True).minimum(high)
+                x = torch.lerp(left, right, ZOOM)
+        best = value.gather(-1, at)
         # The first distance, on either side, at which the envelope has fallen by a nat.
         distance = self.problem._centre_and_scale[1] * NEAR
-        x = torch.cat([mode - distance, mode + distance], -1).clamp(self.low, self.high)
-        fallen = (self._checked(x, self.rows)[0] < best - 1).unflatten(-1, (2, -1))
+        around = torch.cat([-distance, distance]) + modes[..., None]
+        x = around.flatten(-2).clamp(self.low, self.high)
+        fallen = self._checked(x, self.rows)[0].view_as(around) < best[..., None] - 1
+        fallen = fallen.unflatten(-1, (2, -1))
         first = torch.where(fallen.any(-1), fallen.int().argmax(-1), len(NEAR) - 1)
-        reached = x.unflatten(-1, (2, -1)).gather(-1, first[..., None]).squeeze(-1)
-        extent = (reached - mode).abs().amax(-1, keepdim=True)
-        return mode, extent.clamp(min=1e-300), best
+        sides = x.view_as(around).unflatten(-1, (2, -1)).gather(-1, first[..., None]).squeeze(-1)
+        extent = (sides - modes[..., None]).abs().amax(-1).clamp(min=1e-300)
+        apart = (modes - modes[..., :1]).abs() > extent[..., :1]
+        return modes.where(apart, modes[..., :1]), extent, best
 
     @torch.no_grad()
     def integrate(self) -> tuple[Array, Array]:
@@ -206,15 +228,24 @@ class Integrals:
         Raises:
             ValueError: one does not converge, or lies partly outside `reach`.
         """
-        mode, extent, best = self._mode()
+        modes, extents, best = self._modes()
+        best = best[..., :1]
         empty = best == -torch.inf
         best = best.where(~empty, 0.0)
         reach = [torch.tensor(e).double() for e in self.problem.reach if math.isfinite(e)]
         # Modes of the prior that lie apart are in pieces of their own.
-        breaks = [self.low, self.high, mode, *self.kinks, *reach, self.problem._quantiles]
-        inside = [e.clamp(self.low, self.high) for e in breaks]
+        ordered = modes.sort(-1).values
+        halfway = (ordered[..., 1:] + ordered[..., :-1]) / 2
+        breaks = [self.low, self.high, modes, halfway, *self.kinks, *reach]
+        inside = [e.clamp(self.low, self.high) for e in (*breaks, self.problem._quantiles)]
         edges = torch.cat(inside, -1).sort(-1).values
+        # Edges that coincide in all cases are one.
+        apart = (edges.diff() > 0).flatten(0, -2).any(0)
+        edges = torch.cat([edges[..., :1], edges[..., 1:][..., apart]], -1)
         left, right = edges[..., :-1], edges[..., 1:]
+        # Each piece belongs to the mode that is nearest.
+        nearest = ((left + right)[..., None] / 2 - modes[..., None, :]).abs().argmin(-1)
+        mode, extent = modes.gather(-1, nearest), extents.gather(-1, nearest)
         before = right <= mode
         near, side = right.where(before, left), extent.where(~before, -extent)
         length = ((right - left) / extent).clamp(min=1e-300)
@@ -228,7 +259,8 @@ class Integrals:
             log_value, factor = self._checked(x.flatten(-2), rows)
             value = (log_value - best[:, rows]).exp() * factor
             value = value.where(log_value > -torch.inf, 0.0).view_as(x)
-            return value * (e / rest.square()) * (math.pi / 2 * t.cosh())
+            slope = e / rest.square() * extent[:, rows, :, None]
+            return value * slope * (math.pi / 2 * t.cosh())
 
         step = STEP
         share = step * shares(torch.arange(-RANGE, RANGE, step, dtype=torch.float64), self.rows)
@@ -248,7 +280,7 @@ class Integrals:
             value[:, rows] = refined
         value = value.masked_fill(empty, 0.0)
         self._check(value, (change + beyond).masked_fill(empty.squeeze(-1), 0.0), edges)
-        return (best + extent.log()).squeeze(-1).numpy(), value.sum(-1).numpy()
+        return best.squeeze(-1).numpy(), value.sum(-1).numpy()
 
     def _size(self, value: Tensor) -> Tensor:
         return value.abs().clamp(min=1.0 if DIVERGENCE in self.terms else 0.0)
