@@ -124,7 +124,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     limit = limit if math.isfinite(bound) else ""
     if not name:
         return Headline(f"{small}{draws}: {own}{limit}.", level, reason)
-    text = f"{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}{limit}."
+    text = f"{small}{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}{limit}."
     return Headline(text, level, reason)
 
 
