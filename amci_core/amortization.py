@@ -103,7 +103,8 @@ def stream_amortization_map(
         along: The two axes, across and upwards: `y` or `theta` for all coordinates at once,
             `y[0]` or `theta[1]` for one, counted from 0. By default (y, theta); where one of them
             is missing, the first two coordinates of the other.
-        size: Number of cases along both axes, or along each; at least 2.
+        size: Number of cases along both axes, or along each; at least 2. Fewer along an axis of
+            whole numbers that has not as many.
         draws: Points from each proposal, and as many from a broad reference, in each case.
         y: What y is where the axes do not move it; by default that of `Problem.typical_case`.
         theta: Likewise.
@@ -134,10 +135,11 @@ def stream_amortization_map(
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = _checked_size(size)
+    kept_y, kept_theta = problem.check(*kept_case(problem, y, theta))
     across, upwards = plane_axes(
         problem, default_plane(problem) if along is None else along, (n, m)
     )
-    kept_y, kept_theta = problem.check(*kept_case(problem, y, theta))
+    n, m = len(across.values), len(upwards.values)
     if kept_y.ndim > 1:
         raise ValueError(f"y: expected a single one, got batch {tuple(kept_y.shape[:-1])}")
     present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]

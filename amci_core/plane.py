@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Axis", "axis_names", "default_plane", "kept_case", "moved_cases", "plane_axes"]
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,10 @@ def _axis(problem: Problem, name: str, size: int) -> Axis:
             f"along: the range of {match[1]} has no end, [{variable.low:g}, {variable.high:g}]; "
             "declare the part of it that is shown"
         )
+    if variable.all_whole:
+        # Evenly spaced whole numbers, at most as many.
+        step = max(1, math.ceil((ends[1] - ends[0]) / (size - 1)))
+        return Axis(match[1], coordinate, np.arange(ends[0], ends[1] + 1, step))
     return Axis(match[1], coordinate, np.linspace(*ends, size))
 
 

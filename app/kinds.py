@@ -20,6 +20,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from amci_core.models import Problem
 from app.choice import Point
 from app.presets import opening
@@ -130,9 +132,12 @@ def point(name: str) -> dict[str, Any]:
             except OutOfBounds as error:
                 values.append(error.nearest)
                 refused = error
+        taken = tuple(variable.nearest(torch.tensor(values, dtype=torch.float64)).tolist())
         if refused is not None:
-            raise OutOfBounds(str(refused), tuple(values))
-        return tuple(values)
+            raise OutOfBounds(str(refused), taken)
+        if taken != tuple(values):
+            raise OutOfBounds(f"expected whole numbers, got {brief(given)}", taken)
+        return taken
 
     return {
         "read": read,

@@ -120,9 +120,9 @@ def handle_label(label: str, variable: Variable) -> str:
 
 
 def digits_of(variable: Variable) -> int:
-    """Digits after the point that a variable is moved by: none over a wide range."""
+    """Digits after the point that a variable is moved by: none of counts or over a wide range."""
     low, high = variable.usual_range
-    return 0 if high - low > WIDE else 2
+    return 0 if variable.all_whole or high - low > WIDE else 2
 
 
 def coordinate_names(problem: Problem) -> tuple[str, ...]:

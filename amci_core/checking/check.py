@@ -67,7 +67,7 @@ def check(
         raise ValueError(f"problem: expected an amci_core.models.Problem, got {problem!r}{hint}")
     notes = Notes(seconds, clock)
     check_declared(problem, notes)
-    if not notes.failed():
+    if not notes.failed("x", "y", "theta"):
         # What numpy or torch warn of on the way is found in what they return.
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -76,17 +76,27 @@ def check(
 
 
 def _check(problem: Problem, notes: Notes) -> None:
+    raised = []
     for batch, points in SHAPES:
         if not notes.left(ENOUGH):
             notes.skip("shapes of other batches: for lack of time")
             break
         for found in violations(problem, batch, points):
-            notes.violation(found)
-        if notes.failed():
-            return
-    per_point = _seconds_per_point(problem, notes)
-    points = POINTS if notes.left(ENOUGH) and notes.has(CASES * POINTS * per_point) else FEW
-    drawn = notes.value("check", check_values, problem, notes, points)
+            if found.cause is None:
+                notes.violation(found)
+            else:
+                raised.append(found)
+    drawn, per_point = None, 0.0
+    if not notes.failed() and not raised:
+        timed = attempt("check", _seconds_per_point, problem, notes)
+        # What raises is noted by the tests below.
+        per_point = timed if isinstance(timed, float) else 0.0
+    if not notes.failed("sample_prior") and "sample_prior" not in {e.method for e in raised}:
+        points = POINTS if notes.left(ENOUGH) and notes.has(CASES * POINTS * per_point) else FEW
+        drawn = notes.value("check", check_values, problem, notes, points)
+    # By now those that many draws raise as well are noted with an x.
+    for found in raised:
+        notes.violation(found)
     if drawn is None:
         return
 
@@ -100,11 +110,11 @@ def _check(problem: Problem, notes: Notes) -> None:
 
     if not notes.failed("sample_prior", "log_prior", "x"):
         run("sample_prior", check_prior, problem, notes, points=FEWEST)
-    if not notes.failed("sample_likelihood", "log_likelihood", "sample_prior", "x"):
+    if not notes.failed("sample_likelihood", "log_likelihood", "sample_prior", "log_prior", "x"):
         run("sample_likelihood", check_likelihood, problem, drawn, notes, points=4 * FEWEST)
     # By default the reference is the prior.
-    if not notes.failed("sample_prior", "log_prior", "x"):
-        if not _has_default(problem):
+    if not notes.failed("sample_prior", "log_prior", "x", "sample_likelihood", "sample_theta"):
+        if not _has_default(problem) and not notes.failed("sample_reference", "log_reference"):
             run("sample_reference", check_reference, problem, drawn, notes, points=FEWEST)
         if not problem.nonnegative and not notes.failed("negated"):
             negated = problem.negated()

@@ -2,12 +2,14 @@ r"""What a check of a problem finds, and how it is said."""
 
 from __future__ import annotations
 
-__all__ = ["ERROR", "WARNING", "Checked", "Finding", "Notes"]
+__all__ = ["ERROR", "WARNING", "Checked", "Finding", "Notes", "place"]
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch import Tensor
 
 from amci_core.models.contract import Violation, attempt
 
@@ -77,6 +79,12 @@ class Checked:
         return "\n".join(lines)
 
 
+def place(point: Tensor) -> str:
+    """A point (D,) in a message: its first coordinates."""
+    said = ", ".join(f"{each:.4g}" for each in point[:5].tolist())
+    return f"({said}{', ...' if len(point) > 5 else ''})"
+
+
 class Notes:
     """What has been found so far, and the time that is left.
 
@@ -120,6 +128,18 @@ class Notes:
     def violation(self, found: Violation) -> None:
         """Notes what a method gave in the place of what was expected."""
         self.error(found.method, found.text)
+
+    def raised(self, found: Violation, call: Callable[[Tensor], Any], points: Tensor) -> None:
+        """Notes an exception with one of the points (n, D) at which a call raises it."""
+        while len(points) > 1:
+            half = points[: len(points) // 2]
+            wrong = isinstance(attempt(found.method, call, half), Violation)
+            points = half if wrong else points[len(half) :]
+        single = attempt(found.method, call, points)
+        if isinstance(single, Violation):
+            self.error(found.method, f"{single.text}; so at x = {place(points[0])}")
+        else:
+            self.violation(found)
 
     def value(self, method: str, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a method returns; None where it raised, which is noted."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 __all__ = ["Drawn", "check_ranges"]
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from amci_core.checking.findings import Notes
+from amci_core.checking.findings import Notes, place
 from amci_core.models import Problem, Variable
+from amci_core.models.contract import Violation, attempt
 
 # The share of draws of y that may lie outside its range, and of those outside what is shown.
 OUTSIDE, UNSHOWN = 0.01, 0.5
 # Draws that cover less of what is shown than this share are in another unit, it seems.
 NARROW = 0.01
+# The smallest eigenvalue of a correlation matrix that draws in float32 tell from zero.
+DEGENERATE = 1e-12
 
 
 class Drawn:
@@ -23,27 +27,51 @@ class Drawn:
 
     Attributes:
         x: (C, n, D).
-        y: (C, D_y), within the range that is declared.
+        y: (C, D_y), finite, within the range that is declared.
         theta: (C, D_theta), or None.
-        raw_x, raw_y, raw_theta: As the samplers gave them, (C n, D) each.
+        raw_x, raw_y, raw_theta: As the samplers gave them, (C n, D) each; None for those of a
+            sampler that has an error.
     """
 
-    def __init__(self, problem: Problem, cases: int, points: int) -> None:
+    def __init__(self, problem: Problem, cases: int, points: int, notes: Notes) -> None:
         generator = torch.Generator().manual_seed(1)
         self.raw_x = problem.sample_prior(cases * points, generator)
         self.x = self.raw_x.double().reshape(cases, points, -1)
-        raw_y = problem.sample_likelihood(self.raw_x, generator)
-        self.raw_y = raw_y
-        y = raw_y[:: len(raw_y) // cases][:cases].double()
-        self.y = y if problem.y is None else y.clamp(problem.y.low, problem.y.high)
-        theta = problem.sample_theta(cases * points, generator)
-        self.raw_theta = theta
-        self.theta = None if theta is None else theta[:cases].double()
+        self.raw_y = self.raw_theta = self.theta = None
+        self.y = self.x.new_zeros(cases, 0)
+        if problem.y is not None:
+            self.raw_y = _drawn(notes, "sample_likelihood", problem, self.raw_x, generator)
+            self.y = self.x.new_full((cases, problem.y.dim), math.nan)
+        if self.raw_y is not None and problem.y is not None:
+            y = self.raw_y.double()
+            y = y[y.isfinite().all(-1)]
+            self.y = problem.y.nearest(y[:: max(len(y) // cases, 1)][:cases])
+        if problem.theta is not None:
+            n = cases * points
+            self.raw_theta = _drawn(notes, "sample_theta", problem, n, generator)
+        if self.raw_theta is not None:
+            self.theta = self.raw_theta[:cases].double()
 
     @property
     def wide_theta(self) -> Tensor | None:
         """theta as f takes it, (C, 1, D_theta)."""
         return None if self.theta is None else self.theta[:, None]
+
+
+def _drawn(notes: Notes, method: str, problem: Problem, *arguments: Any) -> Tensor | None:
+    """What a sampler gives; None where it has an error."""
+    if notes.failed(method):
+        return None
+    sampler = getattr(problem, method)
+    drawn = attempt(method, sampler, *arguments)
+    if not isinstance(drawn, Violation):
+        return cast(Tensor, drawn)
+    if method == "sample_likelihood":
+        x, generator = arguments
+        notes.raised(drawn, lambda x: sampler(x, generator), x)
+    else:
+        notes.violation(drawn)
+    return None
 
 
 def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
@@ -56,8 +84,11 @@ def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         if variable is None or draws is None:
             continue
         points = draws.double()
-        if not points.isfinite().all():
-            notes.error(method, "draws numbers that are NaN or infinite; mend it")
+        bad = ~points.isfinite().all(-1)
+        if bad.any():
+            _note_bad_draws(method, bad, drawn.raw_x, notes)
+            points = points[~bad]
+        if not len(points):
             continue
         # Draws in float32 may round to a little beyond the ends.
         slack = 1e-6 * points.abs().clamp(min=1.0)
@@ -76,8 +107,50 @@ def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
                 variable.name, f"{method} draws {at:.4g}, outside the range {ends}; widen low and "
                 f"high, or mend {method}"
             )  # fmt: skip
-        if variable is not problem.x:
+        if variable is problem.x:
+            _check_degenerate(points, notes)
+        else:
             _check_shown(variable, points, method, notes)
+
+
+def _note_bad_draws(method: str, bad: Tensor, x: Tensor, notes: Notes) -> None:
+    said = f"{int(bad.sum()):,} of {len(bad):,} draws are NaN or infinite"
+    if method == "sample_likelihood":
+        said += (
+            f", the first at x = {place(x[bad][0])}; return a finite y there, such as an end of "
+            "its range, or a prior without such x"
+        )
+    else:
+        said += "; mend it"
+    notes.error(method, said)
+
+
+def _check_degenerate(x: Tensor, notes: Notes) -> None:
+    """Notes draws (n, D) that lie in a plane, where they have no density in D dimensions."""
+    n, dim = x.shape
+    if dim == 1 or n <= dim:
+        return
+    spread = x.std(0)
+    if (spread == 0).any():
+        at = int((spread == 0).int().argmax())
+        notes.error("x", f"its coordinate {at} is the same in every draw; leave it out")
+        return
+    if float(torch.linalg.eigvalsh(torch.corrcoef(x.T))[0]) > DEGENERATE:
+        return
+    total = x.sum(-1)
+    if float(total.std()) < DEGENERATE**0.5 * float(spread.sum()):
+        notes.error(
+            "x",
+            f"a simplex: its {dim} coordinates sum to {float(total.mean()):.6g} in every draw, "
+            f"and have no density in {dim} dimensions; let x be the first {dim - 1}, and the last "
+            f"one {float(total.mean()):.6g} minus their sum",
+        )
+    else:
+        notes.error(
+            "x",
+            f"its {dim} coordinates determine one another in every draw, and have no density in "
+            f"{dim} dimensions; leave out one that follows from the others",
+        )
 
 
 def _check_shown(variable: Variable, points: Tensor, method: str, notes: Notes) -> None:

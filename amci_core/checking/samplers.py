@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from amci_core.checking.calibration import Calibration, against_copula, calibration
-from amci_core.checking.findings import Notes
+from amci_core.checking.findings import Notes, place
 from amci_core.checking.ranges import Drawn
 from amci_core.models import Problem, Variable
 
@@ -134,10 +134,10 @@ def _features(log_odds: Tensor, step: Tensor, y: Tensor) -> Tensor:
 
 
 def _check_density_of_y(problem: Problem, drawn: Drawn, n: int, notes: Notes) -> None:
-    for place in range(PLACES):
+    for i in range(PLACES):
         if not notes.left():
             return
-        x = drawn.x[place, :1]
+        x = drawn.x[i, :1]
         y = problem.sample_likelihood(x.expand(n, -1), torch.Generator().manual_seed(8)).double()
         if _at_ends(problem.y, y).any():
             continue  # moved to the ends of the range
@@ -151,15 +151,15 @@ def _check_density_of_y(problem: Problem, drawn: Drawn, n: int, notes: Notes) ->
         if not found.alarm:
             continue
         method, said = _said("likelihood", log_density, y, integral, n)
-        at = ", ".join(f"{each:.4g}" for each in x[0, :5].tolist())
+        at = place(x[0])
         if method == "log_likelihood":
             notes.warning(
                 method,
-                f"its integral over y is {integral:.3g} at x = ({at}), the same for all x: mu is "
+                f"its integral over y is {integral:.3g} at x = {at}, the same for all x: mu is "
                 "right, but E2 is not; add the missing constant",
             )
         else:
-            notes.error(method, f"{said}; at x = ({at})")
+            notes.error(method, f"{said}; at x = {at}")
         return
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 __all__ = ["POINTS", "check_declared", "check_values"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from amci_core.checking.findings import Notes
+from amci_core.checking.findings import Notes, place
 from amci_core.checking.ranges import Drawn, check_ranges
 from amci_core.models import Problem, Variable
+from amci_core.models.contract import Violation, attempt
 
 # Cases, and prior draws for each, at which methods are called.
 CASES, POINTS = 8, 512
@@ -46,21 +48,29 @@ def check_declared(problem: Problem, notes: Notes) -> None:
 
 def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
     """Notes what is wrong with values at draws; the draws, or None where there are none."""
-    drawn: Drawn | None = notes.value("sample_prior", Drawn, problem, CASES, points)
+    drawn: Drawn | None = notes.value("sample_prior", Drawn, problem, CASES, points, notes)
     if drawn is None:
         return None
     _check_repeatable(problem, notes)
     check_ranges(problem, drawn, notes)
     x, y, theta = drawn.x, drawn.y[:, None], drawn.wide_theta
-    values = {
-        "log_prior": notes.value("log_prior", problem.log_prior, x),
-        "log_likelihood": notes.value("log_likelihood", problem.log_likelihood, x, y),
-        "f": notes.value("f", problem.f, x, theta),
-    }
-    for method, value in values.items():
-        if value is not None:
+    calls = {"log_prior": (x,), "log_likelihood": (x, y), "f": (x, theta)}
+    # Without draws of y or theta there is nothing to call them with.
+    if y.isnan().any() or not len(y):
+        del calls["log_likelihood"]
+    if problem.theta is not None and theta is None:
+        del calls["f"]
+    values: dict[str, Tensor] = {}
+    for method, arguments in calls.items():
+        if notes.failed(method):
+            continue
+        value = attempt(method, getattr(problem, method), *arguments)
+        if isinstance(value, Violation):
+            _note_raised(problem, value, arguments, notes)
+        else:
             _check_finite(method, value, x, notes)
-    density = values["log_prior"]
+            values[method] = value
+    density = values.get("log_prior")
     if density is not None and not notes.failed("log_prior"):
         outside = float((density == -torch.inf).double().mean())
         if outside > 1e-3:
@@ -69,7 +79,10 @@ def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
                 f"is -inf at {outside:.1%} of the draws of sample_prior; mend the support of "
                 "either",
             )
-    value = values["f"]
+        elif not notes.failed("x"):
+            _check_beyond(problem, x, notes)
+    _check_one_by_one(problem, drawn, values, notes)
+    value = values.get("f")
     if value is not None and not notes.failed("f"):
         if problem.nonnegative and (value < 0).any():
             notes.error(
@@ -77,7 +90,6 @@ def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
                 f"is negative, {float(value.min()):.3g}, where nonnegative is True; mend f or "
                 "declare nonnegative = False",
             )
-        _check_one_by_one(problem, drawn, values, notes)
         if not notes.failed("x", "theta"):
             _check_support(problem, drawn, value, notes)
         if not problem.nonnegative:
@@ -85,19 +97,54 @@ def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
     return drawn
 
 
+def _note_raised(
+    problem: Problem, raised: Violation, arguments: tuple[Any, ...], notes: Notes
+) -> None:
+    """Notes an exception with one of the x (C, n, D) at which it is raised."""
+    x, *rest = arguments
+    for case in range(len(x)):
+        others = [None if each is None else each[case] for each in rest]
+        call = partial(_with, getattr(problem, raised.method), others)
+        if isinstance(attempt(raised.method, call, x[case]), Violation):
+            notes.raised(raised, call, x[case])
+            return
+    notes.violation(raised)
+
+
+def _with(call: Callable[..., Any], others: Sequence[Any], x: Tensor) -> Any:
+    return call(x, *others)
+
+
+def _check_beyond(problem: Problem, x: Tensor, notes: Notes) -> None:
+    """Notes a prior that raises within the range of x, where it has no draws."""
+    points = x.flatten(0, -2)
+    low, high = points.amin(0), points.amax(0)
+    for end in (low - (high - low), high + (high - low)):
+        far = end.clamp(problem.x.low, problem.x.high)[None]
+        found = attempt("log_prior", problem.log_prior, far)
+        if isinstance(found, Violation):
+            notes.error(
+                "x",
+                f"log_prior {found.text}; so at x = {place(far[0])}, which low and high "
+                "allow; narrow them, or return -inf there",
+            )
+            return
+
+
 def _check_finite(method: str, value: Tensor, x: Tensor, notes: Notes) -> None:
     bad = value.isnan() | (value == torch.inf)
     if method == "f":
         bad |= value == -torch.inf
     if bad.any():
-        at = ", ".join(f"{each:.4g}" for each in x[bad][0][:5].tolist())
         came = "NaN" if value[bad][0].isnan() else f"{float(value[bad][0]):g}"
-        allowed = "finite numbers" if method == "f" else "numbers below infinity, in nats"
-        share = float(bad.double().mean())
+        allowed = "finite numbers"
+        if method != "f":
+            allowed = "numbers below infinity, in nats, and -inf where the density is zero"
         notes.error(
-            method, f"is {came} at x = ({at}), as at {share:.2g} of the prior's draws; return "
-            f"{allowed}"
-        )  # fmt: skip
+            method,
+            f"is {came} at x = {place(x[bad][0])}, as at {int(bad.sum()):,} of {bad.numel():,} "
+            f"draws of the prior; return {allowed}",
+        )
 
 
 def _check_repeatable(problem: Problem, notes: Notes) -> None:
@@ -106,7 +153,7 @@ def _check_repeatable(problem: Problem, notes: Notes) -> None:
             getattr(problem, method)(*arguments, torch.Generator().manual_seed(5))
             for _ in range(2)
         )
-        if one is not None and not torch.equal(one, other):
+        if one is not None and not torch.allclose(one, other, 0.0, 0.0, equal_nan=True):
             notes.error(
                 method,
                 "gives other draws for a generator with the same seed; pass generator=generator "
@@ -114,16 +161,16 @@ def _check_repeatable(problem: Problem, notes: Notes) -> None:
             )
 
     x = problem.sample_prior(8, torch.Generator().manual_seed(5))
-    twice("sample_prior", 8)
-    twice("sample_likelihood", x)
-    twice("sample_theta", 8)
+    for method, argument in (("sample_prior", 8), ("sample_likelihood", x), ("sample_theta", 8)):
+        if not notes.failed(method):
+            twice(method, argument)
 
 
 def _check_one_by_one(
     problem: Problem, drawn: Drawn, values: dict[str, Tensor], notes: Notes
 ) -> None:
     """Values of a batch are those of its cases, each called alone."""
-    for case in range(2):
+    for case in range(min(2, len(drawn.y))):
         x, y = drawn.x[case, :4], drawn.y[case]
         theta = None if drawn.theta is None else drawn.theta[case]
         alone: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -132,9 +179,9 @@ def _check_one_by_one(
             "f": (problem.f, (x, theta)),
         }
         for method, (call, arguments) in alone.items():
-            whole = values[method]
-            if whole is None or notes.failed(method):
+            if method not in values or notes.failed(method):
                 continue
+            whole = values[method]
             single = notes.value(method, call, *arguments)
             if single is None:
                 continue
@@ -174,13 +221,12 @@ def _check_support(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> N
             continue
         lost = (value > 0) & ~inside
         if lost.any():
-            at = ", ".join(f"{each:.4g}" for each in drawn.x[lost][0][:5].tolist())
             of = "support_plus of negated()" if method == "negated" else "that set"
             sign = "-f" if method == "negated" else "f"
             notes.error(
                 method,
-                f"{sign} is {float(value[lost][0]):.3g} > 0 at x = ({at}), outside of {of}; "
-                "widen the set, or return self.support",
+                f"{sign} is {float(value[lost][0]):.3g} > 0 at x = {place(drawn.x[lost][0])}, "
+                f"outside of {of}; widen the set, or return self.support",
             )
 
 

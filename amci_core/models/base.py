@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from amci_core.checks import check_count, check_number, check_seed
-from amci_core.models.contract import violations
+from amci_core.models.contract import violations, whole_coordinates
 from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
 
 
@@ -236,7 +237,8 @@ class Problem(Definition):
             if variable is None or drawn is None:
                 return None
             centre = np.full(variable.dim, sum(variable.usual_range) / 2)
-            return centre if np.isfinite(centre).all() else np.median(drawn, axis=0)
+            centre = centre if np.isfinite(centre).all() else np.median(drawn, axis=0)
+            return variable.nearest(torch.as_tensor(centre)).numpy()
 
         y, theta = self.cases(1001, seed=0)
         return middle(self.y, y), middle(self.theta, theta)
@@ -247,7 +249,7 @@ class Problem(Definition):
         x = self.sample_prior(n, generator)
         if self.y is None:
             return x[:, :0], self.sample_theta(n, generator)
-        y = self.sample_likelihood(x, generator).clamp(self.y.low, self.y.high)
+        y = self.y.nearest(self.sample_likelihood(x, generator))
         return y, self.sample_theta(n, generator)
 
     def negated(self) -> Problem:
@@ -269,8 +271,9 @@ def _validate(problem: Problem) -> None:
     """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    for found in violations(problem):
-        if found.cause is not None:
-            raise found.cause
-        raise ValueError(str(found))
+    found = violations(problem)
+    if found:
+        raise ValueError("; ".join(map(str, found))) from found[0].cause
+    if problem.y is not None and problem.y.whole is None:
+        problem.y = replace(problem.y, whole=whole_coordinates(problem))
     problem._valid = True

@@ -2,17 +2,25 @@ r"""What the methods of a problem have to return: shapes, types, and nothing rai
 
 from __future__ import annotations
 
-__all__ = ["CASES", "POINTS", "Violation", "attempt", "violations"]
+__all__ = [
+    "CASES",
+    "POINTS",
+    "Violation",
+    "attempt",
+    "not_a_number",
+    "violations",
+    "whole_coordinates",
+]
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from amci_core.models.definition import Definition
+from amci_core.models.definition import Definition, Variable
 
 # Cases, and points in each, that a problem is tried with.
 CASES, POINTS = 4, 16
@@ -43,7 +51,8 @@ def attempt(method: str, call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except Exception as error:
-        message = " ".join(str(error).split())
+        # torch adds all values of a tensor.
+        message = " ".join(str(error).partition(":\ntensor(")[0].split())
         # The package's own errors begin with the method's name, and say what to change.
         if message.startswith(f"{method}: "):
             return Violation(method, message.removeprefix(f"{method}: "), error)
@@ -55,10 +64,11 @@ def attempt(method: str, call: Callable[..., Any], *arguments: Any) -> Any:
 
 def violations(
     problem: Definition, batch: tuple[int, ...] = (CASES,), points: int = POINTS
-) -> Iterator[Violation]:
-    """What does not fit, in the order in which the methods are tried.
+) -> list[Violation]:
+    """What does not fit, one for each method, in the order in which the methods are tried.
 
-    Later methods need what the samplers return: where these do not fit, it ends with them.
+    A method that needs draws of a sampler that does not fit is tried with numbers of its range:
+    what it returns then has to fit, but it may raise.
 
     Arguments:
         problem: What is tried, at a few draws of its prior.
@@ -69,60 +79,130 @@ def violations(
     cases, shape = math.prod(batch), (*batch, points)
     count, x_dim = cases * points, problem.x.dim
     y_dim = problem.y.dim if problem.y else 0
+    wrong: dict[str, Violation] = {}
 
-    def sampled(method: str, dim: int, n: int, *arguments: Any) -> Any:
-        value = attempt(method, getattr(problem, method), *arguments, generator)
-        return _misfit(method, value, (n, dim)) or value
+    def fitting(method: str, value: Any, *expected: Any, sure: bool = True) -> Any:
+        """The value; or None where it does not fit, which is noted."""
+        found = _misfit(method, value, *expected)
+        if found is not None and (sure or found.cause is None):
+            wrong.setdefault(method, found)
+        return value if found is None else None
 
-    x: Any = sampled("sample_prior", x_dim, count, count)
-    y: Any = x if isinstance(x, Violation) else sampled("sample_likelihood", y_dim, count, x)
-    theta: Any = attempt("sample_theta", problem.sample_theta, cases, generator)
+    def drawn(method: str, variable: Variable, value: Any, n: int, sure: bool = True) -> Any:
+        value = fitting(method, value, (n, variable.dim), sure=sure)
+        return _within(variable, n, generator) if value is None else value
+
+    x = attempt("sample_prior", problem.sample_prior, count, generator)
+    x = drawn("sample_prior", problem.x, x, count)
+    y = attempt("sample_likelihood", problem.sample_likelihood, x, generator)
+    if problem.y is None:
+        y = x[:, :0]
+    else:
+        y = drawn("sample_likelihood", problem.y, y, count, "sample_prior" not in wrong)
+    theta = attempt("sample_theta", problem.sample_theta, cases, generator)
     if problem.theta is not None:
-        theta = _misfit("sample_theta", theta, (cases, problem.theta.dim)) or theta
-    elif theta is not None and not isinstance(theta, Violation):
+        theta = drawn("sample_theta", problem.theta, theta, cases)
+    elif theta is not None:
         said = "expected None, since there is no theta, got a value"
-        theta = Violation("sample_theta", said)
-    wrong = [each for each in (x, y, theta) if isinstance(each, Violation)]
-    yield from dict.fromkeys(wrong)
-    if wrong:
-        return
+        wrong["sample_theta"] = Violation("sample_theta", said)
+        theta = None
 
+    sure = not wrong
     x = x.double().reshape(*shape, x_dim)
     y = y[:cases].double().reshape(*batch, y_dim)
     theta = None if theta is None else theta.double().reshape(*batch, -1)
     wide: Any = None if theta is None else theta[..., None, :]
-    value = attempt("f", problem.f, x, wide)
-    reference = attempt("sample_reference", problem.sample_reference, y, theta, points, generator)
-    pair = isinstance(reference, tuple) and len(reference) == 2
-    drawn, log_q = reference if pair else (reference, reference)
-    tried: list[tuple[str, Any, tuple[int, ...]]] = [
-        ("log_prior", attempt("log_prior", problem.log_prior, x), shape),
-        (
-            "log_likelihood",
-            attempt("log_likelihood", problem.log_likelihood, x, y[..., None, :]),
-            shape,
-        ),
-        ("f", value, shape),
-        ("sample_reference", drawn, (*shape, x_dim)),
-        ("sample_reference", log_q, shape),
-    ]
-    for method, given, expected in tried:
-        wrong_one = _misfit(method, given, expected, torch.float64)
-        if wrong_one is not None:
-            wrong.append(wrong_one)
-            yield wrong_one
-    failed = {each.method for each in wrong}
-    if "sample_reference" not in failed:
-        given = attempt("log_reference", problem.log_reference, drawn, y, theta)
-        found = _misfit("log_reference", given, shape, torch.float64)
-        if found is not None:
-            yield found
-    if problem.nonnegative and "f" not in failed and (value < 0).any():
-        yield Violation(
-            "f",
+    density = (shape, torch.float64)
+    calls: dict[str, tuple[Any, ...]] = {
+        "log_prior": (x,),
+        "log_likelihood": (x, y[..., None, :]),
+        "f": (x, wide),
+    }
+    value = None
+    for method, arguments in calls.items():
+        value = attempt(method, getattr(problem, method), *arguments)
+        value = fitting(method, value, *density, sure=sure)
+    if problem.nonnegative and value is not None and (value < 0).any():
+        said = (
             f"expected values >= 0, since nonnegative is True, got {float(value.min()):g}; "
-            "mend f or declare nonnegative = False",
+            "mend f or declare nonnegative = False"
         )
+        wrong["f"] = Violation("f", said)
+    # By default the reference is the prior.
+    if not sure or (wrong and not problem.refers):
+        return list(wrong.values())
+    method = "sample_reference"
+    pair = attempt(method, problem.sample_reference, y, theta, points, generator)
+    two = isinstance(pair, tuple) and len(pair) == 2
+    reference, log_q = pair if two else (pair, pair)
+    reference = fitting(method, reference, (*shape, x_dim), torch.float64)
+    log_q = fitting(method, log_q, *density)
+    if reference is not None and log_q is not None:
+        method = "log_reference"
+        value = attempt(method, problem.log_reference, reference, y, theta)
+        fitting(method, value, *density)
+    return list(wrong.values())
+
+
+def not_a_number(problem: Definition, x: Tensor, y: Tensor, theta: Tensor | None) -> str:
+    """The method that raises, or is NaN or infinite, at one of the points x; empty if none is.
+
+    Arguments:
+        problem: The problem.
+        x: Points (cases, n, D).
+        y: (cases, D_y).
+        theta: (cases, D_theta), or None.
+    """
+    if not y.isfinite().all():
+        return f"sample_likelihood draws {y[~y.isfinite()][0].item():g}"
+    calls: dict[str, tuple[Any, ...]] = {
+        "log_prior": (x,),
+        "log_likelihood": (x, y[:, None]),
+        "f": (x, None if theta is None else theta[:, None]),
+    }
+    log_joint = x.new_zeros(x.shape[:-1])
+    for method, arguments in calls.items():
+        value = attempt(method, getattr(problem, method), *arguments)
+        if isinstance(value, Violation):
+            return str(value)
+        bad = value.isnan() | (value == torch.inf)
+        if method == "f":
+            # Where p(x, y) is zero f may be no number.
+            bad = (bad | (value == -torch.inf)) & (log_joint > -torch.inf)
+        else:
+            log_joint = log_joint + value
+        if bad.any():
+            case, i = bad.nonzero()[0].tolist()
+            at = {"x": x[case, i], "y": y[case], "theta": None if theta is None else theta[case]}
+            said = ", ".join(
+                f"{name} = {[float(f'{v:.6g}') for v in point.tolist()]}"
+                for name, point in at.items()
+                if point is not None and len(point)
+            )
+            return f"{method} is {value[case, i].item():g} at {said}"
+    return ""
+
+
+def whole_coordinates(problem: Definition) -> tuple[bool, ...]:
+    """Which coordinates of y take whole numbers only, as far as a few draws show."""
+    generator = torch.Generator().manual_seed(0)
+    x = problem.sample_prior(CASES * POINTS, generator)
+    y = problem.sample_likelihood(x, generator)
+    # Beyond these numbers a type has no halves.
+    fine = y.abs() < 0.5 / torch.finfo(y.dtype).eps
+    whole = (y == y.round()).all(0) & fine.any(0) & (y != y[0]).any(0)
+    return tuple(whole.tolist())
+
+
+def _within(variable: Variable, n: int, generator: torch.Generator) -> Tensor:
+    """n points (n, D) within a variable's range."""
+    low, high = variable.usual_range
+    if math.isfinite(high - low):
+        return low + (high - low) * torch.rand(n, variable.dim, generator=generator)
+    z = torch.randn(n, variable.dim, generator=generator)
+    if math.isfinite(low):
+        return low + z.exp()
+    return high - z.exp() if math.isfinite(high) else z
 
 
 def _misfit(
@@ -145,6 +225,9 @@ def _misfit(
         if not fits:
             hint = f"{hint}; " if value.shape != shape else ""
             hint += "convert it with .to(x.dtype)" if dtype else "convert it with .double()"
+            if value.dtype == torch.float32:
+                # torch's distributions compute in the type of their parameters.
+                hint += ", or give the parameters of a distribution as x.new_tensor(2.0)"
     return Violation(method, f"expected a {kind} tensor of shape {shape}, got {came}; {hint}")
 
 

@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 from torch.distributions.transforms import Transform
+
+from amci_core.models.methods import DENSITIES, SAMPLERS, off_the_ends, seeded
 
 Array = NDArray[np.float64]
 
@@ -48,6 +51,8 @@ class Variable:
         unit: Its unit, empty where it has none.
         shown: The usual range of a coordinate, where most cases lie: networks are scaled to it,
             training spreads cases over it, maps and controls cover it. None for low to high.
+        whole: Whether coordinates take whole numbers only, as counts do; a tuple of D where they
+            differ. For y None stands for what its first draws show.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Variable:
     meaning: str
     unit: str = ""
     shown: tuple[float, float] | None = None
+    whole: bool | tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.dim < 0:
@@ -65,11 +71,48 @@ class Variable:
             raise ValueError(
                 f"{self.name}: expected low below high, got [{self.low:g}, {self.high:g}]"
             )
+        if isinstance(self.whole, tuple) and len(self.whole) != self.dim:
+            raise ValueError(
+                f"{self.name}: expected whole for {self.dim} coordinates, got {len(self.whole)}"
+            )
 
     @property
     def usual_range(self) -> tuple[float, float]:
-        """`shown`, or the whole range where nothing is said."""
-        return self.shown or (self.low, self.high)
+        """`shown`, or low to high; where all coordinates are whole, between whole numbers."""
+        low, high = self.shown or (self.low, self.high)
+        if self.all_whole:
+            return float(np.ceil(low)), float(np.floor(high))
+        return low, high
+
+    @property
+    def all_whole(self) -> bool:
+        """Whether every coordinate takes whole numbers only."""
+        return all(self.whole) if isinstance(self.whole, tuple) else self.whole is True
+
+    def nearest(self, value: Tensor) -> Tensor:
+        """The nearest values that the variable takes, (*, D): within its range, some whole."""
+        inside = value.clamp(self.low, self.high)
+        if not self.whole:
+            return inside
+        whole = value.round().clamp(float(np.ceil(self.low)), float(np.floor(self.high)))
+        return whole.where(torch.tensor(self.whole, device=value.device), inside)
+
+    def off_the_ends(self, value: Tensor) -> Tensor:
+        """Values at the ends of the range moved into it, by a rounding error of float32, (*, D).
+
+        Distributions of torch may compute in float32 whatever they are given. Whole numbers stay.
+        """
+        if self.whole:
+            return value
+        width = self.high - self.low
+        for end, other in ((self.low, self.high), (self.high, self.low)):
+            if math.isfinite(end):
+                single = np.clip((end, other), -3e38, 3e38).astype(np.float32)
+                beside = float(np.nextafter(*single))
+                if not 0 < abs(beside - end) < 1e-6 * width:
+                    beside = float(np.nextafter(end, other))
+                value = torch.where(value == end, beside, value)
+        return value
 
     def uniform(self, n: int, generator: torch.Generator) -> Tensor:
         """n points, uniform over the range, (n, D) in float32 on the generator's device."""
@@ -105,6 +148,11 @@ class Variable:
         bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
         if bad.any():
             raise ValueError(f"{expected} {tensor[bad][0].item():g}")
+        between = tensor != self.nearest(tensor)
+        if between.any():
+            raise ValueError(
+                f"{self.name}: expected whole numbers, got {tensor[between][0].item():.17g}"
+            )
         return tensor
 
 
@@ -133,6 +181,14 @@ class Definition(ABC):
     theta: Variable | None = None
     nonnegative: bool
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        wraps = dict.fromkeys(SAMPLERS, seeded) | dict.fromkeys(DENSITIES, off_the_ends)
+        for name, wrap in wraps.items():
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType) and method is not vars(Definition)[name]:
+                setattr(cls, name, wrap(method))
+
     @abstractmethod
     def log_prior(self, x: Tensor) -> Tensor:
         """log p(x) in nats; x: (*, D), result: (*)."""
@@ -143,7 +199,11 @@ class Definition(ABC):
 
     @abstractmethod
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        """n draws from p(x), shape (n, D), on the generator's device."""
+        """n draws from p(x), shape (n, D), on the generator's device.
+
+        Draws of torch's global generator, such as those of `torch.distributions`, follow from
+        `generator` as well, in this and every other sampler: see `amci_core.models.methods`.
+        """
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""

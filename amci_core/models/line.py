@@ -185,6 +185,7 @@ class LineProblem(Problem):
                 "usual range as shown, or define _path"
             )
         there = torch.full_like(y if theta is None else theta, low + t * (high - low))
+        there = moved.nearest(there)
         return (there, None) if theta is None else (y, there)
 
     def _log_integrals(

@@ -108,6 +108,8 @@ class Integrals:
 
     def values(self, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | float]:
         """The log envelope in nats and the factor at x (T, A, n) of the cases rows (A,)."""
+        # Rounding puts the outermost nodes beyond the range of x.
+        x = x.clamp(self.problem.x.low, self.problem.x.high)
         log_p = self.problem.log_joint(x[..., None], self.y[:, rows])
         if set(self.terms) == {E2}:
             return log_p, 1.0

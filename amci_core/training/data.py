@@ -293,11 +293,11 @@ class JointTarget(Target):
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
     if variable is None:
         return torch.empty(n, 0, device=generator.device)
-    low, high = variable.shown or (variable.low, variable.high)
+    low, high = variable.usual_range
     uniform = torch.rand(
         (n, variable.dim), dtype=torch.float32, generator=generator, device=generator.device
     )
-    return low + (high - low) * uniform
+    return variable.nearest(low + (high - low) * uniform)
 
 
 TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, "q2": JointTarget}

@@ -229,7 +229,7 @@ def _own(problem: Problem, line: TermRecipe) -> TermRecipe:
 def bounded(problem: Problem) -> bool:
     """Whether y and theta have ends, so that cases can be spread over their ranges."""
     return all(
-        variable is None or variable.shown or math.isfinite(variable.high - variable.low)
+        variable is None or math.isfinite(variable.usual_range[1] - variable.usual_range[0])
         for variable in (problem.y, problem.theta)
     )
 

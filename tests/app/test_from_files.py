@@ -17,9 +17,11 @@ from amci_core.flows import Proposals
 from amci_core.training import learn
 from app import added, from_files, own, serve
 from app.computations import Asked
+from app.fields import FIELDS
 from app.from_files import FILES, Source, serve_files, troubles
 from app.shell import page
 from app.state import State
+from app.views.case import CaseControls
 from app.words.own import note
 from app.words.script import script
 
@@ -247,3 +249,49 @@ def test_a_server_does_not_start_with_a_file_that_cannot_be_loaded(tmp_path, cap
         assert said in lines[0]
     good = template(tmp_path, "good")
     assert serve.problem_files([str(good)]) == ([str(good)], [])
+
+
+COUNTS = """
+import torch
+from torch.distributions import Beta, Binomial
+
+from amci_core.models import Problem, Variable
+
+
+class Share(Problem):
+    name, nonnegative, theta = "share", True, None
+    x = Variable("x", 1, 0.0, 1.0, "the probability of success")
+    y = Variable("y", 1, 0.0, 9.0, "successes of nine")
+
+    def log_prior(self, x):
+        return Beta(1.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Binomial(9, probs=x).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return (x > 0.5).to(x.dtype).squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return Beta(1.0, 1.0).sample((n, 1))
+
+    def sample_likelihood(self, x, generator):
+        return Binomial(9, probs=x).sample()
+"""
+
+
+def test_counts_are_moved_one_by_one(fresh, tmp_path):
+    file = tmp_path / "share.py"
+    file.write_text(COUNTS)
+    serve_files([str(file)])
+    assert troubles() == []
+    state = State(problem="share")
+    # the middle of 0 to 9 is no count
+    assert state.y == (4.0,)
+    (handle,) = CaseControls(state).single
+    assert (handle.start, handle.end, handle.step, handle.value) == (0.0, 9.0, 1.0, 4.0)
+    for asked, taken in ((3.7, 4.0), (2.2, 2.0), (9.6, 9.0)):
+        state.move(y=[asked])
+        assert (state.y, handle.value) == ((taken,), taken)
+    with pytest.raises(ValueError, match=r"expected whole numbers, got '3\.7'"):
+        FIELDS["y"].read(state.problem, "3.7")

@@ -46,7 +46,7 @@ def test_f_is_the_papers_success_and_keeps_its_digits():
 
 def test_points_outside_the_support_have_no_density():
     outside = torch.tensor(
-        [[0.0, 0.3], [-5.0, 0.3], [math.inf, 0.3], [500.0, 0.0], [500.0, 1.0], [500.0, 2.0]]
+        [[-1e-9, 0.3], [-5.0, 0.3], [math.inf, 0.3], [500.0, -1e-9], [500.0, 1.1], [500.0, 2.0]]
     )
     y = torch.tensor([500.0, 400.0])
     assert (PROBLEM.log_joint(outside, y) == -torch.inf).all()
