@@ -151,7 +151,7 @@ class Variable:
         between = tensor != self.nearest(tensor)
         if between.any():
             raise ValueError(
-                f"{self.name}: expected whole numbers, got {tensor[between][0].item():.17g}"
+                f"{self.name}: expected whole numbers, got {tensor[between][0].item()}"
             )
         return tensor
 

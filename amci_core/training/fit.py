@@ -16,6 +16,7 @@ from torch import Tensor
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
+from amci_core.models.contract import not_a_number
 from amci_core.training.clock import now
 from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
@@ -149,16 +150,21 @@ class Fit:
         """One step; raises as `run`."""
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
-        loss = self.objective.loss(self.proposal)
+        try:
+            loss = self.objective.loss(self.proposal)
+        except (ValueError, RuntimeError) as error:
+            if cause := self._cause():
+                raise self._diverged(cause) from error
+            raise
         self.optimizer.zero_grad()
         loss.backward()
         limit = CLIP * self.usual_norm or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.proposal.parameters(), limit).item()
         value = loss.item()
         if not (math.isfinite(value) and math.isfinite(norm)):
-            raise TrainingDiverged(
-                f"{self.name}: the loss was {value} and its gradient's norm {norm} "
-                f"at step {self.step + 1} of {self.steps}; the best so far is kept"
+            cause = self._cause()
+            raise self._diverged(
+                f"the loss was {value} and its gradient's norm {norm}{cause and ', since '}{cause}"
             )
         memory = CLIP_MEMORY if self.usual_norm > 0 else 0.0
         self.usual_norm = memory * self.usual_norm + (1 - memory) * min(norm, limit)
@@ -166,6 +172,15 @@ class Fit:
         self.step += 1
         self.loss_sum += value
         self.loss_steps += 1
+
+    def _cause(self) -> str:
+        """Which method of the problem gave no number at the points of the last step, and where."""
+        last = self.objective.last
+        return "" if last is None else not_a_number(self.objective.target.problem, *last)
+
+    def _diverged(self, said: str) -> TrainingDiverged:
+        at = f"at step {self.step + 1} of {self.steps}"
+        return TrainingDiverged(f"{self.name}: {said}, {at}; the best so far is kept")
 
     def _learning_rate(self) -> float:
         if not self.term.annealed:

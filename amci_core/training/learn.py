@@ -6,6 +6,7 @@ __all__ = ["VARIANT", "learn", "stream_learning", "usual_terms"]
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -163,11 +164,12 @@ def learn(
             notebook. Or a function, which is called with every report.
 
     Returns:
-        The best proposals. With Ctrl-C these are the best so far, which have not been checked.
+        The best proposals. With Ctrl-C, and with a warning where training by recipes diverges,
+        these are the best so far, which have not been checked.
 
     Raises:
         ValueError: see `stream_learning`.
-        TrainingDiverged: see `stream_learning`.
+        TrainingDiverged: see `stream_learning`; before there was any.
         KeyboardInterrupt: Ctrl-C was pressed before there was any.
 
     Example:
@@ -202,6 +204,11 @@ def learn(
             if best is None:
                 raise
             display.say("interrupted: these are the best so far")
+        except TrainingDiverged as error:
+            if error.best is None:
+                raise
+            warnings.warn(str(error), stacklevel=2)
+            best = error.best
     assert best is not None  # a stream has an item at least
     return best
 
@@ -228,10 +235,15 @@ def _given(
 
     def stream() -> Iterator[tuple[Progress, Proposals]]:
         flows = {name: usable(fit.proposal) for name, fit in fits.items()}
-        for fit, progress in run_in_turn(fits):
-            last = progress.step == fit.steps
-            flows[fit.name] = usable(fit.best_proposal() if last else fit.proposal)
-            yield progress, _gathered(problem, flows, configuration)
+        try:
+            for fit, progress in run_in_turn(fits):
+                last = progress.step == fit.steps
+                flows[fit.name] = usable(fit.best_proposal() if last else fit.proposal)
+                yield progress, _gathered(problem, flows, configuration)
+        except TrainingDiverged as error:
+            flows = {name: usable(fit.best_proposal()) for name, fit in fits.items()}
+            error.best = _gathered(problem, flows, configuration)
+            raise
 
     return stream()
 

@@ -33,6 +33,7 @@ class Objective(ABC):
 
     Attributes:
         selects_by: The field of a held-out `Quality` that is least for the weights to keep.
+        last: Points x (cases, n, D), y and theta at which the last step evaluated the target.
     """
 
     selects_by = "relative_variance"
@@ -40,6 +41,7 @@ class Objective(ABC):
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.target = target
         self.generator = generator
+        self.last: tuple[Tensor, Tensor, Tensor | None] | None = None
 
     @abstractmethod
     def loss(self, q: Trainable) -> Tensor:
@@ -112,7 +114,9 @@ class PaperObjective(Objective):
         chosen = self._order[self._position : self._position + self.batch]
         self._position += self.batch
         parts = (None if part is None else part[chosen] for part in self._train)
-        return _weighted_loss(q, Sample(*parts))  # type: ignore[arg-type]
+        sample = Sample(*parts)  # type: ignore[arg-type]
+        self.last = sample.x[:, None], sample.y, sample.theta
+        return _weighted_loss(q, sample)
 
     def _refresh(self) -> None:
         self._train = self.target.sample(self.size, self.generator, self.source)
@@ -214,6 +218,7 @@ class RefineObjective(Objective):
             )
             reference = self.target.reference(y, theta)
             x = torch.cat([own, reference.draw(self.from_reference, self.generator)[0]], dim=-2)
+        self.last = x, y, theta
         log_q = density.log_prob(x)
         with torch.no_grad():
             log_m = torch.logaddexp(

@@ -7,11 +7,20 @@ __all__ = ["Progress", "TrainingDiverged"]
 from dataclasses import dataclass
 from typing import Any
 
+from amci_core.flows import Proposals
 from amci_core.training.quality import Quality
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss, a gradient or a parameter was not finite; says at which step."""
+    """The loss, a gradient or a parameter was not finite; says at which step.
+
+    Where a method of the problem gave no number, it says which, at which x, y and theta.
+
+    Attributes:
+        best: The best proposals so far, where several were trained by recipes; else None.
+    """
+
+    best: Proposals | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from app import added, from_files, own, serve
 from app.computations import Asked
 from app.fields import FIELDS
 from app.from_files import FILES, Source, serve_files, troubles
+from app.kinds import OutOfBounds
 from app.shell import page
 from app.state import State
 from app.views.case import CaseControls
@@ -290,8 +291,10 @@ def test_counts_are_moved_one_by_one(fresh, tmp_path):
     assert state.y == (4.0,)
     (handle,) = CaseControls(state).single
     assert (handle.start, handle.end, handle.step, handle.value) == (0.0, 9.0, 1.0, 4.0)
-    for asked, taken in ((3.7, 4.0), (2.2, 2.0), (9.6, 9.0)):
-        state.move(y=[asked])
-        assert (state.y, handle.value) == ((taken,), taken)
-    with pytest.raises(ValueError, match=r"expected whole numbers, got '3\.7'"):
-        FIELDS["y"].read(state.problem, "3.7")
+    handle.value = 7.0
+    assert state.y == (7.0,)
+    # what a link says is taken to the nearest count, and told
+    for asked, taken in (("3.7", 4.0), ("2.2", 2.0)):
+        with pytest.raises(OutOfBounds, match=f"expected whole numbers, got '{asked}'") as refused:
+            FIELDS["y"].read(state.problem, asked)
+        assert refused.value.nearest == (taken,)

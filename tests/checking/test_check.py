@@ -4,7 +4,6 @@ import math
 import re
 import runpy
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import own_problems
@@ -14,19 +13,16 @@ from torch.distributions import Dirichlet, Exponential, Gamma, Normal, StudentT
 from torch.distributions.constraints import greater_than, less_than
 
 import amci_core as amci
-from amci_core.checking import Checked, Finding, findings
+from amci_core.checking import Checked, Finding
 from amci_core.models import LineProblem, Problem, Variable
 from benchmarks.invented import OWN_PROBLEMS
 
 LINE = (-math.inf, math.inf)
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch):
-    """A clock that stands still: how many draws are tested does not depend on the machine."""
-    now = [0.0]
-    monkeypatch.setattr(findings, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    return now
+def checked(problem):
+    """What a check finds on a clock that stands still: with any machine the same draws."""
+    return amci.check(problem, clock=lambda: 0.0)
 
 
 class Right(Problem):
@@ -478,7 +474,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found_in_one_sentence(mistake):
     problem, (level, method, words) = MISTAKES[mistake]
-    found = amci.check(problem)
+    found = checked(problem)
     matching = [each for each in found.findings if (each.level, each.method) == (level, method)]
     assert len(matching) == 1, found
     sentence = matching[0].sentence
@@ -512,7 +508,7 @@ class Wrong(Right):
 
 
 def test_all_mistakes_are_named_at_once():
-    found = amci.check(Wrong())
+    found = checked(Wrong())
     assert {each.method for each in found.errors} == {
         *("log_prior", "log_likelihood", "f", "sample_likelihood", "theta"),
     }, found
@@ -526,7 +522,7 @@ def test_methods_are_tried_without_draws_of_a_sampler_that_is_wrong():
     flat = changed(
         Wrong, sample_prior=lambda s, n, g: torch.randn(n, generator=g), sample_theta=raising
     )
-    found = amci.check(flat)
+    found = checked(flat)
     wrong = {"sample_prior", "sample_theta", "log_prior", "f"}
     assert {each.method for each in found.errors} == wrong, found
 
@@ -548,7 +544,7 @@ class Simulated(Right):
 
 
 def test_failures_of_a_simulator_are_counted_and_placed():
-    by_method = {each.method: each.sentence for each in amci.check(Simulated()).errors}
+    by_method = {each.method: each.sentence for each in checked(Simulated()).errors}
     assert set(by_method) == {"sample_likelihood", "log_likelihood"}
     found = re.search(
         r"(\d+) of 4,096 draws are NaN or infinite, the first at x = \((-?[\d.]+), .*; return a",
@@ -573,7 +569,7 @@ def test_a_simplex_is_named():
         sample_reference=Problem.sample_reference,
         log_reference=Problem.log_reference,
     )
-    found = amci.check(simplex)
+    found = checked(simplex)
     assert [each.method for each in found.errors] == ["x"], found
     assert "a simplex: its 3 coordinates sum to 1 in every draw" in found.errors[0].sentence
     assert "let x be the first 2, and the last one 1 minus their sum" in found.errors[0].sentence
@@ -594,7 +590,7 @@ def test_a_problem_that_is_right_is_clean(name):
     problem = RIGHT[name]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = amci.check(problem)
+        found = checked(problem)
     assert found.findings == (), found
     if name not in OWN_PROBLEMS:
         assert found.not_judged == (), found
@@ -684,18 +680,18 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_a_hard_problem_that_is_right_is_not_called_wrong(name):
-    assert amci.check(HARD[name]).findings == ()
+    assert checked(HARD[name]).findings == ()
 
 
 def test_what_cannot_be_told_is_said():
-    said = amci.check(HARD["an f whose mean no draw settles"]).not_judged
+    said = checked(HARD["an f whose mean no draw settles"]).not_judged
     assert "_log_truth: whether it is right, for too few effective draws" in said
 
 
 @pytest.mark.parametrize("name", ["SQUARE", "FIRST", "EXPONENTIAL", "RARE"])
 def test_problems_from_files_are_clean(name, tmp_path):
     path = own_problems.write(tmp_path, **getattr(own_problems, name))
-    found = amci.check(runpy.run_path(str(path))["New"]())
+    found = checked(runpy.run_path(str(path))["New"]())
     assert found.findings == (), found
     # f is above zero beyond seven standard deviations: no draw can tell.
     assert bool(found.not_judged) == (name == "RARE")
@@ -716,7 +712,7 @@ def test_right_samplers_raise_no_alarm_whatever_their_draws():
         )
 
     for i in range(5):
-        assert amci.check(moved(i / 5)).findings == ()
+        assert checked(moved(i / 5)).findings == ()
 
 
 def test_a_hundred_dimensions_are_checked_in_time():
@@ -734,17 +730,20 @@ def test_a_hundred_dimensions_are_checked_in_time():
         def sample_prior(self, n, generator):
             return self.factor * torch.randn(n, 100, generator=generator)
 
-    assert amci.check(Many()).findings == ()
+    assert checked(Many()).findings == ()
     Many.factor = 1.1
-    assert [each.method for each in amci.check(Many()).errors] == ["sample_prior"]
+    assert [each.method for each in checked(Many()).errors] == ["sample_prior"]
 
 
-def test_a_slow_problem_is_checked_with_fewer_draws(clock):
+def test_a_slow_problem_is_checked_with_fewer_draws():
+    now = 0.0
+
     def slow(self, x, theta):
-        clock[0] += 0.01 + 2e-6 * x[..., 0].numel()
+        nonlocal now
+        now += 0.01 + 2e-6 * x[..., 0].numel()
         return torch.exp(-theta[..., 0] * x[..., 0])
 
-    found = amci.check(changed(f=slow))
+    found = amci.check(changed(f=slow), clock=lambda: now)
     assert found.findings == ()
     assert found.seconds < 4
 
@@ -771,6 +770,6 @@ def test_what_was_found_is_said_and_can_be_raised():
 
 def test_checking_leaves_the_global_generator_alone():
     state = torch.random.get_rng_state()
-    amci.check(Right())
+    checked(Right())
     assert torch.equal(torch.random.get_rng_state(), state)
     assert torch.is_grad_enabled()

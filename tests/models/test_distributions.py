@@ -172,7 +172,7 @@ def test_a_map_over_counts_asks_for_whole_numbers():
     problem = Share()
     proposals = amci.load_proposals(problem, variant="reference")
     found = amci.amortization_map(problem, proposals, size=(40, 3), draws=32)
-    assert found.across.values.tolist() == list(range(11))
+    assert found.x.values.tolist() == list(range(11))
 
 
 def test_samplers_without_a_generator_repeat_themselves():

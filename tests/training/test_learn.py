@@ -1,12 +1,14 @@
 """Training in memory, for registered problems and others."""
 
 import math
+import re
 import sys
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
+from torch.distributions import Normal
 
 import amci_core as amci
 from amci_core.checking import Checked
@@ -14,6 +16,7 @@ from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
 from amci_core.models import LineProblem, Problem, Variable
 from amci_core.training import Plan, learn, stream_learning, usual_terms
+from amci_core.training.data import TARGETS
 from amci_core.training.fit import Fit, stream_seeds
 from amci_core.training.quality import HeldOut
 
@@ -251,3 +254,58 @@ def test_a_problem_with_a_mistake_is_not_trained():
 
     with pytest.raises(ValueError, match=r"f\(x, theta\)|f: "):
         learn(Wrong(), steps=1)
+
+
+class Breaking(LineProblem):
+    """P(x > theta | y), whose f or likelihood fails beyond x = theta + 1 once it is broken."""
+
+    name, nonnegative, broken = "breaking", True, ""
+    x = Variable("x", 1, -math.inf, math.inf, "a number")
+    y = Variable("y", 1, -9.0, 9.0, "with noise", shown=(-3.0, 3.0))
+    theta = Variable("theta", 1, 0.0, 2.0, "a threshold")
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        scale = torch.where(x > 3, math.nan, 1.0) if self.broken == "log_likelihood" else 1.0
+        return Normal(x, scale).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        value = (x > theta).to(x.dtype).squeeze(-1)
+        far = (x > theta + 1).squeeze(-1)
+        return value.masked_fill(far, math.nan) if self.broken == "f" else value
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return x + torch.randn(x.shape, generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("f", r"f is nan at x = \[([\d.]+)\], y = \[-?[\d.e-]+\], theta = \[([\d.e-]+)\],"),
+        ("log_likelihood", r"log_likelihood: raised ValueError .* Expected parameter scale()()"),
+    ],
+)
+def test_a_training_that_diverges_names_the_method_and_gives_the_best(method, said):
+    problem = Breaking()
+    terms = usual_terms(problem)
+
+    def look(report):
+        problem.broken = method if report.step >= 10 else ""
+
+    with pytest.warns(UserWarning, match=rf"^q1_plus: .*{said}.* at step \d+ of 20") as warned:
+        best = learn(problem, {"q1_plus": terms["q1_plus"]}, steps=20, progress=look)
+    if method == "f":
+        x, theta = map(float, re.search(said, str(warned[0].message)).groups())
+        assert x > theta + 1
+    assert str(warned[0].message).endswith("the best so far is kept")
+    assert len(str(warned[0].message)) < 600
+    problem.broken = ""
+    untrained = learn(problem, {"q1_plus": terms["q1_plus"]}, steps=1).q1_plus
+    held_out = HeldOut(TARGETS["q1_plus"](problem))
+    reached, before = (held_out.quality(q).relative_variance for q in (best.q1_plus, untrained))
+    assert reached < before
