@@ -157,8 +157,8 @@ def _print(found: Evaluation) -> None:
             if share:
                 cases = f"{round(share * found.pairs):,} of {found.pairs:,} cases"
                 typer.echo(
-                    f"{name} at {total} draws: in {cases} the reference value is not known well "
-                    "enough to tell its error"
+                    f"{name} at {total} draws: in {cases} mu is not known well enough to tell "
+                    "its error"
                 )
     speed = f", {found.draws_per_second:.3g} draws per second" if found.draws_per_second else ""
     typer.echo(f"{found.seconds:.1f} s{speed}")

@@ -121,8 +121,7 @@ class Curve:
     @property
     def truth_matters(self) -> NDArray[np.bool_]:
         """Where the truth's own squared error is above 10 % of the mean squared error, (*, B)."""
-        in_units = self.truth.standard_error / self.truth.unit
-        return np.square(in_units)[..., None] > TRUTH_SHARE * self.squared.mean
+        return np.square(self.truth.error)[..., None] > TRUTH_SHARE * self.squared.mean
 
     def as_dict(self) -> dict[str, Any]:
         """All figures as plain lists, over pairs and budgets."""

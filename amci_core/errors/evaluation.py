@@ -263,7 +263,7 @@ def _settings(sweep: Sweep) -> dict[str, Any]:
         "cases": digest(
             sweep.y.numpy(),
             *(() if sweep.theta is None else (sweep.theta.numpy(),)),
-            *(truth.log_unit, truth.sign, truth.standard_error),
+            *(truth.log_unit, truth.sign, truth.error),
         ),
         "versions": of["versions"],
     }

@@ -146,8 +146,7 @@ class ReuseErrors:
     @property
     def truth_matters(self) -> NDArray[np.bool_]:
         """Where the truth's own squared error is above 10 % of the mean squared error, (A, B)."""
-        in_units = self.truth.standard_error / self.truth.unit
-        return np.asarray(np.square(in_units) > TRUTH_SHARE * self._over_runs[0])
+        return np.asarray(np.square(self.truth.error) > TRUTH_SHARE * self._over_runs[0])
 
     @cached_property
     def quartiles(self) -> Array:

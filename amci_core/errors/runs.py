@@ -48,12 +48,14 @@ class Truth:
         log_unit: log|mu| in nats, (*), the unit in which errors are computed; 0 where mu is zero:
             errors are then in units of f.
         sign: Sign of mu, (*); zero where mu is.
-        standard_error: Standard error of mu, (*), in units of f; zero where mu is exact.
+        error: Standard error of mu, (*), in that unit; zero where mu is exact.
+        given: Whether it is a value from elsewhere, and not the problem's own.
     """
 
     log_unit: Array
     sign: Array
-    standard_error: Array
+    error: Array
+    given: bool = False
 
     @classmethod
     def of(cls, problem: Problem, y: Tensor, theta: Tensor | None, given: Any = None) -> Truth:
@@ -72,21 +74,24 @@ class Truth:
                 cannot have; or nothing is given and the problem does not know its truth.
         """
         batch = tuple(y.shape[:-1])
-        error = np.zeros(batch)
         if given is None:
             log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
+            error = problem.truth_error(y, theta)
         else:
             error = _checked(
                 "truth.standard_error", getattr(given, "standard_error", 0.0), batch, True
             )
             value = _checked("truth", getattr(given, "value", given), batch, problem.nonnegative)
+            size, sign = np.abs(value), np.sign(value)
+            error = error / np.where(size > 0, size, 1.0)
             with np.errstate(divide="ignore"):
-                log_truth, sign = np.log(np.abs(value)), np.sign(value)
+                log_truth = np.log(size)
         at_zero = np.isneginf(log_truth)
-        return cls(np.where(at_zero, 0.0, log_truth), np.where(at_zero, 0.0, sign), error)
+        log_unit, sign = np.where(at_zero, 0.0, log_truth), np.where(at_zero, 0.0, sign)
+        return cls(log_unit, sign, error, given is not None)
 
     def __getitem__(self, case: int) -> Truth:
-        return Truth(self.log_unit[case], self.sign[case], self.standard_error[case])
+        return Truth(self.log_unit[case], self.sign[case], self.error[case], self.given)
 
     @property
     def unit(self) -> Array:
@@ -101,7 +106,12 @@ class Truth:
     @property
     def relative_error(self) -> Array:
         """Standard error of mu over |mu|, (*); NaN where mu is zero."""
-        return self.standard_error / np.where(self.sign == 0, np.nan, self.unit)
+        return np.where(self.sign == 0, np.nan, self.error)
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard error of mu, (*), in units of f."""
+        return self.error * self.unit
 
     def squared_errors(self, found: Combined) -> Array:
         """(estimate - mu)^2 over the squared unit, of estimates (*, runs, B); NaN for NaN."""

@@ -87,7 +87,9 @@ class Problem(Definition):
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
     def truth(self, y: Any = None, theta: Any = None) -> Array:
-        """mu(y, theta), exact, in the batch shape; 0 where it underflows (see `log_truth`).
+        """mu(y, theta), in the batch shape; 0 where it underflows (see `log_truth`).
+
+        It is exact, or as accurate as `truth_error` says.
 
         Raises:
             ValueError: see `check`; or the problem does not know it.
@@ -100,9 +102,17 @@ class Problem(Definition):
         return self._checked_truth(y, theta)[1]
 
     def log_truth(self, y: Any = None, theta: Any = None) -> Array:
-        """log|mu(y, theta)| in nats, exact, in the batch shape; -inf where mu is zero.
+        """log|mu(y, theta)| in nats, in the batch shape; -inf where mu is zero.
         Raises as `truth`."""
         return self._checked_truth(y, theta)[0]
+
+    def truth_error(self, y: Any = None, theta: Any = None) -> Array:
+        """Relative standard error of `truth`, in the batch shape; 0 where that is exact.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        return self._truth_error(*self.check(y, theta))
 
     def _checked_truth(self, y: Any, theta: Any) -> tuple[Array, Array]:
         found = self._log_truth(*self.check(y, theta))

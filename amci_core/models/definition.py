@@ -312,6 +312,10 @@ class Definition(ABC):
             "where there is an argument truth"
         )
 
+    def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
+        """Relative standard error of mu as `_log_truth` returns it, (*); zero where it is exact."""
+        return np.zeros(y.shape[:-1])
+
     def _log_evidence(self, y: Tensor) -> Array | None:
         """log E2 in nats, (*), where it is known but still worth estimating, as in examples."""
         return None

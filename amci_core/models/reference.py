@@ -20,7 +20,7 @@ TERMS = ("E1_plus", "E1_minus", "E2")
 SHARED = (
     *("name", "title", "description", "formula", "x", "y", "theta"),
     *("log_likelihood", "sample_likelihood", "sample_theta", "log_normalizer"),
-    *("_log_evidence", "_log_mean_absolute_deviation", "_mismatch", "_path"),
+    *("_truth_error", "_log_evidence", "_log_mean_absolute_deviation", "_mismatch", "_path"),
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["GaussianTail"]
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -88,14 +87,6 @@ class GaussianTail(GaussianModel):
         self._masters["mode_step"] = np.eye(dim) - step * precision
         self._masters["posterior_variance"] = np.diag(self.posterior_covariance).copy()
 
-    def truth_error(self, y: Any, theta: Any) -> Array:
-        """Relative standard error of `truth`, in the batch shape; 0 in one dimension.
-
-        Raises:
-            ValueError: see `check`.
-        """
-        return self._orthant(*self.check(y, theta))[1]
-
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         return (x > theta).all(-1).to(x.dtype)
@@ -161,6 +152,9 @@ class GaussianTail(GaussianModel):
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         log_mu = self._orthant(y, theta)[0]
         return log_mu, np.ones_like(log_mu)
+
+    def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
+        return self._orthant(y, theta)[1]
 
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 mu (1 - mu) for an indicator; in 1-D, 1 - mu keeps its digits near mu = 1.

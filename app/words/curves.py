@@ -27,7 +27,9 @@ def about_curves(found: ErrorCurves) -> str:
 
 
 def about_reference(truth: Truth) -> str:
-    """What errors are measured against, where the truth is not known exactly."""
+    """What errors are measured against, if mu is a reference value with a standard error."""
+    if not truth.given or not truth.error > 0:
+        return ""
     value = number(float(truth.sign * truth.unit), 4)
     return (
         f"μ is not known: errors are measured against a reference value, {value} with standard "
@@ -43,9 +45,7 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
         complete: Whether all runs are there.
         scale: The unit of the picture's errors, in units of squared mu.
     """
-    notes = []
-    if found.truth_error > 0:
-        notes.append(about_reference(next(iter(found.by_name.values())).truth))
+    notes = [about_reference(next(iter(found.by_name.values())).truth)]
     if np.isnan(found.truth_error):
         notes.append("μ is 0 here, so the relative error is undefined: choose MSE.")
     if np.isnan(scale):
@@ -67,5 +67,5 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
         elif exact:
             notes.append(f"{label} is exact up to rounding.")
     if any(curve.truth_matters.any() for curve in found.by_name.values()):
-        notes.append("The reference value is too uncertain for the smallest errors.")
-    return " ".join(notes)
+        notes.append("μ is not known well enough for the smallest errors.")
+    return " ".join(filter(None, notes))

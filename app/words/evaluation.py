@@ -48,7 +48,7 @@ def about_origin(found: Evaluated, *, stored: bool, variant: str) -> str:
     if found.left_out:
         words.append(f"{found.left_out:,} cases could not be computed and are left out.")
     if found.cases is not None and (found.cases.truth_error > 0).any():
-        words.append("μ is not known: errors are measured against a reference value in each case.")
+        words.append("Errors are measured against values of μ that have a standard error.")
     return " ".join([*words, found.remark]).strip()
 
 
@@ -77,7 +77,7 @@ def about_evaluation(found: Evaluated, name: str) -> str:
         words.append(f"The runs do not determine the mean in {share(unjudged)}.")
     if _figure(own.get("truth_matters", [0.0])):
         doubtful = share(_figure(own["truth_matters"]))
-        words.append(f"In {doubtful} the reference value is too uncertain.")
+        words.append(f"In {doubtful} μ is not known well enough.")
     for other, each in found.estimators.items():
         if other in SWEPT and _figure(each["remse_median"]) > CEILING:
             height = number(_figure(each["remse_median"]), 2)

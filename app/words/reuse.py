@@ -29,13 +29,13 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         told = number(predicted, 2) if found.prediction_judged else "not judged"
         return there if found.common else f"{there}, predicted {told}"
 
-    failed = int(found.failed.max())
+    failed, reference = int(found.failed.max()), about_reference(found.truth)
     return (
         f"With {counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
         f"The optimum by the full covariance, u* = {both(found.optimum)}."
-        + (f" {about_reference(found.truth)}" if found.truth_error > 0 else "")
+        + (f" {reference}" if reference else "")
         + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
     )
 

@@ -4,12 +4,16 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
 from amci_core.cli import main
 from amci_core.errors import KnownCases, read_cases
+from amci_core.flows import Proposals
+from amci_core.models.gaussian import log_orthant
+from amci_core.models.tail import GaussianTail
 
 PROBLEM = amci.problem("tail-1d")
 FIVE = amci.problem("tail-5d")
@@ -181,7 +185,7 @@ def test_the_command_line_takes_them(run, tmp_path):
     rough = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU, MU, header="y,theta,value,error"))
     code, out, _ = run(*how[:-1], rough)
     assert code == 0
-    said = "amci at 10 draws: in 3 of 3 cases the reference value is not known well enough"
+    said = "amci at 10 draws: in 3 of 3 cases mu is not known well enough"
     assert said in out
     code, _, err = run(*how, "--pairs", 5)
     assert (code, err) == (
@@ -200,3 +204,21 @@ def test_the_command_line_asks_for_them_where_the_truth_is_not_known(run, monkey
         2,
         "amci: --truth: expected a file of reference values, tail-1d knows no truth\n",
     )
+
+
+def test_the_error_of_a_problems_own_truth_is_stated():
+    twenty = GaussianTail(20)
+    y, theta = twenty.cases(4, seed=0)
+    # Other Sobol points: their distance is what the truth is off by.
+    mean = twenty.posterior_mean(torch.as_tensor(y)).numpy()
+    other, _ = log_orthant(mean, twenty.posterior_covariance, theta, seed=1)
+    off = np.abs(other - twenty.log_truth(y, theta)).max()
+    proposals = Proposals("tail-20d", "none", None, None, None)
+    found = amci.evaluate(
+        twenty, proposals, cases=(y, theta), budgets=[10, 10**7], estimators=["bound"]
+    )
+    assert 1e-4 < off < 5 * found.truth_error < 0.1
+    # The bound at ten draws is 0.4, and at ten million 4e-7.
+    exact, close = found.estimators["bound"]["truth_matters"]
+    assert exact == 0
+    assert close > 0
