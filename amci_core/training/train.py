@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from amci_core.checks import check_number, check_seed
+from amci_core.checks import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
 from amci_core.errors import evaluate
 from amci_core.files import (
@@ -144,7 +144,10 @@ def train(
         names = card_estimators(chosen, proposals)
         pairs = round(PAIRS * plan["minutes"] / read.budget_minutes)
         pairs = min(PAIRS, max(pairs, FEWEST_PAIRS))
-        found = evaluate(chosen, proposals, pairs=pairs, estimators=names, seed=seed)
+        (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
+        found = evaluate(
+            chosen, proposals, pairs=pairs, estimators=names, seed=int(own_seed)
+        )
         write_card(session.out, found)
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out

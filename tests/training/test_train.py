@@ -520,6 +520,12 @@ def test_the_evaluation_names_the_weights_that_it_judges(whole):
         assert judged[name] == hashlib.sha256(content).hexdigest()
 
 
+def test_the_evaluation_has_another_seed_than_the_training(whole):
+    folder, _ = whole()
+    trained = read_json(folder / "config.json")["seed"]
+    assert read_json(folder / "evaluation.json")["seed"] not in (trained, trained + 1)
+
+
 def test_a_card_is_renewed_without_training(whole, tmp_path, capsys):
     folder = shutil.copytree(whole()[0], tmp_path / "out")
     before = weights(folder)
