@@ -115,7 +115,9 @@ def stream_reuse_errors(
         merged = drawn.merged()
         units = [float(target.log_unit) + log_E2, log_E2]
         support = support_of(merged, (Q1, Q2), units, planned=planned)
-        return _Part(log_means, log_E2, moments_of(merged), support)
+        # The reference reaches points that no run draws, and these would rule the moments.
+        own = merged.first([merged.count(j) for j in range(3)])
+        return _Part(log_means, log_E2, moments_of(own, robust=True), support)
 
     def merge(parts: Sequence[_Part]) -> ReuseErrors:
         log_E2 = parts[0].log_E2
