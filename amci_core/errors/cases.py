@@ -23,7 +23,7 @@ LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
 OVER_RUNS = {"runs_q25": "remse_q25", "runs_median": "remse_median", "runs_q75": "remse_q75"}
 # Whether an error lies below the bound is open within so many standard errors.
 OPEN = 2.0
-# More runs can raise a mean that they do not settle by about so much.
+# More runs can raise a mean that they do not determine by about so much.
 UNSETTLED = 100.0
 
 Figures = dict[str, Array]
@@ -45,7 +45,7 @@ class Case:
         by_name: For each estimator the `FIGURES`, (B,) each: the relative squared error's mean
             over runs, its standard error and its quartiles over runs; the mean squared error in
             units of f squared, and its standard error; runs without an estimate; whether the runs
-            settle the mean; whether the truth's own error matters.
+            determine the mean; whether the truth's own error matters.
     """
 
     number: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from amci_core.errors.runs import (
 )
 from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import ESTIMATORS, snis_bound
+from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -32,8 +32,6 @@ from amci_core.streams import Stream, last_item
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
-# What fewer runs than this should have met is as good as unseen, and matters from that share on.
-FEW_RUNS, UNSEEN_SHARE = 10, 0.1
 
 
 @dataclass(frozen=True)
@@ -110,12 +108,12 @@ class Curve:
 
     @property
     def mean_judged(self) -> NDArray[np.bool_]:
-        """Where the runs settle the mean, (*, B); elsewhere more runs can move it by orders."""
+        """Where the runs determine the mean, (*, B); elsewhere more runs can move it by orders."""
         return self.squared.mean_judged
 
     @property
     def median_judged(self) -> NDArray[np.bool_]:
-        """Where the runs settle the median, (*, B)."""
+        """Where the runs determine the median, (*, B)."""
         return self.squared.median_judged
 
     @property
@@ -233,17 +231,7 @@ def stream_error_curves(
     bound = None
     if BOUND in chosen:
         bound = bound_curve(problem.log_mean_absolute_deviation(y, theta), checked, target)
-    tried = {name: checked >= each.least(sampler.present) for name, each in drawn.items()}
-    sides = {name: each.sides(sampler.present) for name, each in drawn.items()}
-    # By name under which its errors are computed; the same as is asked for where it is.
-    at = {
-        side: next(
-            (name for name, each in drawn.items() if each is ESTIMATORS[side]), f"all {side}"
-        )
-        for side in {side for shares in sides.values() for side in shares}
-    }
-    computed = drawn | {name: ESTIMATORS[side] for side, name in at.items()}
-    all_runs = Runs(sampler, computed, target, budgets=checked) if drawn else None
+    all_runs = Runs(sampler, drawn, target, budgets=checked) if drawn else None
     sizes = all_runs.sizes(runs) if all_runs else [runs]
 
     def part(number: int) -> dict[str, Array]:
@@ -254,28 +242,14 @@ def stream_error_curves(
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
         curves = {BOUND: bound} if bound else {}
         done = sum(sizes[: len(parts)])
-        over = {
-            name: OverRuns(np.concatenate([e[name] for e in parts], axis=-2), tried.get(name))
-            for name in computed
-        }
-        for name in drawn:
-            of_sides = [(share, over[at[side]].mean) for side, share in sides[name].items()]
-            unseen = [_unseen(over[name].mean, *each, checked, done) for each in of_sides]
-            squared = replace(over[name], unseen=np.any(unseen, axis=0)) if unseen else over[name]
-            curves[name] = Curve(squared, target)
+        if all_runs:
+            curves |= {n: Curve(each, target) for n, each in all_runs.over(parts).items()}
         return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
 
     return Stream(len(sizes), part, merge)
 
 
 error_curves = last_item(stream_error_curves)
-
-
-def _unseen(mean: Array, share: float, of_side: Array, budgets: Budgets, runs: int) -> Any:
-    """Where runs of which all draws come from one side matter, and hardly any did, (*, B)."""
-    of_all = np.exp(budgets * np.log(share))
-    with np.errstate(invalid="ignore", over="ignore"):
-        return (runs * of_all < FEW_RUNS) & (of_side * of_all > UNSEEN_SHARE * mean)
 
 
 def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
@@ -288,4 +262,4 @@ def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
     """
     # A figure that is known is the same in every run.
     bound = snis_bound(np.exp(log_deviation - truth.log_unit), budgets)
-    return Curve(OverRuns(np.stack([bound] * 2, axis=-2)), truth)
+    return Curve(OverRuns(np.stack([bound] * 2, axis=-2), known=True), truth)

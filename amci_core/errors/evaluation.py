@@ -45,13 +45,13 @@ class Evaluation:
             standard errors `remse_median_error` and so on, over cases and runs, that of the
             largest over runs alone; the medians over cases of the quartiles over runs, `runs_q25`,
             `runs_median` and `runs_q75`; `failed`, the number of runs of all cases without an
-            estimate; `unjudged`, the share of cases whose runs do not settle their mean;
+            estimate; `unjudged`, the share of cases whose runs do not determine their mean;
             `truth_matters`, the share whose truth is not known well enough.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound, over
             budgets; empty where `bound` is not among the estimators.
         surely_below_bound: Share of cases where it does so by more than 2 standard errors.
         undecided_bound: Share of cases where it lies within 2 standard errors of the bound, or
-            less than 100 times below it where runs do not settle the mean.
+            less than 100 times below it where runs do not determine the mean.
         truth_error: The largest standard error of a case's truth over its size; 0 where all truths
             are exact.
         draws_per_second: Points drawn, with every density at each, per second; 0 where all cases

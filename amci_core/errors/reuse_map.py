@@ -12,19 +12,22 @@ __all__ = ["Q1", "Q2", "ReuseErrors"]
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.errors.curves import TRUTH_SHARE
 from amci_core.errors.runs import Truth
-from amci_core.errors.spread import LARGEST_DOUBT, QUARTILES, ROUNDING, quantiles
+from amci_core.errors.spread import QUARTILES, ROUNDING, effective_runs, quantiles
 from amci_core.errors.support import Support
 from amci_core.estimators import Moments, split_budget, tables
 from amci_core.estimators.budget import predicted_variance
 from amci_core.estimators.draws import Array
 
 Q1, Q2 = 0, 2
+# What runs may have missed all draws say: so few effective ones are enough.
+STEADY = 4
 # Runs have not drawn what matters where the error expected of one is so many times their mean.
 FAR = 10.0
 # Densities far out are known to some 1e-9: an error expected to be smaller than this is none.
@@ -40,7 +43,8 @@ class ReuseErrors:
         betas: Shares of E2 from q1's draws, (B,).
         means: For every run the means of (f w, w) over q1's draws, then over q2's, in units
         expected: What all draws say of one draw of each proposal, in the same units.
-        moments: Pooled moments from all draws; their counts are those of one run.
+        moments: Pooled moments from the draws of both proposals, without outliers; their counts
+            are those of one run.
         truth: What errors are counted from.
         common: Whether both proposals transported the same random numbers; what is predicted
             takes them for independent.
@@ -130,13 +134,13 @@ class ReuseErrors:
 
     @cached_property
     def judged(self) -> NDArray[np.bool_]:
-        """Where the runs settle the mean error, (A, B).
+        """Where the runs determine the mean error, (A, B).
 
-        They do not where its standard error is above half of it, where no run reached f, or where
-        by all draws, those of a broad reference among them, a hundred times as many runs should
-        have a mean more than ten times as large, or miss mass that makes up a tenth of it.
+        They do not where their effective number is below four, where no run reached f, or where by
+        all draws, those of a broad reference among them, a hundred times as many runs should have
+        a mean more than ten times as large, or miss mass that makes up a tenth of it.
         """
-        return self._judged(self.alphas, self.betas, *self._over_runs)
+        return self._judged(self.alphas, self.betas, self.failed, *self._over_runs)
 
     @property
     def truth_error(self) -> float:
@@ -166,17 +170,19 @@ class ReuseErrors:
     def mean_along(
         self, alphas: Sequence[float] | Array, *, beta: float
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """The mean of `errors` along alphas (A,), and where the runs settle it, (A,) each."""
+        """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each."""
         over, at = np.asarray(alphas, dtype=np.float64), np.array([beta])
         mean, error = _mean_and_error(
             self._squared(self._mixed(over, term=0), self._mixed(at, term=1)[0])
         )
-        judged = self._judged(over, at, mean[:, None], error[:, None])[:, 0]
+        failed = np.array([(self._mixed(at, term=1) == 0).sum()])
+        judged = self._judged(over, at, failed, mean[:, None], error[:, None])[:, 0]
         return self._relative(mean), judged
 
     @property
     def best(self) -> tuple[float, float] | None:
-        """The grid's (alpha, beta) with the least mean error among those that the runs settle.
+        """The grid's (alpha, beta) with the least mean error among those that the runs
+        determine.
 
         None where that is no better than the answer 0, whose relative error is 1.
         """
@@ -208,7 +214,9 @@ class ReuseErrors:
     def _relative(self, values: Array) -> Array:
         return values if self.truth.sign != 0 else np.full_like(values, np.nan)
 
-    def _judged(self, alphas: Array, betas: Array, mean: Array, error: Array) -> NDArray[np.bool_]:
+    def _judged(
+        self, alphas: Array, betas: Array, failed: Any, mean: Array, error: Array
+    ) -> NDArray[np.bool_]:
         expected = self.expected.squared_error(
             alphas, betas, counts=self.counts, target=float(self.truth.sign)
         )
@@ -217,8 +225,8 @@ class ReuseErrors:
             seen = expected <= np.maximum(FAR * mean, EXACT)
             # Where lost mass makes up the error, it has yet to show as variance.
             seen &= self.expected.lost_error(alphas, betas) <= np.maximum(mean / FAR, ROUNDING)
-            steady = error <= np.maximum(LARGEST_DOUBT * mean, ROUNDING)
-            return np.asarray(steady & np.isfinite(mean) & reached & seen)
+            steady = effective_runs(mean, error, self.runs - failed) >= STEADY
+            return np.asarray((steady | (mean < ROUNDING)) & reached & seen)
 
     def _mixed(self, shares: Array, *, term: int) -> Array:
         from_q1, from_q2 = self.means[:, 0, term], self.means[:, 1, term]

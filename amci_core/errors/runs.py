@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.checks import check_count
+from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Combined, Counts
@@ -33,6 +34,8 @@ from amci_core.models import Problem
 # Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
 CHUNK_POINTS = 200_000
 MAX_RUNS = 1_000_000
+# What fewer runs than this should have met is as good as unseen, and matters from that share on.
+FEW_RUNS, UNSEEN_SHARE = 10, 0.1
 
 Budgets = NDArray[np.int64]
 Estimators = Sequence[str] | Mapping[str, Any]
@@ -144,15 +147,26 @@ class Runs:
         *,
         budgets: Budgets,
     ) -> None:
-        self._sampler, self._estimators = sampler, estimators
+        self._sampler, self._drawn = sampler, estimators
         self._truth, self._budgets = truth, budgets
+        self._sides = {name: each.sides(sampler.present) for name, each in estimators.items()}
+        # Each side under the name that it is asked for by, if it is, so that it is computed once.
+        self._side_names = {
+            side: next(
+                (n for n, each in estimators.items() if each is ESTIMATORS[side]), f"all {side}"
+            )
+            for shares in self._sides.values()
+            for side in shares
+        }
+        of_sides = {name: ESTIMATORS[side] for side, name in self._side_names.items()}
+        self._estimators = {**of_sides, **estimators}
         self._counts = {
             common: reserve(
-                {name: each for name, each in estimators.items() if each.common is common},
+                {n: each for n, each in self._estimators.items() if each.common is common},
                 sampler,
                 budgets=budgets,
             )
-            for common in sorted({each.common for each in estimators.values()})
+            for common in sorted({each.common for each in self._estimators.values()})
         }
         points = sum(int(counts.sum()) for counts in self._counts.values()) * truth.log_unit.size
         of_all = "budgets, of all proposals and pairs"
@@ -184,6 +198,33 @@ class Runs:
             name: self._errors_of(chosen, draws[chosen.common], for_choices)
             for name, chosen in self._estimators.items()
         }
+
+    def over(self, parts: Sequence[Mapping[str, Array]]) -> dict[str, OverRuns]:
+        """What chunks of runs say of each estimator asked for, in its order.
+
+        Arguments:
+            parts: What `squared_errors` returned, once or more.
+        """
+        found = {}
+        for name, each in self._estimators.items():
+            tried = self._budgets >= each.least(self._sampler.present)
+            found[name] = OverRuns(np.concatenate([part[name] for part in parts], axis=-2), tried)
+        runs = next(iter(found.values())).errors.shape[-2]
+        for name, sides in self._sides.items():
+            mean = found[name].mean
+            unseen = [
+                self._unseen(mean, share, found[self._side_names[side]].mean, runs)
+                for side, share in sides.items()
+            ]
+            if unseen:
+                found[name] = replace(found[name], unseen=np.any(unseen, axis=0))
+        return {name: found[name] for name in self._drawn}
+
+    def _unseen(self, mean: Array, share: float, of_side: Array, runs: int) -> Any:
+        """Where runs of which all draws come from one side matter, and hardly any did, (*, B)."""
+        of_all = np.exp(self._budgets * np.log(share))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return (runs * of_all < FEW_RUNS) & (of_side * of_all > UNSEEN_SHARE * mean)
 
     def _errors_of(self, chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
         least = chosen.least(self._sampler.present)

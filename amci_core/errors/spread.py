@@ -5,28 +5,26 @@ NaN stands for a run without an estimate: it is left out of all figures.
 
 from __future__ import annotations
 
-__all__ = ["LARGEST_DOUBT", "QUARTILES", "ROUNDING", "OverRuns", "quantiles"]
+__all__ = ["QUARTILES", "ROUNDING", "OverRuns", "effective_runs", "quantiles"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.diagnostics import pareto_k
 from amci_core.estimators.draws import Array
 
 QUARTILES = (0.25, 0.5, 0.75)
-# A mean is known where its standard error is a smaller share of it than this.
-LARGEST_DOUBT = 0.5
 # Squared errors below this, in units of mu squared, are rounding.
 ROUNDING = 1e-24
-# From this k-hat of the runs' errors on a mean hardly settles, however many runs there are.
-LARGEST_K = 0.7
-# Where the quartiles of squared errors are closer than this share of their median, the runs have
-# an error in common: what matters has not been drawn. For normal errors the share is 2.7.
-LEAST_SPREAD = 0.5
+# Runs determine a mean from this effective share of them on, but from no fewer effective runs
+# than LEAST, and from ENOUGH on whatever their share. For normal errors the share is a third.
+LEAST_SHARE, LEAST, ENOUGH = 0.25, 25, 200
+# From this share of the mean on the median says that runs have an error in common.
+COMMON_SHARE = 0.8
 # A median is known where the two ends of its interval of 2 standard errors differ by less.
 LARGEST_RATIO = 10.0
 
@@ -41,12 +39,15 @@ class OverRuns:
         errors: Squared errors of R runs, (*, R, B); NaN for a run without an estimate.
         tried: Budgets that are large enough for an estimate, (B,); None for all. Runs with others
             do not count as failed.
-        unseen: Where what hardly any run has met would decide the mean, (*, B); None: nowhere.
+        unseen: Where draws that hardly any run has met would decide the mean, (*, B); None for
+            nowhere.
+        known: Whether every run's error is the known value of the mean, as for a bound.
     """
 
     errors: Array
     tried: NDArray[np.bool_] | None = None
     unseen: NDArray[np.bool_] | None = None
+    known: bool = False
 
     @cached_property
     def mean(self) -> Array:
@@ -73,24 +74,18 @@ class OverRuns:
 
     @cached_property
     def mean_judged(self) -> NDArray[np.bool_]:
-        """Where the mean is known, (*, B).
+        """Where the runs determine the mean, (*, B).
 
-        There its standard error is below half of it, the k-hat of the errors' tail is below 0.7,
-        not every run gave the estimate 0, the sign of draws that never reach f, the runs do not
-        agree on an error, the sign of mass that none of them has drawn, and nothing is `unseen`.
+        Their effective number is large enough (`determined`), nothing is `unseen`, and the runs
+        do not have an error of at most one in common. Those with a common error may share it
+        because none of them has drawn the mass that is missing, as when each estimate is 0 and
+        its error 1: then a rare run has a much larger error. Where the common error exceeds one,
+        that run's error is the smaller one.
         """
-        with np.errstate(invalid="ignore"):
-            largest = self._known.max(axis=0)
-            unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-            tail = np.where(np.isfinite(self._known), self._known / unit, 0.0)
-            heavy = pareto_k(np.moveaxis(tail, 0, -1)) >= LARGEST_K
-            # In units of mu the estimate 0 has the error 1.
-            empty = (self._by_run == 1).all(axis=0)
-            low, median, high = self.quartiles
-            agree = (high > low) & (high - low < LEAST_SPREAD * median)
-            close = (self.mean_error <= LARGEST_DOUBT * self.mean) & np.isfinite(self.mean)
-        known = (close & ~heavy & ~empty & ~agree) | (largest < ROUNDING)
-        return np.asarray((self._n > 1) & known & (True if self.unseen is None else ~self.unseen))
+        common = (self.mean <= 1) & (self.quartiles[1] >= COMMON_SHARE * self.mean)
+        enough = determined(self.mean, self.mean_error, self._n)
+        found = enough & ~(common & (self.mean >= ROUNDING))
+        return np.asarray(found & (True if self.unseen is None else ~self.unseen) | self.known)
 
     @cached_property
     def median_judged(self) -> NDArray[np.bool_]:
@@ -126,6 +121,45 @@ class OverRuns:
     @cached_property
     def _quartiles(self) -> tuple[Array, Array]:
         return quantiles(self._by_run, QUARTILES)
+
+
+def determined(mean: Array, error: Array, runs: Any) -> NDArray[np.bool_]:
+    """Where runs determine their mean squared error, in the shape of the mean.
+
+    Their effective number must be at least min(200, max(25, n / 4)), of n runs. A mean within
+    rounding of zero is determined too. `docs/limits.md` has how often means called determined are
+    off.
+
+    Arguments:
+        mean: Mean squared errors in units of mu squared.
+        error: Their standard errors over runs.
+        runs: Number of runs with an estimate, n.
+
+    Example:
+        >>> from scipy.stats import norm
+        >>> s = norm.ppf((np.arange(1000) + 0.5) / 1000) ** 2
+        >>> bool(determined(s.mean(), s.std() / 1000**0.5, 1000))
+        True
+    """
+    enough = np.clip(LEAST_SHARE * np.asarray(runs), LEAST, ENOUGH)
+    with np.errstate(invalid="ignore"):
+        return (effective_runs(mean, error, runs) >= enough) | (mean < ROUNDING)
+
+
+def effective_runs(mean: Array, error: Array, runs: Any) -> Array:
+    """The effective number of n squared errors s, (sum s)^2 / sum s^2; 0 where it is unknown.
+
+    It follows from their mean m and its standard error: n / (1 + (n - 1) (error / m)^2). For
+    squares of normal errors it is n / 3.
+
+    Arguments:
+        mean: m.
+        error: Its standard error over runs.
+        runs: Number of runs with an estimate, n.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = runs / (1 + (runs - 1) * np.square(error / mean))
+    return np.asarray(np.nan_to_num(found))
 
 
 def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.mis import pooled
 
-# Runs settle an error where so many times as many runs would not change it.
+# Runs determine an error where so many times as many runs would not change it.
 MORE_RUNS = 100
 # A smaller share of a term is rounding.
 EXCESS = 1e-13

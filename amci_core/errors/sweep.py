@@ -32,7 +32,6 @@ from amci_core.errors.runs import (
     chosen_estimators,
     reserve,
 )
-from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
@@ -153,16 +152,14 @@ def case_errors(sweep: Sweep, number: int) -> Case:
     """Errors in one case of a sweep."""
     began = time.perf_counter()
     truth, budgets, drawn = sweep.truth[number], sweep.budgets, sweep.drawn
-    curves, points = {}, 0
+    curves: dict[str, Curve] = {}
+    points = 0
     if drawn:
         sampler, of_case = sweep.of_case(number)
         points = sweep.runs * int(reserve(drawn, sampler, budgets=budgets).sum())
         rngs = generators(part_seed(sweep.seed, number), device=sweep.device)
         chunks = [of_case.squared_errors(size, *rngs) for size in of_case.sizes(sweep.runs)]
-        for name, each in drawn.items():
-            errors = np.concatenate([chunk[name] for chunk in chunks])
-            tried = budgets >= each.least(sampler.present)
-            curves[name] = Curve(OverRuns(errors, tried), truth)
+        curves = {name: Curve(over, truth) for name, over in of_case.over(chunks).items()}
     if sweep.log_deviation is not None:
         curves[BOUND] = bound_curve(sweep.log_deviation[number], budgets, truth)
     return Case(

@@ -313,7 +313,7 @@ class Definition(ABC):
         )
 
     def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
-        """Relative standard error of mu as `_log_truth` returns it, (*); zero where it is exact."""
+        """Relative standard error of what `_log_truth` returns, (*); zero where it is exact."""
         return np.zeros(y.shape[:-1])
 
     def _log_evidence(self, y: Tensor) -> Array | None:

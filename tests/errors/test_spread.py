@@ -45,6 +45,24 @@ def test_a_mean_of_heavy_tailed_errors_is_not_known():
     assert not OverRuns(np.array([[1.0], [np.inf]] * 20)).mean_judged[0]
 
 
+def test_errors_that_most_runs_share_do_not_determine_a_mean():
+    # A weight of 1e4 in one run of 1e4 makes the estimates unbiased; here no run has it.
+    rng = np.random.default_rng(3)
+    missing = np.square(rng.normal(-0.7, 0.1, (1000, 1)))
+    assert not OverRuns(missing).mean_judged[0]
+    # No estimate above mu can be followed by a larger error from mass that is missing.
+    assert OverRuns(np.square(rng.normal(7.0, 0.1, (1000, 1)))).mean_judged[0]
+
+
+@pytest.mark.parametrize(("runs", "expected"), [(20, False), (200, True), (1000, True)])
+def test_a_mean_of_normal_errors_is_determined_by_some_hundred_runs(runs, expected):
+    errors = np.square(np.random.default_rng(4).standard_normal((runs, 1)))
+    assert OverRuns(errors).mean_judged[0] == expected
+    # In units in which one run makes up most of the sum.
+    errors[0] = runs
+    assert not OverRuns(errors).mean_judged[0]
+
+
 def test_errors_of_quantiles_are_their_spread():
     rng = np.random.default_rng(2)
     values, stated = quantiles(rng.standard_normal((200, 500)), [0.25, 0.5, 0.95])
