@@ -145,9 +145,7 @@ def train(
         pairs = round(PAIRS * plan["minutes"] / read.budget_minutes)
         pairs = min(PAIRS, max(pairs, FEWEST_PAIRS))
         (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
-        found = evaluate(
-            chosen, proposals, pairs=pairs, estimators=names, seed=int(own_seed)
-        )
+        found = evaluate(chosen, proposals, pairs=pairs, estimators=names, seed=int(own_seed))
         write_card(session.out, found)
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out
