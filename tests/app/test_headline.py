@@ -30,12 +30,14 @@ def test_a_large_mismatch_is_won_by_orders_and_the_numbers_are_those_of_the_curv
     summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     found = headline(summary, curves)
     assert found.level == "reliable"
-    assert found.text.startswith("128 draws: AMCI is off by 0.0")
-    assert "00,000 times less squared error" in found.text
-    # The bound by another route: 4 (1 - mu)^2 / T.
-    mu = float(amci.problem("tail-1d").truth(1.0, 3.0))
-    bound = math.sqrt(4 * (1 - mu) ** 2 / 128)
-    assert f"at least {100 * bound:.0f} %" in found.text or "by 17 %" in found.text
+    # A few runs decide the mean error, so medians are compared.
+    at = list(curves.budgets).index(128)
+    names = ("amci", "snis-qm")
+    own, rival = (100 * math.sqrt(float(curves[name].remse_median[at])) for name in names)
+    assert found.text == (
+        f"128 draws: AMCI is typically off by {own:.2g} %, SNIS qₘ typically by {rival:.2g} %."
+    )
+    assert rival > 500 * own
 
 
 def test_exact_proposals_are_called_exact():
