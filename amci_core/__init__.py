@@ -21,7 +21,6 @@ __all__ = [
     "diagnose",
     "error_curves",
     "estimate",
-    "estimate_terms",
     "estimate_to",
     "estimate_value",
     "evaluate",
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.target import with_target
-    from amci_core.term_methods import estimate_terms, reference
+    from amci_core.term_methods import reference
     from amci_core.training.learn import learn
 
 __version__ = "0.1.0"
@@ -87,7 +86,7 @@ _HOMES = {
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
     "target": ("with_target",),
-    "term_methods": ("estimate_terms", "reference"),
+    "term_methods": ("reference",),
     "training": ("learn",),
 }
 _MODULES = (*_HOMES, "diagnostics", "flows")

@@ -99,13 +99,12 @@ class Store:
         """
         if self.problem.knows_truth:
             return None
-        found = amci.reference(self.problem, *choice.pair, relative_error=1e-4, draws=100_000)
-        if not np.isfinite(found.standard_error):
+        try:
+            return amci.reference(self.problem, *choice.pair, relative_error=1e-4, draws=100_000)
+        except ValueError as error:
             raise ValueError(
-                "the problem has no exact value, and too few draws of a reference run reach f to "
-                "replace it"
-            )
-        return found
+                f"the problem has no exact value, and a reference run fails: {error}"
+            ) from error
 
     def summary(self, choice: Choice) -> Stream[Summary]:
         """The figures of the strip, in a single part."""

@@ -45,8 +45,7 @@ GROUPS = {
     "Estimates": {
         "amci": (
             *("estimate", "estimate_to", "estimate_value", "pilot_moments"),
-            *("split_budget", "estimate_terms"),
-            *("reference", "diagnose"),
+            *("split_budget", "reference", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
         "amci_core.estimation": ("TableDiagnosis",),

@@ -37,7 +37,7 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
 
     problem = amci.load_problem(tmp_path / "my_problem.py")
     found = amci.reference(problem, 1.0, 1.0)
-    assert found.value == pytest.approx(float(problem.truth(1.0, 1.0)), rel=1e-6)
+    assert found.value == pytest.approx(float(problem.truth(1.0, 1.0)), rel=1e-5)
     proposals = learn(problem, steps=40)
     e = amci.estimate(problem, proposals, 1.0, 1.0, draws=2000)
     assert abs(e.value - problem.truth(1.0, 1.0)) < 5 * e.standard_error

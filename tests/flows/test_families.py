@@ -14,8 +14,6 @@ from amci_core.flows import FAMILIES, ConditionalDensity, Proposals, Trainable
 from amci_core.flows.broad import centres
 from amci_core.flows.density import TrainableDensity
 from amci_core.models import Reference
-from amci_core.term_methods.adapted import DefensiveMixture
-from amci_core.term_methods.base import StudentDensity
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
@@ -285,15 +283,12 @@ def densities():
         proposals[f"{problem.name}, reference"] = problem, partial(Reference, problem)
         for term, exact in (problem.optimal_proposals() or {}).items():
             proposals[f"{problem.name}, exact {term}"] = problem, exact
-    made = {
+    return {
         name: (proposal.double() if isinstance(proposal, Trainable) else proposal)(
             *problem.check(*problem.typical_case())
         )
         for name, (problem, proposal) in proposals.items()
     }
-    x = torch.randn(100, 2, generator=generator(), dtype=torch.float64)
-    student = StudentDensity.fitted(torch.distributions.constraints.real, x)
-    return {**made, "student": student, "adapted": DefensiveMixture(student, student)}
 
 
 DENSITIES = densities()

@@ -138,7 +138,7 @@ def test_negated_of_a_line_problem_reaches_the_other_side_of_its_support():
         float(negated.truth(theta=0.5)) == -float(problem.truth(theta=0.5)) == pytest.approx(0.5)
     )
     found = amci.reference(problem, theta=0.5)
-    assert found.value == pytest.approx(-0.5, abs=1e-6)
-    assert amci.reference(negated, theta=0.5).value == pytest.approx(0.5, abs=1e-6)
+    assert found.value == pytest.approx(-0.5, abs=1e-5)
+    assert amci.reference(negated, theta=0.5).value == pytest.approx(0.5, abs=1e-5)
     for each in (problem, negated):
         assert amci.check(each).findings == ()

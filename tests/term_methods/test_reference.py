@@ -1,12 +1,12 @@
 """Reference values: right for every problem, honest about their error, and free of proposals."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import norm
+from scipy.integrate import quad
+from scipy.stats import chi2, norm
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -21,25 +21,28 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_quadrature_of_a_usual_a_failing_and_an_extreme_case(name):
+def test_a_usual_a_failing_and_an_extreme_case(name):
     problem = amci.problem(name)
     y, theta = (None if part is None else np.reshape(part, (3, -1)) for part in CASES[name])
-    found = amci.reference(problem, y, theta)
+    found = amci.reference(problem, y, theta, relative_error=1e-4, draws=100_000)
     truth = problem.truth(y, theta)
-    assert (found.method == "quadrature").all()
     assert found.value.shape == found.standard_error.shape == found.draws.shape == (3,)
     assert (np.abs(found.value - truth) <= 4 * found.standard_error).all()
-    assert (found.standard_error < 3e-6 * np.abs(truth)).all()
-    # The error is bounded, not only estimated: what is left is far smaller.
-    assert (np.abs(found.value - truth) < 1e-7 * np.abs(truth)).all()
+    assert (found.standard_error < 4e-3 * np.abs(truth)).all()
+
+
+def test_a_smooth_integrand_comes_to_a_millionth():
+    problem = amci.problem("tail-1d")
+    found = amci.reference(problem, 1.0, 3.0)
+    truth = float(problem.truth(1.0, 3.0))
+    assert abs(found.value - truth) < 4 * found.standard_error < 8e-6 * truth
 
 
 @pytest.mark.parametrize(("y", "theta"), [(0.0, 1.0), (-1.0, 3.0), (2.0, 0.0)])
-def test_a_long_defensive_run_in_five_dimensions(y, theta):
+def test_five_dimensions(y, theta):
     problem, at = amci.problem("tail-5d"), ([y] * 5, [theta] * 5)
     found = amci.reference(problem, *at, draws=100_000)
     truth = float(problem.truth(*at))
-    assert found.method == "defensive"
     assert abs(found.value - truth) < 4 * found.standard_error
     assert found.standard_error < 0.01 * truth
 
@@ -102,7 +105,6 @@ class ThinRing(Ring):
     [(Ring(), 1.0, 0.01), (ThinRing(), 3.0, 1.0)],
 )
 def test_a_ring_of_ones_own(problem, theta, small):
-    # Boxes see the thin one only in part: then another method goes on.
     found = amci.reference(problem, theta=theta)
     truth = float(problem.truth(theta=theta))
     assert abs(found.value - truth) < 4 * found.standard_error < 4 * small * truth
@@ -128,31 +130,148 @@ class Standard(Problem):
         return self._f(x)
 
 
-@pytest.mark.parametrize(("low", "high"), [(3.0, 3.1), (2.0, 2.01), (0.0, 0.001)])
-def test_a_narrow_interval_beside_a_wide_one(low, high):
-    # Up to 2 % lay in the narrow one, and were missed with a claimed error of 1e-6.
+def far(share=1e-3, at=300.0):
+    """N(0, I) in three dimensions, and a small mode far away where f is large."""
+
+    class Far(Standard):
+        def log_prior(self, x):
+            modes = torch.tensor([[0.0, 0, 0], [at, 0, 0]], dtype=x.dtype)
+            each = torch.distributions.Normal(0.0, 1.0).log_prob(x[..., None, :] - modes).sum(-1)
+            log_shares = torch.tensor([1 - share, share], dtype=x.dtype).log()
+            return (each + log_shares).logsumexp(-1)
+
+        def sample_prior(self, n, generator):
+            x = torch.randn(n, 3, dtype=torch.float64, generator=generator)
+            x[:, 0] += at * (torch.rand(n, generator=generator) < share)
+            return x
+
+    return Far(3, lambda x: 1 + 1e5 * (x[..., 0] > at / 2).double()), 1 + 1e5 * share
+
+
+def peaks(width):
+    """Five peaks of this width in the plane."""
+    centres = torch.tensor(
+        [[1.3, 0.4], [-0.7, 1.1], [-1.2, -0.8], [0.2, -1.5], [0.1, 0.3]]
+    ).double()
+    v = 1 + width**2
+    truth = float((-centres.square().sum(-1) / 2 / v).exp().sum()) * width**2 / v
+
     def f(x):
-        return ((x < -2) | ((x > low) & (x < high))).squeeze(-1).double()
+        away = (x[..., None, :] - centres).square().sum(-1)
+        return (-away / 2 / width**2).exp().sum(-1)
 
-    truth = norm.cdf(-2) + norm.cdf(high) - norm.cdf(low)
-    found = amci.reference(Standard(1, f))
-    assert found.method == "quadrature"
-    assert abs(found.value - truth) < 4 * found.standard_error < 1e-5 * truth
+    return Standard(2, f), truth
 
 
-@pytest.mark.parametrize(("centre", "width"), [(3.0, 0.01), (2.0, 0.001), (1.0, 0.0003)])
-def test_a_narrow_peak_beside_a_wide_one(centre, width):
+def limit_state(level, curvature, dim=5):
+    """Where x1 lies beyond a paraboloid."""
+
     def f(x):
-        away = (x - centre).square() / 2 / width**2
-        return ((-(x + 2).square() / 2).exp() + 20 * (-away).exp()).squeeze(-1)
+        return (x[..., 0] > level + curvature * x[..., 1:].square().sum(-1)).double()
 
-    def overlap(mean, scale):
-        share = scale / math.sqrt(1 + scale**2)
-        return share * math.exp(-(mean**2) / (1 + scale**2) / 2)
+    truth, _ = quad(
+        lambda s: norm.sf(level + curvature * s) * chi2.pdf(s, dim - 1), 0, 100, epsabs=0
+    )
+    return Standard(dim, f), truth
 
-    truth = overlap(2.0, 1.0) + 20 * overlap(centre, width)
-    found = amci.reference(Standard(1, f))
-    assert abs(found.value - truth) < 4 * found.standard_error < 1e-5 * truth
+
+def thin_ring():
+    problem = Standard(2, lambda x: ((x.norm(dim=-1) > 2) & (x.norm(dim=-1) < 2.01)).double())
+    return problem, math.exp(-2) - math.exp(-(2.01**2) / 2)
+
+
+def narrow():
+    """A peak of width 1e-4 on the line."""
+    v = 1 + 1e-8
+    truth = 1e-4 / math.sqrt(v) * math.exp(-0.49 / 2 / v)
+    return Standard(1, lambda x: (-(x[..., 0] - 0.7).square() / 2e-8).exp()), truth
+
+
+HARD = {
+    "a thin ring": thin_ring(),
+    "five peaks": peaks(0.02),
+    "a far mode": far(),
+    "a narrow peak": narrow(),
+    "a curved limit state": limit_state(4.28, 0.1),
+    "a concave limit state": limit_state(4.2, -0.02),
+}
+
+
+def dishonest(problem, truth, seeds, draws):
+    """In how many runs the value is off by more than three standard errors, failures apart."""
+    off = 0
+    for seed in range(seeds):
+        try:
+            found = amci.reference(problem, seed=seed, draws=draws)
+        except ValueError:
+            continue
+        off += bool(abs(found.value - truth) > 3 * found.standard_error)
+    return off
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_where_the_mass_is_hard_to_find_the_error_says_so(name):
+    # The far mode was missed with a stated 1e-15, a narrow peak and a limit state were zero.
+    assert dishonest(*HARD[name], seeds=2, draws=100_000) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+def test_of_forty_runs_at_most_two_are_off_by_more_than_three_standard_errors(name):
+    assert dishonest(*HARD[name], seeds=40, draws=100_000) <= 2
+
+
+def test_a_rare_limit_state_is_found_to_a_few_per_cent():
+    problem, truth = HARD["a curved limit state"]
+    found = amci.reference(problem, draws=100_000)
+    assert abs(found.value - truth) < 4 * found.standard_error < 0.1 * truth
+
+
+def test_f_that_no_point_meets_is_a_failure_with_its_reason():
+    hidden = Standard(2, lambda x: ((x > 0.7) & (x < 0.70001)).all(-1).double())
+    with pytest.raises(
+        ValueError, match=r"^E1_plus: the integrand is zero at all of [\d,]+ points"
+    ):
+        amci.reference(hidden, draws=20_000)
+
+
+@pytest.mark.parametrize("seen", [0.0, 10.0])
+def test_counts_with_a_density_that_is_infinite_at_an_edge(seen):
+    # The posterior of Jeffreys's prior is Beta(1/2 + y, 1/2 + 10 - y), infinite at an edge.
+    half = torch.tensor(0.5, dtype=torch.float64)
+    prior = torch.distributions.Beta(half, half)
+
+    class Jeffreys(Standard):
+        y = Variable("y", 1, 0.0, 10.0, "successes of ten")
+        x = Variable("x", 1, 0.0, 1.0, "their probability")
+
+        def __init__(self):
+            self._f = lambda x: x.squeeze(-1)
+
+        def log_prior(self, x):
+            return prior.log_prob(x.double()).squeeze(-1)
+
+        def sample_prior(self, n, generator):
+            return torch.rand(n, 1, generator=generator).mul(math.pi / 2).sin().square()
+
+        def log_likelihood(self, x, y):
+            return (torch.xlogy(y, x) + torch.xlogy(10 - y, 1 - x)).squeeze(-1)
+
+        def sample_likelihood(self, x, generator):
+            return torch.binomial(torch.full_like(x, 10.0), x, generator=generator)
+
+    found = amci.reference(Jeffreys(), seen, draws=100_000)
+    truth = (0.5 + seen) / 11
+    assert abs(found.value - truth) < 4 * found.standard_error < 1e-3 * truth
+
+
+def test_errors_are_relative_to_mu_where_their_squares_underflow():
+    problem, at = amci.problem("tail-5d"), ([-12.0] * 5, [2.0] * 5)
+    found = amci.reference(problem, *at, draws=20_000)
+    truth = float(problem.truth(*at))
+    assert truth < 1e-162
+    assert abs(found.value - truth) < 4 * found.standard_error
+    assert found.standard_error > 1e-6 * truth
 
 
 class TwoModes(LineProblem):
@@ -220,8 +339,8 @@ def test_a_value_of_the_judged_proposals_hides_the_mode_that_they_miss():
     own = amci.estimate(problem, proposals, draws=20_000, seed=1)
     own_value = float(own.value)
     assert own_value == pytest.approx(truth / 2, rel=0.1)
-    found = amci.reference(problem)
-    assert abs(float(found.value) - truth) < 4 * float(found.standard_error) < 1e-5 * truth
+    found = amci.reference(problem, draws=100_000)
+    assert abs(float(found.value) - truth) < 4 * float(found.standard_error) < 1e-3 * truth
 
     def remse(value):
         curves = amci.error_curves(
@@ -240,28 +359,16 @@ def test_a_value_of_the_judged_proposals_hides_the_mode_that_they_miss():
 
 def test_terms_that_cancel_come_with_the_error_of_their_difference():
     found = amci.reference(amci.problem("gain-loss"), 0.0, 0.0)
-    assert abs(found.value) < 4 * found.standard_error < 1e-5
+    assert abs(found.value) < 4 * found.standard_error < 1e-4
 
 
-def test_a_quadrature_that_cannot_converge_says_how_far_it_came():
-    problem = Ring()
-    coarse = amci.reference(problem, theta=1.0, method="quadrature", draws=20_000)
-    truth = float(problem.truth(theta=1.0))
-    assert abs(coarse.value - truth) < 4 * coarse.standard_error
-    assert coarse.standard_error > 1e-3 * truth
-
-
-def test_other_methods_by_name_and_the_same_seed_the_same_value():
-    problem = amci.problem("tail-1d")
-    truth = float(problem.truth(1.0, 2.0))
-    for method in ("defensive", "annealed"):
-        first, again, other = (
-            amci.reference(problem, 1.0, 2.0, method=method, draws=20_000, seed=seed)
-            for seed in (3, 3, 4)
-        )
-        assert first.method == method
-        assert first.value == again.value != other.value
-        assert abs(first.value - truth) < 4 * first.standard_error < 0.5 * truth
+def test_a_seed_gives_the_same_value_and_leaves_the_global_generators_alone():
+    problem, before = amci.problem("tail-1d"), torch.random.get_rng_state()
+    first, again, other = (
+        amci.reference(problem, 1.0, 2.0, draws=5000, seed=seed) for seed in (3, 3, 4)
+    )
+    assert first.value == again.value != other.value
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_progress_counts_cases_and_tells_the_seconds_left():
@@ -270,6 +377,7 @@ def test_progress_counts_cases_and_tells_the_seconds_left():
         amci.problem("tail-1d"),
         [[1.0], [2.0], [3.0]],
         1.0,
+        draws=5000,
         progress=lambda *now: calls.append(now),
     )
     assert [call[:2] for call in calls] == [(1, 3), (2, 3), (3, 3)]
@@ -280,7 +388,6 @@ def test_progress_counts_cases_and_tells_the_seconds_left():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "guess"}, "method: expected auto or, in 1 dimensions, one of quadrature"),
         ({"relative_error": 0.0}, "relative_error: expected a number from 1e-12"),
         ({"relative_error": math.nan}, "relative_error: expected a number"),
         ({"draws": 10}, "draws: expected a whole number from 1000"),
@@ -291,14 +398,12 @@ def test_progress_counts_cases_and_tells_the_seconds_left():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         amci.reference(amci.problem("tail-1d"), **{"y": 1.0, "theta": 3.0, **arguments})
-    with pytest.raises(ValueError, match="in 5 dimensions, one of defensive, annealed, nested"):
-        amci.reference(amci.problem("tail-5d"), [0.0] * 5, [1.0] * 5, method="quadrature")
 
 
 def test_processes_find_the_same_values():
     problem = amci.problem("tail-1d")
     y, theta = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [3.0], [2.0]])
-    options = {"method": "defensive", "draws": 2000}
+    options = {"draws": 2000}
     here = amci.reference(problem, y, theta, **options)
     there = amci.reference(problem, y, theta, **options, workers=2)
     np.testing.assert_array_equal(here.value, there.value)
@@ -306,21 +411,16 @@ def test_processes_find_the_same_values():
     assert here.failures == there.failures == {}
 
 
-def test_a_case_that_fails_is_named_and_the_others_go_on(monkeypatch):
-    module = sys.modules[amci.reference.__module__]
-    right = module._single
+def test_a_case_that_fails_is_named_and_the_others_go_on():
+    class Window(Standard):
+        theta = Variable("theta", 1, 0.0, 2.0, "where f begins")
 
-    def wrong(problem, y, theta, hows, *, seed):
-        if float(theta) == 3.0:
-            raise ArithmeticError("no value")
-        return right(problem, y, theta, hows, seed=seed)
+        def f(self, x, theta):
+            return ((x > theta) & (x < 1.0)).squeeze(-1).double()
 
-    monkeypatch.setattr(module, "_single", wrong)
-    problem = amci.problem("tail-1d")
-    y, theta = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
-    found = amci.reference(problem, y, theta)
-    assert found.failures == {1: "ArithmeticError: no value"}
+    found = amci.reference(Window(1, None), theta=[[0.0], [2.0]], draws=10_000)
+    assert list(found.failures) == [1]
+    assert found.failures[1].startswith("ValueError: E1_plus: the integrand is zero at all of")
     assert np.isnan(found.value[1])
-    np.testing.assert_allclose(found.value[0], problem.truth(0.0, 1.0), rtol=1e-5)
-    with pytest.raises(ArithmeticError, match="no value"):
-        amci.reference(problem, 1.0, 3.0)
+    assert np.isnan(found.standard_error[1])
+    assert abs(found.value[0] - (norm.cdf(1) - 0.5)) < 4 * found.standard_error[0]
