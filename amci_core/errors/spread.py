@@ -127,8 +127,8 @@ def determined(mean: Array, error: Array, runs: Any) -> NDArray[np.bool_]:
     """Where runs determine their mean squared error, in the shape of the mean.
 
     Their effective number must be at least min(200, max(25, n / 4)), of n runs. A mean within
-    rounding of zero is determined too. `docs/limits.md` has how often means called determined are
-    off.
+    rounding of zero is determined too. `docs/estimators.md` has how often means called
+    determined are off.
 
     Arguments:
         mean: Mean squared errors in units of mu squared.
