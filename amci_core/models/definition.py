@@ -98,19 +98,17 @@ class Variable:
         return whole.where(torch.tensor(self.whole, device=value.device), inside)
 
     def off_the_ends(self, value: Tensor) -> Tensor:
-        """Values at the ends of the range moved into it, by a rounding error of float32, (*, D).
+        """Values at the ends of the range moved to the next number within it, (*, D).
 
-        Distributions of torch may compute in float32 whatever they are given. Whole numbers stay.
+        From 0 to the next of float32, since distributions of torch may compute in that type
+        whatever they are given. Whole numbers stay.
         """
         if self.whole:
             return value
-        width = self.high - self.low
         for end, other in ((self.low, self.high), (self.high, self.low)):
             if math.isfinite(end):
-                single = np.clip((end, other), -3e38, 3e38).astype(np.float32)
-                beside = float(np.nextafter(*single))
-                if not 0 < abs(beside - end) < 1e-6 * width:
-                    beside = float(np.nextafter(end, other))
+                kind = np.float32 if end == 0 or value.dtype == torch.float32 else np.float64
+                beside = float(np.nextafter(kind(end), kind(other)))
                 value = torch.where(value == end, beside, value)
         return value
 

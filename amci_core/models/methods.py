@@ -70,8 +70,8 @@ def off_the_ends(density: Callable[..., Any]) -> Callable[..., Any]:
     """A function of x that is evaluated beside the ends of the range of x, never at them.
 
     Rounding puts a draw on an end now and then, where a density such as Beta(1/2, 1/2) is infinite
-    and others are NaN, though their integrals are not. Such an x moves into the range by a
-    rounding error.
+    and others are NaN, though their integrals are not. Such an x moves to the next number
+    within the range.
     """
 
     @wraps(density)

@@ -10,6 +10,7 @@ from torch.distributions import Beta, Binomial, Gamma, Poisson, Uniform
 import amci_core as amci
 from amci_core.models import LineProblem, Problem, Variable
 from amci_core.training import learn
+from amci_core.training.data import TARGETS
 
 LARGE = (0.0, math.inf)
 
@@ -100,7 +101,16 @@ def test_a_model_is_checked_and_its_truth_is_that_of_the_conjugate_posterior(nam
     assert abs(e.value - problem.exact(3.0, 0.3)) < 4 * e.standard_error
 
 
-@pytest.mark.parametrize("name", ["share-0.5", pytest.param("rate-0.5", marks=pytest.mark.slow)])
+def test_training_asks_for_counts_alone():
+    target = TARGETS["q2"](KINDS["share-0.5"]())
+    y, theta = target.cases(32, uniform=96, generator=torch.Generator().manual_seed(0))
+    assert set(y.flatten().tolist()) <= set(range(11))
+    x, _ = target.reference(y, theta).draw(64, torch.Generator().manual_seed(1))
+    assert (target.log_density(x, y, theta) < math.inf).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["share-0.5", "rate-0.5"])
 def test_a_model_is_learnt_from(name):
     problem = KINDS[name]()
     proposals = learn(problem, steps=10, progress=False)
