@@ -35,6 +35,7 @@ class Threads:
             connection, *others = args
             # A process has an end of its own, which stays open when that of its parent is closed.
             self._connection = Connection(os.dup(connection.fileno()))
+            self._closing = threading.Lock()
             super().__init__(name=name, daemon=daemon)
             self._target_of = partial(target, self._connection, *others)
 
@@ -44,7 +45,9 @@ class Threads:
             self.terminate()
 
         def terminate(self):
-            self._connection.close()
+            # Two threads that close it at once could close what another has opened since.
+            with self._closing:
+                self._connection.close()
 
 
 class Server(Document):
