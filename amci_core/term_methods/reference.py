@@ -41,7 +41,7 @@ from amci_core.checks import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.models import Problem, Reference
 from amci_core.tasks import Where, run_tasks
-from amci_core.term_methods.term import Students, Term, fitted, lattice, tempering
+from amci_core.term_methods.term import CHUNK, Students, Term, fitted, lattice, tempering
 
 MOST_DRAWS = 100_000_000
 # The pilots: shares of draws from the start in their first steps and in later ones.
@@ -243,6 +243,14 @@ def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEs
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The log weights of points t of components, (n), where the start counts in their place,
         and where one pilot alone looks."""
+        owns = [None] * len(t) if own is None else own.split(CHUNK)
+        parts = zip(t.split(CHUNK), log_h.split(CHUNK), log_s.split(CHUNK), owns, strict=False)
+        log_w, rare, alone = zip(*(of_chunk(*part) for part in parts), strict=True)
+        return torch.cat(log_w), torch.cat(rare), torch.cat(alone)
+
+    def of_chunk(
+        t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         each = [q.each(t) for q in mixtures]
         both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
         log_q = both.logsumexp(0) - math.log(2)

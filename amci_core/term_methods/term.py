@@ -36,7 +36,7 @@ WORTH = 2.5
 # The cube is open: its faces lie at infinity.
 LEAST_SHARE = 1e-300
 KOROBOV = 182667
-CHUNK = 16_384
+CHUNK = 8192
 
 
 @dataclass
