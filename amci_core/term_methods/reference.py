@@ -5,16 +5,16 @@ every estimate made with it agrees on the same wrong value. So each term starts 
 own broad densities, the one for the term and the prior.
 
 Two pilots search for the mass of a term h, independently: one mostly with draws of that start s,
-the other mostly with a Student density that is wider. Each draws, weighs, tempers the weights and
+the other half with those of a wider Student density. Each draws, weighs, tempers the weights and
 fits a mixture of Student densities, step by step. With q the mean of both mixtures,
 
     E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
 
 over the components q_j of both, each integral by a randomly shifted lattice in q_j, the last one
 by draws of s: where it is denser than a q whose weights are large. The standard error is the
-spread of the shifts, and half of the mass where one mixture is a hundred times denser than the
-other, over the rest: if each of two independent pilots finds a share p of the mass, the share that
-both miss is at most half of that.
+spread of the shifts, and the mass where one mixture is a hundred times denser than the other, over
+the rest: if each of two independent pilots finds a part of the mass with probability p, both miss
+a quarter of that or less.
 
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
@@ -45,7 +45,7 @@ from amci_core.term_methods.term import CHUNK, Students, Term, fitted, lattice, 
 
 MOST_DRAWS = 100_000_000
 # The pilots: shares of draws from the start in their first steps and in later ones.
-STARTS, DEFENCE = (0.75, 0.25), 0.25
+STARTS, DEFENCE = (0.75, 0.5), 0.25
 # Draws of their first step, where all else starts from what it meets, and of the others.
 FIRST, LATER, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
 # A pilot ends after so many steps without tempering or gain: of mass, or of effective draws.
@@ -290,7 +290,7 @@ def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEs
             value, only = float(values.mean()), float(alone.mean())
             error = float(values.std()) / math.sqrt(SHIFTS) / value
             # Capture and recapture: what one pilot alone has found bounds what both have missed.
-            error += only / 2 / max(value - only, 1e-300)
+            error += only / max(value - only, 1e-300)
             log_value = largest + math.log(value)
             error += ROUNDING * max(1.0, abs(log_value))
             if error <= relative_error:
