@@ -112,6 +112,13 @@ def controls_can_be_used_from_the_keyboard(opened):
     opened.wait("() => window.location.search.includes('theta=1.34')")
 
 
+def the_server_has_answered_what_came_before(opened, *, seed):
+    """Messages keep their order, so an answer to a later one shows that nothing is under way."""
+    opened.unfold("Draws, runs, seed")
+    opened.type("Seed", str(seed))
+    opened.wait(f"() => window.location.search.endsWith('seed={seed}')")
+
+
 def a_page_that_sets_a_slider_back_moves_nothing(opened):
     """As React does on a busy page: it puts a slider where it was a message before."""
     level = MODEL % LEVEL
@@ -122,7 +129,7 @@ def a_page_that_sets_a_slider_back_moves_nothing(opened):
     assert now != before
     opened.page.evaluate(f"value => {level}.setv({{value}})", before)
     opened.wait(f"value => {level}.attributes.value == value", now)
-    opened.page.wait_for_timeout(500)
+    the_server_has_answered_what_came_before(opened, seed=10)
     assert opened.value(THETA) == pytest.approx(1.4)
     assert opened.value(LEVEL) == pytest.approx(now, abs=0.01)
 
@@ -135,7 +142,7 @@ def a_quick_hand_is_followed_to_where_it_ends(opened):
         opened.page.keyboard.press("ArrowRight")
     opened.wait_for_value(THETA, 0.9)
     opened.wait("() => window.location.search.includes('theta=0.9&')")
-    opened.page.wait_for_timeout(500)
+    the_server_has_answered_what_came_before(opened, seed=11)
     assert opened.value(THETA) == pytest.approx(0.9)
 
 
