@@ -78,7 +78,6 @@ def log_probs(problem, name, y, theta, x):
     ("problem", "label", "y", "theta"),
     [
         ("tail-1d", "Threshold θ", 1.0, 2.2),
-        ("tail-1d", "Observation y", -1.5, 3.0),
         ("gain-loss", "Price θ", None, -0.7),
     ],
 )
@@ -129,9 +128,7 @@ def distance(one, other):
 @pytest.mark.parametrize(
     ("label", "value"),
     [
-        ("Centre u₁", 0.13),
         ("Centre u₂", 1.0),  # the peak's other half lies outside of the square
-        ("Sharpness s", 0.1),
         ("Mismatch level, nats", 2.0),
     ],
 )

@@ -69,8 +69,7 @@ def drawn(page, line=Q1):
     return page.locator(line).first.get_attribute("d")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_handles_move_curves_and_one_another(opened, width, scheme):
     page = opened(width=width, height=844, color_scheme=scheme)
     problem, before = amci.problem("tail-1d"), drawn(page)

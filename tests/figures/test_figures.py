@@ -55,16 +55,17 @@ def test_all_figures_are_there_with_their_data(made):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("figures")
-def test_an_optimum_that_rare_draws_rule_is_not_marked(made):
-    marks = {}
+def test_a_marked_optimum_is_no_worse_than_amci(made):
     for path in (made / "data").glob("fig3-reuse-*.parquet"):
-        noted = json.loads(pq.read_schema(path).metadata[b"amci"])["settings"]
-        marks[path.name.removesuffix("-quick.parquet")] = noted["marks"]
-    assert all(found["AMCI (1, 0)"] == [1, 0] for found in marks.values())
-    # The paper's q2 has so thin tails that a broad reference finds weights no run meets.
-    assert len(marks["fig3-reuse-paper-1"]) == 1
-    assert len(marks["fig3-reuse-spline-1"]) == 3
-    assert all(0.5 < at[0] <= 1 for at in marks["fig3-reuse-spline-1"].values())
+        table = pq.read_table(path)
+        marks = json.loads(table.schema.metadata[b"amci"])["settings"]["marks"]
+        assert len(marks) == 3
+        alpha, beta, errors = (table[name].to_numpy() for name in ("alpha", "beta", "remse"))
+        amci, _, optimum = (
+            errors[np.hypot(alpha - a, beta - b).argmin()] for a, b in marks.values()
+        )
+        # The grid's nearest point is a twentieth away at most.
+        assert optimum < 1.1 * amci
 
 
 @pytest.mark.slow
