@@ -44,10 +44,16 @@ FREEDOM = 5.0
 SHARE_OF_CENTRES = 0.5
 # The logarithm of a scale is limited to +- this, softly.
 SPREAD = 6.0
+# Of the linear regressions that centres start from: the ridge for each case, and the share of the
+# cases, the nearest.
+RIDGE, NEAR = 1e-6, 0.1
 
 
 class Centres(Trainable):
     """A mixture of several centres with scales, which a network reads off y and theta.
+
+    The network bends linear maps, one a centre, in units of how far x lies from what these give:
+    where y tells nearly all of x, no network would be as exact.
 
     Arguments:
         conditioner: The network.
@@ -64,13 +70,47 @@ class Centres(Trainable):
         super().__init__()
         self.conditioner, self.charts, self.components = conditioner, charts, components
         self.register_buffer("about", about)
+        dim = about.shape[1]
         # Where the centres start from: the network's last layer starts near zero.
-        self.start = nn.Parameter(torch.zeros(components, about.shape[1]))
+        self.start = nn.Parameter(torch.zeros(components, dim))
+        self.log_width = nn.Parameter(torch.zeros(components, dim))
+        read = len(conditioner.centre) or 1
+        self.slope = nn.Parameter(torch.zeros(components, read, dim))
 
     def initialize(self, generator: torch.Generator) -> None:
         self.conditioner.initialize(generator)
         with torch.no_grad():
             self.start.normal_(generator=generator)
+
+    def start_from(
+        self, line: Tensor, y: Tensor, theta: Tensor | None, generator: torch.Generator
+    ) -> None:
+        """Starts each from a linear regression on y and theta about a case, and a residual there.
+
+        Arguments:
+            line: Particles on the lines of the charts, (cases, n, D).
+            y: Their observations, (cases, D_y).
+            theta: Their parameters of f, (cases, D_theta), or None.
+            generator: Chooses the particles.
+        """
+        centre, scale = self.about.double()
+        z = (line.double() - centre) / scale
+        read = self.conditioner.inputs(y, theta).double()
+        read = torch.cat([read, read.new_ones(len(read), 1)], -1)
+        rows = torch.randint(len(line), (self.components,), generator=generator)
+        some = torch.randint(line.shape[1], (self.components,), generator=generator)
+        near = max(math.ceil(NEAR * len(line)), min(2 * read.shape[1], len(line)))
+        near = torch.cdist(read[rows], read).topk(near, largest=False).indices  # (k, near)
+        x, z = read[near], z[near]
+        ridge = RIDGE * x.shape[1] * torch.eye(x.shape[2]).to(x)
+        fitted = torch.linalg.solve(x.mT @ x + ridge, x.mT @ z.mean(2))  # (k, read, D)
+        residual = z - (x @ fitted)[:, :, None]
+        width = residual.square().mean((1, 2)).sqrt().clamp(min=1e-6)
+        with torch.no_grad():
+            self.slope.copy_(fitted[:, :-1])
+            # A case is the nearest to itself.
+            self.start.copy_(fitted[:, -1] + residual[:, 0][torch.arange(len(rows)), some])
+            self.log_width.copy_(width.log())
 
     def at(
         self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
@@ -83,14 +123,17 @@ class CentresDensity(ConditionalDensity):
 
     def __init__(self, proposal: Centres, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
-        out = proposal.conditioner(*flat_cases(y, theta))
+        read = flat_cases(y, theta)
+        out = proposal.conditioner(*read)
         proposal.refuse_nan(out, proposal.start)
         k, (centre, scale) = proposal.components, proposal.about
         logits, rest = out[:, :k], out[:, k:].unflatten(1, (2, k, -1))
         self._log_weights = logits.log_softmax(-1)  # (cases, k)
-        log_scale = SPREAD * torch.tanh(rest[:, 1] / SPREAD)
-        self._centre = centre + scale * (proposal.start + 3 * rest[:, 0])  # (cases, k, D)
-        self._scale = scale * log_scale.exp()
+        width = scale * proposal.log_width.exp()
+        linear = torch.einsum("cr,krd->ckd", proposal.conditioner.inputs(*read), proposal.slope)
+        linear = linear + proposal.start
+        self._centre = centre + scale * linear + 3 * width * rest[:, 0]  # (cases, k, D)
+        self._scale = width * (SPREAD * torch.tanh(rest[:, 1] / SPREAD)).exp()
         self._charts = proposal.charts
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:

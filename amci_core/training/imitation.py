@@ -62,19 +62,10 @@ def fit_centres(
         seconds: Most seconds.
     """
     made = centres(target.problem, **arguments)
-    _scatter(made, found, generator)
+    made.start_from(found.line, found.y, found.theta, generator)
     most = _at_most(target.problem, CENTRE_STEPS)
     _imitate(made, target, found, generator, min(most, steps), seconds)
     return made.requires_grad_(False)
-
-
-def _scatter(made: Centres, found: Found, generator: torch.Generator) -> None:
-    """Starts the centres from some of the particles."""
-    rows = torch.randint(len(found.y), (made.components,), generator=generator)
-    some = torch.randint(found.x.shape[1], (made.components,), generator=generator)
-    centre, scale = made.about
-    with torch.no_grad():
-        made.start.copy_((found.line[rows, some] - centre) / scale)
 
 
 def _imitate(
