@@ -76,7 +76,6 @@ def test_a_dask_worker_that_is_killed_costs_no_task(tmp_path):
     assert all(done.failure is None for done in found)
 
 
-@pytest.mark.slow
 def test_a_class_from_a_file_reaches_a_worker_that_has_not_the_file(tmp_path):
     from amci_core.models.loading import load_problem
 

@@ -105,7 +105,7 @@ def estimate(
         each = 64 if draws is None else check_count("draws", draws, low=1, high=MAX_POINTS)
         budget = each * len(chosen.used(sampler.present))
     else:
-        counts = _three(draws, sampler)
+        counts = _three(draws, chosen.used(sampler.present))
     reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
@@ -261,13 +261,13 @@ def _split(
     return split_budget(known, total - spent, estimator=chosen), spent
 
 
-def _three(draws: Sequence[int], sampler: Sampler) -> Counts:
+def _three(draws: Sequence[int], used: Sequence[int]) -> Counts:
     counts = np.asarray(draws)
     whole = counts.shape == (3,) and counts.dtype.kind in "iu" and (counts >= 0).all()
-    if not whole or any((counts[j] > 0) != (j in sampler.present) for j in range(3)):
-        there = ", ".join(PROPOSALS[j] for j in sampler.present)
+    if not whole or any((counts[j] > 0) != (j in used) for j in range(3)):
+        there = ", ".join(PROPOSALS[j] for j in used)
         raise ValueError(
             "draws: expected a whole number of draws from each proposal, or three of them, above "
-            f"zero for those that are there ({there}) and zero for others, got {draws!r}"
+            f"zero for those that it uses ({there}) and zero for others, got {draws!r}"
         )
     return counts.astype(np.int64)

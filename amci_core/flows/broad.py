@@ -99,8 +99,8 @@ class Centres(Trainable):
         read = torch.cat([read, read.new_ones(len(read), 1)], -1)
         rows = torch.randint(len(line), (self.components,), generator=generator)
         some = torch.randint(line.shape[1], (self.components,), generator=generator)
-        near = max(math.ceil(NEAR * len(line)), min(2 * read.shape[1], len(line)))
-        near = torch.cdist(read[rows], read).topk(near, largest=False).indices  # (k, near)
+        size = max(math.ceil(NEAR * len(line)), min(2 * read.shape[1], len(line)))
+        near = torch.cdist(read[rows], read).topk(size, largest=False).indices  # (k, size)
         x, z = read[near], z[near]
         ridge = RIDGE * x.shape[1] * torch.eye(x.shape[2]).to(x)
         fitted = torch.linalg.solve(x.mT @ x + ridge, x.mT @ z.mean(2))  # (k, read, D)

@@ -42,28 +42,33 @@ def seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(sampler)
     def draw(*arguments: Any, **named: Any) -> Any:
-        generator: torch.Generator = named.get("generator", arguments[-1])
-        device = generator.device
-        copy = torch.Generator(device=device)
-        copy.set_state(generator.get_state())
-        seed = int(torch.randint(2**62, (), generator=copy, device=device))
-        streams = [torch.default_generator]
-        if device.type == "cuda":
-            streams.append(torch.cuda.default_generators[device.index or 0])
-        with _GLOBAL:
-            before = [stream.get_state() for stream in streams]
-            try:
-                started = [stream.manual_seed(seed).get_state() for stream in streams]
-                drawn = sampler(*arguments, **named)
-                ended = [stream.get_state() for stream in streams]
-            finally:
-                for stream, state in zip(streams, before, strict=True):
-                    stream.set_state(state)
-        if not all(map(torch.equal, started, ended)):
-            torch.rand((), generator=generator, device=device)
-        return drawn
+        # Sent to another process it takes what it names along, and a lock cannot be sent.
+        return _drawn(sampler, *arguments, **named)
 
     return draw
+
+
+def _drawn(sampler: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    generator: torch.Generator = named.get("generator", arguments[-1])
+    device = generator.device
+    copy = torch.Generator(device=device)
+    copy.set_state(generator.get_state())
+    seed = int(torch.randint(2**62, (), generator=copy, device=device))
+    streams = [torch.default_generator]
+    if device.type == "cuda":
+        streams.append(torch.cuda.default_generators[device.index or 0])
+    with _GLOBAL:
+        before = [stream.get_state() for stream in streams]
+        try:
+            started = [stream.manual_seed(seed).get_state() for stream in streams]
+            drawn = sampler(*arguments, **named)
+            ended = [stream.get_state() for stream in streams]
+        finally:
+            for stream, state in zip(streams, before, strict=True):
+                stream.set_state(state)
+    if not all(map(torch.equal, started, ended)):
+        torch.rand((), generator=generator, device=device)
+    return drawn
 
 
 def off_the_ends(density: Callable[..., Any]) -> Callable[..., Any]:

@@ -242,10 +242,11 @@ def _drawn(target: Target, charts: Charts, until: float, generator: torch.Genera
             break
         n = min(4 * n, DRAWN)
     if not (sample.log_r > -math.inf).any():
-        raise NotReached(
-            f"f: the term is zero at all {n:,} draws of sample_training; let the range of theta "
-            "begin where f is common, or define sample_training"
-        )
+        zero = f"the term is zero at all {n:,} draws of the prior"
+        begin = "let the range of theta begin where f is common"
+        if n < DRAWN:
+            raise OutOfTime(f"time: {zero} that it allowed; give more minutes, or {begin}")
+        raise NotReached(f"f: {zero}; {begin}, or define sample_training")
     index = torch.multinomial(sample.log_r.softmax(0), n, replacement=True, generator=generator)
     y, x = sample.y[index].float(), sample.x[index].float()[:, None]
     theta = None if sample.theta is None else sample.theta[index].float()

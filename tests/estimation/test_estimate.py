@@ -392,3 +392,11 @@ def test_an_exact_estimate_claims_no_error_below_rounding(name):
     relative = found.standard_error / found.value
     assert (relative >= 4 * np.finfo(float).eps).all()
     assert (relative < 1e-12).all()
+
+
+def test_draws_of_a_proposal_that_is_not_used_are_refused():
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    with pytest.raises(ValueError, match=r"those that it uses \(q2\) and zero for others"):
+        amci.estimate(problem, proposals, 1.0, 2.0, draws=[5, 0, 5], estimator="snis-q2")
+    found = amci.estimate(problem, proposals, 1.0, 2.0, draws=[0, 0, 5], estimator="snis-q2")
+    assert found.draws == 5
