@@ -135,7 +135,7 @@ def point(name: str) -> dict[str, Any]:
         taken = tuple(variable.nearest(torch.tensor(values, dtype=torch.float64)).tolist())
         if refused is not None:
             raise OutOfBounds(str(refused), taken)
-        if taken != tuple(values):
+        if variable.whole and taken != tuple(values):
             raise OutOfBounds(f"expected whole numbers, got {brief(given)}", taken)
         return taken
 
@@ -147,10 +147,10 @@ def point(name: str) -> dict[str, Any]:
 
 
 def number(given: Any, low: float, high: float) -> float:
-    """A number to the digits that are kept.
+    """A number to the digits that are kept, or a bound that rounds to the same.
 
     Raises:
-        OutOfBounds: it is beyond them.
+        OutOfBounds: it is beyond the bounds.
         ValueError: it is no number.
     """
     refused = f"expected a number from {low:g} to {high:g}, got {brief(given)}"
@@ -160,9 +160,10 @@ def number(given: Any, low: float, high: float) -> float:
         value = math.nan
     if math.isnan(value):
         raise ValueError(refused)
-    if not low <= value <= high:
+    kept, least, most = (float(written(each)) for each in (value, low, high))
+    if not least <= kept <= most:
         raise OutOfBounds(refused, min(max(value, low), high))
-    return float(written(value))
+    return min(max(kept, low), high)
 
 
 def written(value: float) -> str:

@@ -4,9 +4,12 @@ import random
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
+from conjugate import Share
 
 import amci_core as amci
+from amci_core.models import Variable
 from amci_core.proposals import available_variants
+from app import own
 from app.fields import FIELDS
 from app.presets import presets
 from app.state import State
@@ -112,6 +115,24 @@ def test_what_is_wrong_with_an_address_is_told_and_the_rest_is_used(state):
     assert state.choice.runs == 50
     # What is too large stops at the end; what is no number is left out.
     assert (state.y, state.theta, state.draws) == ((8.0,), (3.0,), 2)
+
+
+@pytest.mark.parametrize("end", [2 / 3, math.pi / 2, 2 * math.pi])
+def test_ends_that_round_outwards_are_reached_without_a_word(end, monkeypatch):
+    monkeypatch.setattr(own, "OWN", {})
+    problem = Share()
+    problem.theta = Variable("theta", 1, -end, end, "a threshold")
+    own.hand_in(problem)
+    for theta in (end, -end):
+        state = State("share")
+        state.move(theta=(theta,))
+        assert state.theta == (theta,)
+        for link in (state.link(), {"problem": "share", "theta": repr(theta)}):
+            again = State()
+            assert again.read(link) == {}
+            assert again.theta == (theta,)
+    assert "expected a number from" in State("share").read({"theta": "7"})["theta"]
+    assert "expected whole numbers" in State("share").read({"y": "3.7"})["y"]
 
 
 def test_what_is_wrong_is_told_in_a_few_words(state):
