@@ -6,7 +6,7 @@ __all__ = ["Explorer"]
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from app.jobs import Jobs
 from app.learner import Learner
 from app.results import Results
 from app.scripts import PROJECTOR, REPLACE_ADDRESS
-from app.session import answer, on_failure
+from app.session import answer, guarded, on_failure
 from app.state import OPENING_PROBLEM, State
 from app.tour import Step, tour
 from app.views.amortization import MapCard
@@ -229,17 +229,24 @@ class Explorer:
     def _open_case(self) -> None:
         """Turns handles and densities to the state's problem, and calls off all computing."""
         self.results.forget()
-        self.densities.open()
-        self.story.show()
-        self.headline.show()
-        self.controls.open()
-        self.film.open()
-        self.strip.open()
+        self._each(
+            self.densities.open,
+            self.story.show,
+            self.headline.show,
+            self.controls.open,
+            self.film.open,
+            self.strip.open,
+        )
 
     def _open_rest(self) -> None:
         """Turns the other views to it; nothing of another problem stays."""
-        self.errors.open()
-        self.tabs.open()
+        self._each(self.errors.open, self.tabs.open)
+
+    def _each(self, *acts: Callable[[], None]) -> None:
+        """Does each; where one fails that is told, and the others are done all the same."""
+        for act in acts:
+            with guarded(self._document):
+                act()
 
     def _share(self, _: Any) -> None:
         """Opens the card on sharing samples."""

@@ -25,7 +25,7 @@ from scipy.integrate import cumulative_trapezoid
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
-from amci_core.models import Problem
+from amci_core.models import Problem, Variable
 from app.numbers import SMALLEST_DENSITY
 
 # Instead of the logarithm of zero, which could not be subtracted.
@@ -80,12 +80,19 @@ def densest(x: Array, density: Array, mass: float) -> tuple[float, float]:
     return float(low[shortest]), float(high[shortest])
 
 
-def outward(low: float, high: float) -> tuple[float, float]:
-    """Rounder ends beyond these, so that an axis rests while a density moves a little."""
+def outward(low: float, high: float, range_of: Variable) -> tuple[float, float]:
+    """Rounder ends beyond these, so that an axis rests while a density moves a little.
+
+    Arguments:
+        low: What the axis has to show.
+        high: Likewise.
+        range_of: The variable, whose range the axis does not leave.
+    """
     low, high = low - ROOM * (high - low), high + ROOM * (high - low)
     width = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-300)
     step = 2.0 ** (math.ceil(math.log2(width)) - 2)
-    return step * math.floor(low / step), step * math.ceil(high / step)
+    low, high = step * math.floor(low / step), step * math.ceil(high / step)
+    return max(low, range_of.low), min(high, range_of.high)
 
 
 def ends_of_f(problem: Problem, theta: Tensor | None, i: int = 0) -> list[float]:

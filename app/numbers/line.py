@@ -123,9 +123,11 @@ def line_densities(
         _first_points(problem, present, y, theta, bounds),
     )
     log_wanted = log_all[: len(log_all) - len(present)]
-    low, high = extent = settings.extent or _extent(x, log_wanted)
+    low, high = extent = settings.extent or _extent(x, log_wanted, problem)
     edges = [bound + side * EDGE for bound in bounds for side in (-1, 0, 1)]
-    shown = np.unique([*x[(x >= low) & (x <= high)], *np.linspace(low, high, EVEN), *edges])
+    shown = np.unique([*x, *np.linspace(low, high, EVEN), *edges])
+    # At an end of the range itself, which x leaves out, a density may be infinite.
+    shown = shown[(shown >= max(low, x[0])) & (shown <= min(high, x[-1]))]
     top = np.maximum(log_wanted.max(-1, keepdims=True), LEAST)
     with np.errstate(divide="ignore"):  # f can be zero everywhere
         log_mass = np.log(integral(np.exp(log_wanted - top), x)) + log_wanted.max(-1)
@@ -235,10 +237,10 @@ def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
     return x, v, np.where(v.max(-1) > -np.inf, doubt, 1.0)
 
 
-def _extent(x: Array, log_density: Array) -> tuple[float, float]:
+def _extent(x: Array, log_density: Array, problem: Problem) -> tuple[float, float]:
     """Ends of an axis that shows nearly all of each density."""
     rows = [row for row in log_density if row.max() > -np.inf]
     ends = [densest(x, exponential(row - row.max()), SHOWN_MASS) for row in rows]
     if not ends:
         return float(x[0]), float(x[-1])
-    return outward(min(end[0] for end in ends), max(end[1] for end in ends))
+    return outward(min(end[0] for end in ends), max(end[1] for end in ends), problem.x)

@@ -195,14 +195,16 @@ def _axis(problem: Problem, drawn: Weighted, theta: Tensor | None, i: int) -> tu
     low, high = drawn.extent(i, TAIL, problem)
     # As many points as each density has mass, and some everywhere, from few ranks: where points
     # lie closer little by little the trapezoid rule is exact to a high order.
-    even = np.linspace(low, high, 257)
+    # At an end of the range itself a density may be infinite.
+    margin = TAIL * (high - low)
+    even = np.linspace(low + margin, high - margin, 257)
     share = np.mean([np.interp(even, x, row) for row in rows], 0) if rows else 0.0
     share = (1 - SPREAD) * share + SPREAD * (even - low) / (high - low)
     ranks = np.linspace(share[0], share[-1], KNOTS)
     graded = PchipInterpolator(ranks, np.interp(ranks, share, even))
     x = graded(np.linspace(share[0], share[-1], POINTS))
-    ends = [end for end in ends_of_f(problem, theta, i) if low < end < high]
-    return np.unique([*x, *(end + side * EDGE for end in ends for side in (-1, 1))]), (low, high)
+    edges = [end + side * EDGE for end in ends_of_f(problem, theta, i) for side in (-1, 1)]
+    return np.unique([*x, *(edge for edge in edges if low < edge < high)]), (low, high)
 
 
 def _doubt(drawn: Weighted, name: str, mass: float, log_unit: float) -> str:

@@ -73,8 +73,7 @@ class Weighted:
         """Ends of an axis of coordinate i that leaves out that share on either side."""
         x, rows = self.cumulative(i)
         ends = [np.interp([tail, 1 - tail], row, x) for row in rows] or [x[[0, -1]]]
-        low, high = outward(float(np.min(ends)), float(np.max(ends)))
-        return max(low, problem.x.low), min(high, problem.x.high)
+        return outward(float(np.min(ends)), float(np.max(ends)), problem.x)
 
     def doubt(self, name: str) -> str:
         """Why a density is not judged; empty where it is."""

@@ -58,6 +58,7 @@ class DensityPlace:
     def open(self) -> None:
         """Turns to the state's problem."""
         view, _ = self._here
+        self._found = None
         view.open(picture(self._state.problem))
         entitle(view.panel, self._state.f)
         parts = [view.panel, *([self._finger.panel] if self._finger else [])]
@@ -88,8 +89,9 @@ class DensityPlace:
 
     def describe(self) -> None:
         """Renews what the pictures are in words and in numbers."""
-        self.view.describe(self._found)
-        self._as_table.renew()
+        if self._found is not None:
+            self.view.describe(self._found)
+            self._as_table.renew()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""

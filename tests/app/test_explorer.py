@@ -10,6 +10,7 @@ from app.results import Results
 from app.session import answer, one_message
 from app.shell import page
 from app.state import State
+from app.views import place
 from app.views.film import FilmPlayer
 from app.views.layout import HTML
 from app.views.options import Select
@@ -149,6 +150,27 @@ def test_what_fails_is_told_as_text(in_a_loop):
         assert "&lt;img" in alert.object
         assert "<img" not in alert.object
 
+    in_a_loop(body)
+
+
+def test_densities_that_fail_at_the_opening_leave_the_rest_of_the_page(in_a_loop, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("log_prior: raised in here")
+
+    def body(turned):
+        explorer = turned.explorer
+        explorer.start()
+        for name in ("tail-1d", "tail-5d"):
+            if name != explorer.state.original:
+                turned.choose(name)
+                turned.wait()
+            assert "log_prior: raised in here" in explorer.story.alerts[0].object
+            assert explorer.controls.case.panel.select(Slider)[0].value == explorer.state.y[0]
+            assert sorted(turned.started) == ["errors", "play", "strip"]
+            turned.started.clear()
+            explorer.story.alerts[:] = []
+
+    monkeypatch.setattr(place, "densities", fail)
     in_a_loop(body)
 
 

@@ -5,11 +5,13 @@ import panel as pn
 import pytest
 import torch
 from bokeh.models import ColumnDataSource
+from conjugate import KINDS, Rate
 from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE
 from scipy import stats
 from torch.distributions import Normal
 
 import amci_core as amci
+from amci_core.models import Problem, Variable
 from app.notebook import DensityPicture
 from app.numbers.known import level, level_range, log_truth
 from app.numbers.plane import plane_densities
@@ -109,6 +111,50 @@ def test_a_narrow_posterior_on_the_line_is_found(new, noise):
     expected = law.pdf(found.x)
     np.testing.assert_allclose(found.posterior, expected, atol=1e-3 * expected.max())
     assert found.extent[1] - found.extent[0] < 20 * noise
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_posterior_at_an_end_of_the_range_is_found(name):
+    problem = KINDS[name]()
+    proposals = amci.load_proposals(problem, variant="reference")
+    for y in (0.0, 6.0, 10.0):
+        found = densities(problem, proposals, y, 0.3)
+        law, prior = problem.posterior(y), problem.log_prior(torch.from_numpy(found.x)[:, None])
+        expected = law.pdf(found.x)
+        np.testing.assert_allclose(found.posterior, expected, atol=1e-3 * expected.max())
+        g = np.where(found.x > 0.3, expected, 0) / law.sf(0.3)
+        np.testing.assert_allclose(found.target, g, atol=1e-3 * g.max())
+        np.testing.assert_allclose(found.q1, prior.exp())
+        low, high = found.extent
+        assert problem.x.low <= low < high <= problem.x.high
+
+
+@pytest.mark.parametrize("a", [0.5, 2.0])
+def test_densities_in_a_corner_of_the_plane_are_found(a):
+    class Two(Problem):
+        name, nonnegative = "two", True
+        x = Variable("x", 2, 0.0, np.inf, "rates")
+        y = Variable("y", 2, 0.0, np.inf, "counts", shown=(0.0, 12.0))
+        log_prior, log_likelihood = Rate.log_prior, Rate.log_likelihood
+        sample_likelihood = Rate.sample_likelihood
+
+        def f(self, x, theta):
+            return torch.ones_like(x[..., 0])
+
+        def sample_prior(self, n, generator):
+            return torch.distributions.Gamma(self.a, 1.0).sample((n, 2))
+
+    problem = Two()
+    problem.a = a
+    found = densities(problem, amci.load_proposals(problem, variant="reference"), (0, 0))
+    law = stats.gamma(a, scale=0.5)
+    expected = np.multiply.outer(law.pdf(found.y), law.pdf(found.x))
+    # Where it is infinite at the ends, the grid leaves out some of its mass.
+    np.testing.assert_allclose(found.target, expected, rtol=0.15 if a < 1 else 0.01)
+    # KL of both coordinates, less the mass of q1 beyond the picture
+    outside = 1 - stats.gamma(a).cdf(found.extent[0][1]) ** 2
+    kl = 2 * a * (np.log(2) - 0.5)
+    assert found.divergence == pytest.approx(kl - outside, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
