@@ -23,11 +23,12 @@ class Page:
     """One page: what it is sent, and what it says.
 
     Arguments:
+        token: What the server knows it by.
         connection: Its websocket.
     """
 
-    def __init__(self, connection: WebSocketClientConnection) -> None:
-        self.connection = connection
+    def __init__(self, token: str, connection: WebSocketClientConnection) -> None:
+        self.token, self.connection = token, connection
         self.document: Any = {}
 
     @classmethod
@@ -37,21 +38,26 @@ class Page:
         html = (await AsyncHTTPClient(max_clients=100).fetch(request)).body.decode()
         found = re.search(r'"token":"([^"]+)"', html)
         assert found is not None
+        page = await cls.connect(address, found[1])
+        await page.send("PULL-DOC-REQ", {})
+        page.document = json.loads((await page.receive_until("PULL-DOC-REPLY"))[1])
+        # The page says when it is loaded: then what it asks for is computed.
+        await page.patch({"kind": "MessageSent", "msg_type": "bokeh_event"}, DOCUMENT_READY)
+        return page
+
+    @classmethod
+    async def connect(cls, address: str, token: str) -> Any:
+        """Another connection of a page that has come, as after a break."""
         path, _, query = address.partition("?")
         socket = HTTPRequest(
             f"{path.replace('http', 'ws', 1)}/ws?{query}",
             headers={"Origin": path.rpartition("/")[0]},
         )
-        page = cls(
-            await websocket_connect(
-                socket, subprotocols=["bokeh", found[1]], max_message_size=2**30
-            )
+        connection = await websocket_connect(
+            socket, subprotocols=["bokeh", token], max_message_size=2**30
         )
+        page = cls(token, connection)
         await page.receive()
-        await page.send("PULL-DOC-REQ", {})
-        page.document = json.loads((await page.receive_until("PULL-DOC-REPLY"))[1])
-        # The page says when it is loaded: then what it asks for is computed.
-        await page.patch({"kind": "MessageSent", "msg_type": "bokeh_event"}, DOCUMENT_READY)
         return page
 
     def leave(self) -> None:

@@ -184,8 +184,9 @@ def test_values_that_no_widget_gives_leave_the_page_alive(address):
 
 def test_malformed_messages_end_no_server(address):
     async def visit() -> None:
+        page = await Page.come(address)
         for parts in MALFORMED:
-            page = await Page.come(address)
+            page = await Page.connect(address, page.token)
             with contextlib.suppress(WebSocketClosedError):
                 for part in parts:
                     await page.connection.write_message(part, binary=isinstance(part, bytes))
