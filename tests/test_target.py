@@ -48,6 +48,23 @@ def test_estimates_are_right_within_their_errors(text):
     assert abs(found.value - truth) < 5 * found.standard_error
 
 
+@pytest.mark.parametrize(("text", "unit"), [("1e-200 * x1", 1e-200), ("x1 / 1e-200", 1e200)])
+def test_f_may_be_in_any_unit(text, unit):
+    found = {}
+    for f in ("x1", text):
+        problem, proposals = of_tail(f)
+        e = amci.estimate(problem, proposals, 1.0, 1.2, draws=400, seed=4)
+        truth = amci.reference(problem, 1.0, 1.2, draws=20_000)
+        curves = amci.error_curves(problem, proposals, 1.0, 1.2, budgets=[64], runs=4, truth=truth)
+        found[f] = (
+            [float(v) for v in (e.value, e.standard_error, truth.value, truth.standard_error)],
+            [float(e.relative_standard_error), *curves["amci"].remse, *curves["snis-q2"].remse],
+        )
+    (plain, relative), (scaled, of_scaled) = found["x1"], found[text]
+    assert scaled == pytest.approx([unit * v for v in plain], rel=1e-4, abs=0)
+    assert of_scaled == pytest.approx(relative, rel=1e-6)
+
+
 def test_both_signs_are_expected_unless_the_form_leaves_no_doubt():
     assert of_tail("x1 > theta")[0].nonnegative
     assert not of_tail("x1 + 100")[0].nonnegative
