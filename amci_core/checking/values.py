@@ -44,6 +44,11 @@ def check_declared(problem: Problem, notes: Notes) -> None:
         if not isinstance(value, kind):
             came = repr(value) if hasattr(problem, name) else "nothing"
             notes.error(name, f"expected a {kind.__name__} as an attribute, got {came}")
+    if hasattr(problem, "_expected_deviation"):
+        notes.warning(
+            "_expected_deviation",
+            "is the old name of a method; define _log_mean_absolute_deviation, in nats",
+        )
 
 
 def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
