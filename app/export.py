@@ -89,12 +89,12 @@ def curves(found: ErrorCurves) -> Rows:
             for e in ("remse", "mse")
             for figure in ("mean", "q25", "median", "q75")
         ]
-        + ["mean_settled", "median_settled", "failed"]
+        + ["mean_determined", "median_determined", "failed"]
     ]
     for name, curve in found.by_name.items():
         figures = [curve.remse, *curve.remse_quartiles, curve.mse, *curve.mse_quartiles]
-        settled = [curve.mean_judged, curve.median_judged, curve.failed]
-        lines = zip(found.budgets, *figures, *settled, strict=True)
+        determined = [curve.mean_judged, curve.median_judged, curve.failed]
+        lines = zip(found.budgets, *figures, *determined, strict=True)
         rows += [[name, *line] for line in lines]
     return rows
 
@@ -143,7 +143,7 @@ def plane(found: AmortizationMap) -> Rows:
 
 def reuse(found: ReuseErrors) -> Rows:
     """One line for every (alpha, beta)."""
-    rows: Rows = [["alpha", "beta", "remse_mean", "settled"]]
+    rows: Rows = [["alpha", "beta", "remse_mean", "determined"]]
     rows += [
         [alpha, beta, found.remse[i, j], bool(found.judged[i, j])]
         for i, alpha in enumerate(found.alphas)
@@ -199,8 +199,8 @@ def _content(found: Any) -> dict[str, Any]:
                     "remse_quartiles": curve.remse_quartiles,
                     "mse_mean": curve.mse,
                     "mse_quartiles": curve.mse_quartiles,
-                    "mean_settled": curve.mean_judged,
-                    "median_settled": curve.median_judged,
+                    "mean_determined": curve.mean_judged,
+                    "median_determined": curve.median_judged,
                     "failed": curve.failed,
                 }
                 for name, curve in found.by_name.items()
@@ -225,7 +225,7 @@ def _reuse(found: ReuseErrors) -> dict[str, Any]:
         "alphas": found.alphas,
         "betas": found.betas,
         "remse": found.remse,
-        "settled": found.judged,
+        "determined": found.judged,
         "draws_q1_q2": found.counts,
         "common_random_numbers": found.common,
         "paper_optimum": found.paper,

@@ -38,11 +38,11 @@ The same command after a kill goes on where it stopped. With the data in FOLDER,
 equal **total** draws T, all proposals together (the paper's N counts those of one; where a claim is about SNIS alone, which has one proposal, T is N). Lines are medians over cases of the mean over 100 runs.
 The band is over runs, as in the paper: quartiles of one run's error, medians over cases; in the appendix it is over cases. A vertical bar is the line's
 standard error. Relative errors above 10³, in the appendix above 10⁶, are cut off: there SNIS q1 lies above the picture. A hollow marker: in
-more than half of the cases the runs do not settle the mean, and it can be larger. There are 100 cases and up to 10,000 draws; for the paper's own
+more than half of the cases the runs do not determine the mean, and it can be larger. There are 100 cases and up to 10,000 draws; for the paper's own
 networks for tail-5d and cancer, of which a draw costs twenty times that of a spline, up to 1,000: the evaluation that is stored beside the weights.
 
 A number comes with its standard error over cases and runs, which is rough where it spreads over orders of magnitude and a factor is given. The last column judges the
-paper's words: **holds** and **does not hold** are said beyond two standard errors, and where means that 100 runs do not settle would not turn it if they were
+paper's words: **holds** and **does not hold** are said beyond two standard errors, and where means that 100 runs do not determine would not turn it if they were
 a hundred times larger; else it is *not decided*. Our trainings of the paper's networks are
 not the authors': where a claim is about how good theirs were, it says so.
 """
@@ -99,8 +99,8 @@ class Number:
         error: Its standard error; NaN where there is none.
         unit: What stands behind it.
         factor: Whether the error is that of the number's logarithm.
-        least: What it is if all that is not settled turns out to lower it; NaN where all is.
-        most: What it is if all that is not settled turns out to raise it; NaN where all is.
+        least: What it is if all that is not determined turns out to lower it; NaN where all is.
+        most: What it is if all that is not determined turns out to raise it; NaN where all is.
     """
 
     value: float
@@ -202,7 +202,7 @@ def ratio(
 ) -> Callable[[Data, str], Number]:
     """Median over cases of one estimator's error over another's.
 
-    A mean that its runs do not settle can be a hundred times larger than it looks.
+    A mean that its runs do not determine can be a hundred times larger than it looks.
     """
 
     def number(data: Data, variant: str) -> Number:
@@ -267,7 +267,7 @@ def share(
 
 
 def surely_worse(first: str, second: str) -> Callable[[Cases, int], np.ndarray]:
-    """Where one estimator's error is above another's by 2 standard errors, both settled."""
+    """Where one estimator's error is above another's by 2 standard errors, both determined."""
 
     def true(cases: Cases, rank: int) -> np.ndarray:
         one, other = cases.by_name[first], cases.by_name[second]
@@ -286,14 +286,14 @@ def least_squares(cases: Cases, rank: int) -> np.ndarray:
 
 
 def below_bound(cases: Cases, rank: int) -> np.ndarray:
-    """Where AMCI's error is below the bound by more than 2 standard errors, and settled."""
+    """Where AMCI's error is below the bound by more than 2 standard errors, and determined."""
     own, bound = cases.by_name["amci"], cases.by_name["bound"]["mse"][:, rank]
     clear = own["mse"][:, rank] + SURE * own["mse_error"][:, rank] < bound
     return clear & (own["mean_judged"][:, rank] != 0)
 
 
-def unsettled(estimator: str) -> Callable[[Cases, int], np.ndarray]:
-    """Where 100 runs do not settle an estimator's mean."""
+def undetermined(estimator: str) -> Callable[[Cases, int], np.ndarray]:
+    """Where 100 runs do not determine an estimator's mean."""
     return lambda cases, rank: cases.by_name[estimator]["mean_judged"][:, rank] == 0
 
 
@@ -402,8 +402,8 @@ CLAIMS = [
     Claim("appendix_q1", "5-D: SNIS q1 is far worse than q2", "q1 over q2, T = 1,000", ratio(TAIL5, "snis-q1", "snis-q2"), above(10)),
     Claim("appendix_q1", "5-D: SNIS q1 has a mean squared error of 10⁻⁰·⁹ = 0.13 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-q1", 2, "mse"), about(10**-0.9)),
     Claim("appendix_q1", "5-D: SNIS qm has a mean squared error of 0.1 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-qm", 2, "mse"), about(0.1, 1.5)),
-    Claim("appendix_q1", "5-D: for N between 6 and 100 a hundred runs miss most of qm's error", "cases whose runs do not settle it (more than half?), T = 10", share(TAIL5, unsettled("snis-qm"), 10), above(50)),
-    Claim("appendix_q1", "5-D: from N = 100 on that no longer matters", "cases whose runs do not settle it (less than half?), T = 1,000", share(TAIL5, unsettled("snis-qm"), 1000), below(50)),
+    Claim("appendix_q1", "5-D: for N between 6 and 100 a hundred runs miss most of qm's error", "cases whose runs do not determine it (more than half?), T = 10", share(TAIL5, undetermined("snis-qm"), 10), above(50)),
+    Claim("appendix_q1", "5-D: from N = 100 on that no longer matters", "cases whose runs do not determine it (less than half?), T = 1,000", share(TAIL5, undetermined("snis-qm"), 1000), below(50)),
     Claim("appendix_q1", "cancer: SNIS q1 is worse than even q2", "q1 over q2, T = 1,000", ratio("cancer", "snis-q1", "snis-q2"), above(1)),
     Claim("appendix_q1", "mean squared errors behave alike: AMCI's is the least", "1-D: share of cases, T = 1,000", share(TAIL1, least_squares), above(50)),
     Claim("appendix_cases", "cancer: the upper quartile of AMCI's error is above that of SNIS qm", "AMCI over qm, T = 1,000", quartiles("amci", "snis-qm", "cancer"), above(1)),
@@ -448,9 +448,9 @@ def mismatch(data: Data) -> list[str]:
             gains = []
             for name_of in ("bound", "snis-qm", "snis-q2"):
                 other = cases.by_name[name_of]
-                settled = other["mean_judged"][which, rank] != 0
+                determined = other["mean_judged"][which, rank] != 0
                 said = _short(float(other["mse"][which, rank] / own))
-                gains.append(said if settled else f"{said} or more")
+                gains.append(said if determined else f"{said} or more")
             rows.append(f"| {title} | {at[which]:.2g} | {' | '.join(gains)} |")
     return rows
 
@@ -490,7 +490,7 @@ def training(data: Data) -> list[str]:
 
 BEYOND = {"mismatch": mismatch, "dimension": dimension, "training": training}
 WORDS = {
-    "mismatch": f"Single cases at the beginning, the middle and the end of the path, T = {DRAWS:,}, 400 runs, spline proposals. *or more*: the other's runs do not settle its mean. Bars in the picture are standard errors.",
+    "mismatch": f"Single cases at the beginning, the middle and the end of the path, T = {DRAWS:,}, 400 runs, spline proposals. *or more*: the other's runs do not determine its mean. Bars in the picture are standard errors.",
     "dimension": f"Gaussian tails in D dimensions; `learn` has {MINUTES:g} minutes for each, on one core; T = {DRAWS:,}, medians over 50 cases. In ten dimensions that is not enough. With the recipe of the shipped 5-D splines, whose coordinates begin at the threshold, six minutes in 10-D reach 1.9e-5, a two-hundredth of the bound, and ten minutes in 20-D 0.017, four times the bound (30 cases, 50 runs).",
     "training": f"From the films that the shipped proposals keep: seconds of training q1, which in 1-D and for cancer begins below the bound; 0 s is drawn at 0.1 s, T = {DRAWS:,}, medians over 50 cases.",
 }  # fmt: skip

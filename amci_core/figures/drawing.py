@@ -80,7 +80,7 @@ def error_curves(
 ) -> None:
     """The median over cases of an error against total draws, with a band.
 
-    A marker is hollow where in more than half of the cases the runs do not settle the mean.
+    A marker is hollow where in more than half of the cases the runs do not determine the mean.
 
     Arguments:
         panel: Where it is drawn.

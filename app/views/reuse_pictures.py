@@ -19,7 +19,7 @@ from app.views.figures import Painter, add_hover, picture, set_range
 from app.views.legends import add_legend
 
 FLOOR, CEILING = 1e-18, 1e6
-# Cells whose runs do not settle the error.
+# Cells whose runs do not determine the error.
 UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2

@@ -29,7 +29,7 @@ POINTS = ("draws", "value", "settled", "open")
 CURRENT = Style("your case", "#e8000b", "#ff6b6b")
 # Of the summary, by the band's name.
 BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
-# A marker is filled where the runs settle the mean of more than this share of the cases.
+# A marker is filled where the runs determine the mean of more than this share of the cases.
 MOST = 0.5
 # How much ink the lines of the single cases have together, each of them, and what is muted.
 TOGETHER, LEAST, MOST_INK, MUTED = 10.0, 0.12, 0.45, 0.12
