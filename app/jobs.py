@@ -113,7 +113,7 @@ class Jobs:
 
     def fail(self, message: str) -> None:
         """Ends every job with a message."""
-        for job in self._running.values():
+        for job in list(self._running.values()):
             job.end(message)
 
     def cancel_all(self) -> None:
@@ -180,7 +180,7 @@ class Jobs:
         except Exception:
             # Bokeh raises different things while and after it takes a session down.
             log.debug("the visitor has gone", exc_info=True)
-            job.cancelled = True
+            self.cancel_all()
 
 
 class _Job:

@@ -277,12 +277,14 @@ def test_the_document_is_told_by_the_servers_thread_alone(server, jobs):
     assert server.told_by == {threading.current_thread()}
 
 
-def test_a_visitor_who_has_gone_harms_nobody(server, jobs, engine):
+def test_a_visitor_who_has_gone_harms_nobody(server, jobs, engine, watched):
     shown = Shown()
     jobs.start("count", Count(1000, seconds=0.002), show=shown.take, finish=shown.append)
     server.run_until(lambda: shown)
     server.gone = True
-    jobs.cancel_all()
+    # The next result finds no page, and the rest is not computed.
+    server.run_until(lambda: not engine.under_way)
+    assert len(watched.submitted) < 1000
     other = Server()
     assert run(other, Jobs(other, other, of=engine), Count(3))[1] == [None]
 
@@ -293,6 +295,17 @@ def test_those_who_wait_are_told_when_no_worker_starts(server):
 
     _, ends = run(server, Jobs(server, server, of=Engine(start)), Count(3))
     assert ends == ["nothing can be computed: dask: the scheduler has no workers"]
+
+
+def test_jobs_can_fail_when_the_server_has_closed_its_loop(server, jobs):
+    def closed(*_):
+        raise RuntimeError("Event loop is closed")
+
+    for name in ("one", "other"):
+        jobs.start(name, Count(1000, seconds=0.1), show=list, finish=list)
+    server.call_soon_threadsafe = closed
+    jobs.fail("nothing can be computed")
+    assert jobs.next_task() is None
 
 
 @pytest.mark.slow
