@@ -464,6 +464,10 @@ MISTAKES = {
         changed(Tail, log_likelihood=lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1)),
         ("warning", "y", r"is not declared, but log_likelihood is defined; declare y = Variable"),
     ),
+    "a method has its old name": (
+        changed(_expected_deviation=lambda s, y, theta: y[..., 0]),
+        ("warning", "_expected_deviation", "old name .*; define _log_mean_absolute_deviation"),
+    ),
     "nonnegative is left open": (
         changed(nonnegative=None),
         ("error", "nonnegative", "expected a bool as an attribute, got None"),
