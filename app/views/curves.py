@@ -25,6 +25,8 @@ WANTED = ("posterior", "target", "target_minus")
 # and painted with every move, and could not be read.
 STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 LEAST_HEIGHT = 0.3
+# A share of the axis narrower than a pixel: so near its ends a density may be infinite.
+SLIVER = 2e-3
 # Ends of the logarithmic axis, unless a density is higher.
 DECADES = (1e-8, 30.0)
 # Whose draws are ticks on the axis, and how high, as a share of the picture.
@@ -127,6 +129,9 @@ class Curves(Marked):
         self._source.data = {name: columns.get(name, missing) for name in ("x", *DRAWN)}
         self.mark(found)
         wanted, learnt = ([n for n in columns if n.startswith(k)] for k in ("target", "q1"))
+        (low, high), sliver = found.extent, SLIVER * np.ptp(found.extent)
+        inside = slice(*np.searchsorted(found.x, [low + sliver, high - sliver]))
+        columns = {name: values[inside] for name, values in columns.items()}
         highest = _highest(columns, ["posterior", *wanted])
         # A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
         height = 1.05 * max(highest, min(_highest(columns, learnt), 1.3 * highest))

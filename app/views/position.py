@@ -87,11 +87,11 @@ def _cloud(problem: Problem) -> str:
     (x0, x1), (y0, y1) = ends
     middle = (top + bottom) / 2
     texts = (
-        f'<text x="{left}" y="{bottom + 14}">{x0:g}</text>'
-        f'<text x="{right}" y="{bottom + 14}" text-anchor="end">{x1:g}</text>'
+        f'<text x="{left}" y="{bottom + 14}">{x0:.4g}</text>'
+        f'<text x="{right}" y="{bottom + 14}" text-anchor="end">{x1:.4g}</text>'
         f'<text x="{(left + right) / 2}" y="{bottom + 28}" text-anchor="middle">{labels[0]}</text>'
-        f'<text x="{left - 4}" y="{bottom}" text-anchor="end">{y0:g}</text>'
-        f'<text x="{left - 4}" y="{top + 9}" text-anchor="end">{y1:g}</text>'
+        f'<text x="{left - 4}" y="{bottom}" text-anchor="end">{y0:.4g}</text>'
+        f'<text x="{left - 4}" y="{top + 9}" text-anchor="end">{y1:.4g}</text>'
         f'<text transform="rotate(-90 12 {middle})" x="12" y="{middle}" text-anchor="middle">'
         f"{labels[1]}</text>"
     )

@@ -17,6 +17,7 @@ from app.numbers.known import level, level_range, log_truth
 from app.numbers.plane import plane_densities
 from app.numbers.weighted import weighted
 from app.pictures import densities, picture
+from app.views.densities import DensityView
 
 
 def column(shown, source, name):
@@ -127,6 +128,15 @@ def test_a_posterior_at_an_end_of_the_range_is_found(name):
         np.testing.assert_allclose(found.q1, prior.exp())
         low, high = found.extent
         assert problem.x.low <= low < high <= problem.x.high
+
+
+def test_a_density_that_is_infinite_at_an_end_leaves_the_picture_there():
+    problem, view = KINDS["rate-0.5"](), DensityView()
+    proposals = amci.load_proposals(problem, variant="reference")
+    view.show(densities(problem, proposals, 0.0, 0.3))
+    # g is highest at the threshold.
+    highest = stats.gamma(0.5, scale=0.5).pdf(0.3) / stats.gamma(0.5, scale=0.5).sf(0.3)
+    assert highest < view.figure.y_range.end < 10 * highest
 
 
 @pytest.mark.parametrize("a", [0.5, 2.0])
