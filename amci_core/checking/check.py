@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from amci_core.checking.findings import Checked, Notes
-from amci_core.checking.long_run import LEAST_DRAWS, check_by_a_long_run
+from amci_core.checking.long_run import LEAST_DRAWS, LONG_RUN, check_by_a_long_run
 from amci_core.checking.samplers import (
     FEWEST,
     check_likelihood,
@@ -20,6 +20,7 @@ from amci_core.checking.samplers import (
 )
 from amci_core.checking.timing import seconds_per_point
 from amci_core.checking.values import CASES, POINTS, check_declared, check_values
+from amci_core.checking.watched import watched
 from amci_core.models import Problem
 from amci_core.models.contract import attempt, violations
 
@@ -76,52 +77,71 @@ def check(
 
 
 def _check(problem: Problem, notes: Notes) -> None:
-    raised = []
+    held = []
     for batch, points in SHAPES:
         if not notes.left(ENOUGH):
             notes.skip("shapes of other batches: for lack of time")
             break
         for found in violations(problem, batch, points):
-            if found.cause is None:
+            if found.cause is None and found.sure:
                 notes.violation(found)
             else:
-                raised.append(found)
+                held.append(found)
     drawn, per_point = None, 0.0
-    if not notes.failed() and not raised:
+    if not notes.failed() and not held:
         timed = attempt("check", _seconds_per_point, problem, notes)
         # What raises is noted by the tests below.
         per_point = timed if isinstance(timed, float) else 0.0
-    if not notes.failed("sample_prior") and "sample_prior" not in {e.method for e in raised}:
+    problem = watched(problem, notes)
+    if not notes.failed("sample_prior") and "sample_prior" not in {e.method for e in held}:
         points = POINTS if notes.left(ENOUGH) and notes.has(CASES * POINTS * per_point) else FEW
         drawn = notes.value("check", check_values, problem, notes, points)
     # By now those that many draws raise as well are noted with an x.
-    for found in raised:
-        notes.violation(found)
-    if drawn is None:
-        return
+    for found in held:
+        if found.sure:
+            notes.violation(found)
+        elif not notes.failed(found.method):
+            notes.skip(str(found))
+    # Without draws there is none of what follows.
+    stopped = [] if drawn is not None else notes.failed("sample_prior") or notes.failed()
+    if stopped:
+        notes.broken("values at draws, and their ranges", *stopped)
 
-    def run(name: str, test: Callable[..., None], *arguments: object, points: int) -> None:
-        if not notes.left() or not notes.has(points * per_point):
-            notes.skip(f"{name}: for lack of time")
+    def run(
+        said: str, test: Callable[..., None], *arguments: object, points: int, needs: str
+    ) -> None:
+        method, _, _ = said.partition(":")
+        if notes.broken(said, *needs.split(), *stopped):
             return
-        found = attempt(name, test, *arguments)
+        if not notes.left() or not notes.has(points * per_point):
+            notes.skip(f"{said}, for lack of time")
+            return
+        found = attempt(method, test, *arguments)
         if found is not None:
             notes.violation(found)
+            notes.broken(said, found.method)
 
-    if not notes.failed("sample_prior", "log_prior", "x"):
-        run("sample_prior", check_prior, problem, notes, points=FEWEST)
-    if not notes.failed("sample_likelihood", "log_likelihood", "sample_prior", "log_prior", "x"):
-        run("sample_likelihood", check_likelihood, problem, drawn, notes, points=4 * FEWEST)
+    # Any x does for the likelihood, so that the prior is judged after it.
+    if problem.y is not None:
+        needs = "sample_prior sample_likelihood log_likelihood"
+        said = "sample_likelihood: whether its draws follow log_likelihood"
+        run(said, check_likelihood, problem, drawn, notes, points=4 * FEWEST, needs=needs)
+    needs = "x sample_prior log_prior"
+    said = "sample_prior: whether its draws follow log_prior"
+    run(said, check_prior, problem, notes, points=FEWEST, needs=needs)
     # By default the reference is the prior.
-    if not notes.failed("sample_prior", "log_prior", "x", "sample_likelihood", "sample_theta"):
-        if not _has_default(problem) and not notes.failed("sample_reference", "log_reference"):
-            run("sample_reference", check_reference, problem, drawn, notes, points=FEWEST)
-        if not problem.nonnegative and not notes.failed("negated"):
-            negated = problem.negated()
-            if not _has_default(negated):
-                run("negated", check_reference, negated, drawn, notes, "negated", points=FEWEST)
-    if not notes.failed():
-        run("_log_truth", check_by_a_long_run, problem, drawn, notes, points=LEAST_DRAWS)
+    needs = "sample_likelihood sample_theta sample_reference log_reference"
+    said = "sample_reference: whether its draws follow log_reference"
+    if not _has_default(problem):
+        run(said, check_reference, problem, drawn, notes, points=FEWEST, needs=needs)
+    if not problem.nonnegative and not notes.failed("negated"):
+        negated = problem.negated()
+        if not _has_default(negated):
+            said = "negated: whether draws of its reference follow their density"
+            more = (negated, drawn, notes, "negated")
+            run(said, check_reference, *more, points=FEWEST, needs=needs)
+    needs += " x sample_prior log_prior log_likelihood negated"
+    run(LONG_RUN, check_by_a_long_run, problem, drawn, notes, points=LEAST_DRAWS, needs=needs)
 
 
 def _seconds_per_point(problem: Problem, notes: Notes) -> float:

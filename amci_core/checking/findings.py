@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from amci_core.models.contract import Violation, attempt
+from amci_core.models.contract import Violation, attempt, place
 
 ERROR, WARNING = "error", "warning"
 
@@ -79,12 +80,6 @@ class Checked:
         return "\n".join(lines)
 
 
-def place(point: Tensor) -> str:
-    """A point (D,) in a message: its first coordinates."""
-    said = ", ".join(f"{each:.4g}" for each in point[:5].tolist())
-    return f"({said}{', ...' if len(point) > 5 else ''})"
-
-
 class Notes:
     """What has been found so far, and the time that is left.
 
@@ -129,17 +124,21 @@ class Notes:
         """Notes what a method gave in the place of what was expected."""
         self.error(found.method, found.text)
 
-    def raised(self, found: Violation, call: Callable[[Tensor], Any], points: Tensor) -> None:
-        """Notes an exception with one of the points (n, D) at which a call raises it."""
-        while len(points) > 1:
-            half = points[: len(points) // 2]
-            wrong = isinstance(attempt(found.method, call, half), Violation)
-            points = half if wrong else points[len(half) :]
-        single = attempt(found.method, call, points)
-        if isinstance(single, Violation):
-            self.error(found.method, f"{single.text}; so at x = {place(points[0])}")
-        else:
-            self.violation(found)
+    def finite(self, method: str, value: Tensor, x: Tensor, *, density: bool = True) -> bool:
+        """Whether values (*) at draws x (*, D) are numbers, or -inf for a density, else noted."""
+        bad = value.isnan() | (value == torch.inf) | ((value == -torch.inf) & (not density))
+        if not bad.any():
+            return True
+        came = "NaN" if value[bad][0].isnan() else f"{float(value[bad][0]):g}"
+        allowed = "finite numbers"
+        if density:
+            allowed = "numbers below infinity, in nats, and -inf where the density is zero"
+        self.error(
+            method,
+            f"is {came} at x = {place(x[bad][0])}, as at {int(bad.sum()):,} of {bad.numel():,} "
+            f"draws; return {allowed}",
+        )
+        return False
 
     def value(self, method: str, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a method returns; None where it raised, which is noted."""
@@ -149,10 +148,18 @@ class Notes:
             return None
         return found
 
-    def failed(self, *methods: str) -> bool:
-        """Whether one of these methods, or any where none is named, has an error."""
-        wrong = {each.method for each in self.findings if each.level == ERROR}
-        return bool(wrong & set(methods) if methods else wrong)
+    def failed(self, *methods: str) -> list[str]:
+        """Which of these methods, or of all where none is named, have an error."""
+        wrong = [each.method for each in self.findings if each.level == ERROR]
+        return [each for each in wrong if not methods or each in methods]
+
+    def broken(self, test: str, *methods: str) -> bool:
+        """Whether a test cannot be done, since one of these methods has an error; then noted."""
+        wrong = self.failed(*methods)
+        if wrong:
+            has = "have errors" if len(wrong) > 1 else "has an error"
+            self.skip(f"{test}, since {' and '.join(wrong)} {has}")
+        return bool(wrong)
 
     def _note(self, level: str, method: str, said: str) -> None:
         if not any(each.method == method and each.level == level for each in self.findings):

@@ -2,7 +2,7 @@ r"""What a long run of the problem's own reference says of its truth and its nor
 
 from __future__ import annotations
 
-__all__ = ["LEAST_DRAWS", "check_by_a_long_run"]
+__all__ = ["LEAST_DRAWS", "LONG_RUN", "check_by_a_long_run"]
 
 from typing import Any
 
@@ -27,6 +27,7 @@ APART = 6.0
 ROUNDING, DEVIATION = 1e-4, 0.01
 # The reference misses f where it is so many times less than the prior on this share of f p(x, y).
 FEWER, MISSED = 300.0, 0.01
+LONG_RUN = "log_normalizer, _log_truth, and whether log_reference reaches f p(x, y)"
 
 
 class Weights:
@@ -54,26 +55,37 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
     parts: list[tuple[Tensor, ...]] = []
     while len(parts) * CHUNK < DRAWS and (not parts or notes.left(UNTIL)):
         x, log_q = broad.draw(CHUNK, generator)
-        f = problem.f(x, None if theta is None else theta[:, None])
-        log_w = problem.log_joint(x, y) - log_q
-        reference = problem.log_reference(x, y, theta)
-        parts.append(
-            (f, log_w.where(log_w.isfinite(), -torch.inf), reference, problem.log_prior(x))
-        )
-        if len(parts) == 1 and not _usable(parts[0], problem, notes):
+        prior, likelihood = problem.log_prior(x), problem.log_likelihood(x, y[:, None])
+        there = (prior > -torch.inf) & (likelihood > -torch.inf)
+        log_w = (prior + likelihood - log_q).where(there, -torch.inf)
+        notes.finite("log_prior", prior, x)
+        notes.finite("log_likelihood", likelihood.where(prior > -torch.inf, 0.0), x)
+        if notes.broken(LONG_RUN, "log_prior", "log_likelihood"):
             return
+        f = torch.zeros_like(log_w)
+        if not notes.failed("f"):
+            f = problem.f(x, None if theta is None else theta[:, None]).where(there, 0.0)
+            _check_f(problem, f, x, notes)
+        parts.append((f, log_w, problem.log_reference(x, y, theta), prior))
     f, log_w, reference, prior = (torch.cat(each, -1) for each in zip(*parts, strict=True))
     E2 = Weights(log_w)
-    plus = Weights(f.clamp(min=0).log() + log_w)
-    _check_reaching(plus, reference, prior, f, theta, notes)
+    reaching = ("f", "theta", "support", "support_plus")
+    if not notes.broken("log_reference: whether it reaches f p(x, y)", *reaching):
+        plus = Weights(f.clamp(min=0).log() + log_w)
+        _check_reaching(plus, reference, prior, f, theta, notes)
     _check_normalizer(problem, y, theta, E2, f.shape[-1], notes)
-    if notes.failed():
-        return
     answers = _Answers(y, theta, f, log_w)
-    if problem.knows_truth:
+    others = [each for each in notes.failed() if each != "log_normalizer"]
+    if problem.knows_truth and not (
+        others and notes.broken("_log_truth: whether it is right", *others)
+    ):
         truth = notes.value("_log_truth", problem.truth, y, theta)
         answers.compare("_log_truth", "mu", truth, f, notes)
-    if problem.knows_bound and not notes.failed() and notes.left():
+    if (
+        problem.knows_bound
+        and not notes.broken("_log_mean_absolute_deviation: whether it is right")
+        and notes.left()
+    ):
         given = notes.value("_log_mean_absolute_deviation", problem.expected_deviation, y, theta)
         away = (f - answers.mu).abs()
         answers.compare(
@@ -81,22 +93,14 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         )
 
 
-def _usable(part: tuple[Tensor, ...], problem: Problem, notes: Notes) -> bool:
-    """Whether f is a number at draws of the reference, and has its sign."""
-    f, log_w = part[:2]
-    there = f[log_w > -torch.inf]
-    if (there.isnan() | there.isinf()).any():
-        notes.error("f", "is NaN or infinite at draws of the reference; return finite numbers")
-        return False
-    if problem.nonnegative and (there < 0).any():
+def _check_f(problem: Problem, f: Tensor, x: Tensor, notes: Notes) -> None:
+    """Notes an f that is no number at draws of the reference, or has the wrong sign."""
+    if notes.finite("f", f, x, density=False) and problem.nonnegative and (f < 0).any():
         notes.error(
             "f",
-            f"is negative, {float(there.min()):.3g}, at draws of the reference, where nonnegative "
+            f"is negative, {float(f.min()):.3g}, at draws of the reference, where nonnegative "
             "is True; mend f or declare nonnegative = False",
         )
-        return False
-    part[0].masked_fill_(log_w == -torch.inf, 0.0)
-    return True
 
 
 def _check_reaching(

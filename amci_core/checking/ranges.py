@@ -10,9 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from amci_core.checking.findings import Notes, place
+from amci_core.checking.findings import Notes
 from amci_core.models import Problem, Variable
-from amci_core.models.contract import Violation, attempt
 
 # The share of draws of y that may lie outside its range, and of those outside what is shown.
 OUTSIDE, UNSHOWN = 0.01, 0.5
@@ -44,7 +43,6 @@ class Drawn:
             self.y = self.x.new_full((cases, problem.y.dim), math.nan)
         if self.raw_y is not None and problem.y is not None:
             y = self.raw_y.double()
-            y = y[y.isfinite().all(-1)]
             self.y = problem.y.nearest(y[:: max(len(y) // cases, 1)][:cases])
         if problem.theta is not None:
             n = cases * points
@@ -62,16 +60,7 @@ def _drawn(notes: Notes, method: str, problem: Problem, *arguments: Any) -> Tens
     """What a sampler gives; None where it has an error."""
     if notes.failed(method):
         return None
-    sampler = getattr(problem, method)
-    drawn = attempt(method, sampler, *arguments)
-    if not isinstance(drawn, Violation):
-        return cast(Tensor, drawn)
-    if method == "sample_likelihood":
-        x, generator = arguments
-        notes.raised(drawn, lambda x: sampler(x, generator), x)
-    else:
-        notes.violation(drawn)
-    return None
+    return cast(Tensor | None, notes.value(method, getattr(problem, method), *arguments))
 
 
 def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
@@ -84,12 +73,6 @@ def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         if variable is None or draws is None:
             continue
         points = draws.double()
-        bad = ~points.isfinite().all(-1)
-        if bad.any():
-            _note_bad_draws(method, bad, drawn.raw_x, notes)
-            points = points[~bad]
-        if not len(points):
-            continue
         # Draws in float32 may round to a little beyond the ends.
         slack = 1e-6 * points.abs().clamp(min=1.0)
         beyond = (points < variable.low - slack) | (points > variable.high + slack)
@@ -111,18 +94,6 @@ def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
             _check_degenerate(points, notes)
         else:
             _check_shown(variable, points, method, notes)
-
-
-def _note_bad_draws(method: str, bad: Tensor, x: Tensor, notes: Notes) -> None:
-    said = f"{int(bad.sum()):,} of {len(bad):,} draws are NaN or infinite"
-    if method == "sample_likelihood":
-        said += (
-            f", the first at x = {place(x[bad][0])}; return a finite y there, such as an end of "
-            "its range, or a prior without such x"
-        )
-    else:
-        said += "; mend it"
-    notes.error(method, said)
 
 
 def _check_degenerate(x: Tensor, notes: Notes) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 __all__ = ["POINTS", "check_declared", "check_values"]
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -60,20 +59,20 @@ def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
     check_ranges(problem, drawn, notes)
     x, y, theta = drawn.x, drawn.y[:, None], drawn.wide_theta
     calls = {"log_prior": (x,), "log_likelihood": (x, y), "f": (x, theta)}
-    # Without draws of y or theta there is nothing to call them with.
-    if y.isnan().any() or not len(y):
-        del calls["log_likelihood"]
-    if problem.theta is not None and theta is None:
-        del calls["f"]
+    missing = {
+        "log_likelihood": problem.y is not None and drawn.raw_y is None,
+        "f": problem.theta is not None and theta is None,
+    }
     values: dict[str, Tensor] = {}
     for method, arguments in calls.items():
         if notes.failed(method):
             continue
-        value = attempt(method, getattr(problem, method), *arguments)
-        if isinstance(value, Violation):
-            _note_raised(problem, value, arguments, notes)
-        else:
-            _check_finite(method, value, x, notes)
+        if missing.get(method):
+            notes.broken(f"{method}: its values at draws", "sample_likelihood", "sample_theta")
+            continue
+        value = notes.value(method, getattr(problem, method), *arguments)
+        if value is not None:
+            notes.finite(method, value, x, density=method != "f")
             values[method] = value
     density = values.get("log_prior")
     if density is not None and not notes.failed("log_prior"):
@@ -102,24 +101,6 @@ def check_values(problem: Problem, notes: Notes, points: int) -> Drawn | None:
     return drawn
 
 
-def _note_raised(
-    problem: Problem, raised: Violation, arguments: tuple[Any, ...], notes: Notes
-) -> None:
-    """Notes an exception with one of the x (C, n, D) at which it is raised."""
-    x, *rest = arguments
-    for case in range(len(x)):
-        others = [None if each is None else each[case] for each in rest]
-        call = partial(_with, getattr(problem, raised.method), others)
-        if isinstance(attempt(raised.method, call, x[case]), Violation):
-            notes.raised(raised, call, x[case])
-            return
-    notes.violation(raised)
-
-
-def _with(call: Callable[..., Any], others: Sequence[Any], x: Tensor) -> Any:
-    return call(x, *others)
-
-
 def _check_beyond(problem: Problem, x: Tensor, notes: Notes) -> None:
     """Notes a prior that raises within the range of x, where it has no draws."""
     points = x.flatten(0, -2)
@@ -130,26 +111,10 @@ def _check_beyond(problem: Problem, x: Tensor, notes: Notes) -> None:
         if isinstance(found, Violation):
             notes.error(
                 "x",
-                f"log_prior {found.text}; so at x = {place(far[0])}, which low and high "
-                "allow; narrow them, or return -inf there",
+                f"log_prior {found.text}, which low and high allow; narrow them, or return -inf "
+                "there",
             )
             return
-
-
-def _check_finite(method: str, value: Tensor, x: Tensor, notes: Notes) -> None:
-    bad = value.isnan() | (value == torch.inf)
-    if method == "f":
-        bad |= value == -torch.inf
-    if bad.any():
-        came = "NaN" if value[bad][0].isnan() else f"{float(value[bad][0]):g}"
-        allowed = "finite numbers"
-        if method != "f":
-            allowed = "numbers below infinity, in nats, and -inf where the density is zero"
-        notes.error(
-            method,
-            f"is {came} at x = {place(x[bad][0])}, as at {int(bad.sum()):,} of {bad.numel():,} "
-            f"draws of the prior; return {allowed}",
-        )
 
 
 def _check_repeatable(problem: Problem, notes: Notes) -> None:

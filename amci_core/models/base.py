@@ -281,7 +281,7 @@ def _validate(problem: Problem) -> None:
     """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    found = violations(problem)
+    found = [each for each in violations(problem) if each.sure]
     if found:
         raise ValueError("; ".join(map(str, found))) from found[0].cause
     if problem.y is not None and problem.y.whole is None:

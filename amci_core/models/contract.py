@@ -5,16 +5,18 @@ from __future__ import annotations
 __all__ = [
     "CASES",
     "POINTS",
+    "Raised",
     "Violation",
     "attempt",
     "not_a_number",
+    "place",
     "violations",
     "whole_coordinates",
 ]
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,6 +30,8 @@ CASES, POINTS = 4, 16
 DRAWS = 4096
 # The longest message of an exception that is repeated.
 LONGEST = 240
+# Exceptions that numbers do not cause.
+WITHOUT_NUMBERS = (AttributeError, ImportError, NameError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,38 @@ class Violation:
         method: Its name.
         text: One sentence without the method's name.
         cause: The exception that it raised, or None.
+        sure: Whether it is a mistake: no exception that numbers in the place of draws may cause.
     """
 
     method: str
     text: str
     cause: Exception | None = None
+    sure: bool = True
 
     def __str__(self) -> str:
         return f"{self.method}: {self.text}"
+
+
+class Raised(Exception):
+    """A violation on its way through the methods that call the method."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(str(violation))
+        self.violation = violation
+
+
+def place(point: Tensor) -> str:
+    """A point (D,) in a message: its first coordinates."""
+    said = ", ".join(f"{each:.4g}" for each in point[:5].tolist())
+    return f"({said}{', ...' if len(point) > 5 else ''})"
 
 
 def attempt(method: str, call: Callable[..., Any], *arguments: Any) -> Any:
     """What a method returns, or the violation that its exception is."""
     try:
         return call(*arguments)
+    except Raised as raised:
+        return raised.violation
     except Exception as error:
         # torch adds all values of a tensor.
         message = " ".join(str(error).partition(":\ntensor(")[0].split())
@@ -70,7 +92,7 @@ def violations(
     """What does not fit, one for each method, in the order in which the methods are tried.
 
     A method that needs draws of a sampler that does not fit is tried with numbers of its range:
-    what it returns then has to fit, but it may raise.
+    what it returns then has to fit; that it raises at those numbers, or is NaN, is not sure.
 
     Arguments:
         problem: What is tried, at a few draws of its prior.
@@ -83,11 +105,19 @@ def violations(
     y_dim = problem.y.dim if problem.y else 0
     wrong: dict[str, Violation] = {}
 
+    def note(found: Violation, sure: bool) -> None:
+        if not sure:
+            text = f"{found.text}, at numbers in the place of draws"
+            found = replace(found, text=text, sure=False)
+        wrong.setdefault(found.method, found)
+
     def fitting(method: str, value: Any, *expected: Any, sure: bool = True) -> Any:
         """The value; or None where it does not fit, which is noted."""
         found = _misfit(method, value, *expected)
-        if found is not None and (sure or found.cause is None):
-            wrong.setdefault(method, found)
+        if found is not None:
+            cause = found.cause
+            own = isinstance(cause, WITHOUT_NUMBERS) or str(cause).startswith(f"{method}: ")
+            note(found, sure or cause is None or own)
         return value if found is None else None
 
     def drawn(method: str, variable: Variable, value: Any, n: int, sure: bool = True) -> Any:
@@ -124,25 +154,32 @@ def violations(
     for method, arguments in calls.items():
         value = attempt(method, getattr(problem, method), *arguments)
         value = fitting(method, value, *density, sure=sure)
-    if problem.nonnegative and value is not None and (value < 0).any():
-        said = (
-            f"expected values >= 0, since nonnegative is True, got {float(value.min()):g}; "
-            "mend f or declare nonnegative = False"
-        )
-        wrong["f"] = Violation("f", said)
+    if value is not None:
+        nan, negative = value.isnan(), problem.nonnegative and bool((value < 0).any())
+        if nan.any():
+            at, n = place(x[nan][0]), int(nan.sum())
+            said = f"is NaN at x = {at}, as at {n} of {nan.numel()} points; return finite numbers"
+            # Where p(x, y) is zero f may be no number.
+            note(Violation("f", said), negative)
+        elif negative:
+            said = (
+                f"expected values >= 0, since nonnegative is True, got {float(value.min()):g}; "
+                "mend f or declare nonnegative = False"
+            )
+            note(Violation("f", said), True)
     # By default the reference is the prior.
-    if not sure or (wrong and not problem.refers):
+    if wrong and not problem.refers:
         return list(wrong.values())
     method = "sample_reference"
     pair = attempt(method, problem.sample_reference, y, theta, points, generator)
     two = isinstance(pair, tuple) and len(pair) == 2
     reference, log_q = pair if two else (pair, pair)
-    reference = fitting(method, reference, (*shape, x_dim), torch.float64)
-    log_q = fitting(method, log_q, *density)
+    reference = fitting(method, reference, (*shape, x_dim), torch.float64, sure=sure)
+    log_q = fitting(method, log_q, *density, sure=sure)
     if reference is not None and log_q is not None:
         method = "log_reference"
         value = attempt(method, problem.log_reference, reference, y, theta)
-        fitting(method, value, *density)
+        fitting(method, value, *density, sure=sure)
     return list(wrong.values())
 
 

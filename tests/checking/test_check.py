@@ -564,6 +564,152 @@ def test_failures_of_a_simulator_are_counted_and_placed():
     assert float(raised[1]) < -2
 
 
+class Rare(Right):
+    """A simulator that gives NaN for |x1| > 4.1, of which 4,096 draws have none."""
+
+    _log_truth = Problem._log_truth
+    log_normalizer = Problem.log_normalizer
+
+    def sample_likelihood(self, x, generator):
+        return super().sample_likelihood(x, generator).where(x[..., :1].abs() < 4.1, math.nan)
+
+
+class RareByHand(Rare):
+    """The same with a density that refuses nothing."""
+
+    def log_likelihood(self, x, y):
+        return -2 * (y - x).square().sum(-1) - math.log(math.pi / 2)
+
+
+@pytest.mark.parametrize("kind", [Rare, RareByHand])
+def test_seldom_failures_of_a_simulator_are_counted_and_placed(kind):
+    found = checked(kind())
+    assert [each.method for each in found.errors] == ["sample_likelihood"]
+    counted = re.search(
+        r"(\d+) of ([\d,]+) draws are NaN or infinite, the first at x = \((-?[\d.]+), .*; ",
+        found.errors[0].sentence,
+    )
+    # P(|x1| > 4.1) = 4.1e-5
+    assert 1 <= int(counted[1]) <= 4
+    assert int(counted[2].replace(",", "")) > 4096
+    assert abs(float(counted[3])) > 4.1
+
+
+def seldom(value):
+    """A likelihood that is this value, or raises where it is zero, for |x1| > 4.1."""
+
+    def log_likelihood(self, x, y):
+        if math.isnan(value):
+            return Right.log_likelihood(self, x, y).where(x[..., 0].abs() < 4.1, value)
+        if (x[..., 0].abs() > 4.1).any():
+            raise RuntimeError("no step is small enough")
+        return Right.log_likelihood(self, x, y)
+
+    return changed(Rare, log_likelihood=log_likelihood, sample_likelihood=Right.sample_likelihood)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(math.nan, "is NaN at x = "), (0.0, "raised RuntimeError .* so at x = ")]
+)
+def test_seldom_failures_of_a_density_are_its_own(value, words):
+    found = checked(seldom(value))
+    assert [each.method for each in found.errors] == ["log_likelihood"], found
+    placed = re.search(words + r"\((-?[\d.]+),", found.errors[0].sentence)
+    assert abs(float(placed[1])) > 4.1
+
+
+def wide(self, n, generator):
+    return 1.5 * torch.randn(n, 2, generator=generator)
+
+
+def noisy(self, x, generator):
+    return x + torch.randn(x.shape, generator=generator)
+
+
+def no_sum(self, x, y):
+    return Normal(x, 0.5).log_prob(y)
+
+
+def missing(self, x, y):
+    return self.nothere(x, y)
+
+
+def three_columns(self, n, generator):
+    return torch.randn(n, 3, generator=generator)
+
+
+def logarithm(self, x, theta):
+    return torch.log(x[..., 0] - theta[..., 0])
+
+
+# What is changed, all the methods with an error, and words of what is not judged.
+SEVERAL = {
+    "both samplers and a normaliser": (
+        {"sample_prior": wide, "sample_likelihood": noisy, "log_normalizer": lambda s, y, t: y},
+        {"sample_prior", "sample_likelihood"},
+        "log_normalizer, .*since sample_likelihood and sample_prior have errors",
+    ),
+    "both samplers and a sign": (
+        {
+            "sample_prior": wide,
+            "sample_likelihood": noisy,
+            "f": lambda s, x, t: x[..., 0] - t[..., 0],
+        },
+        {"sample_prior", "sample_likelihood", "f"},
+        "_log_truth",
+    ),
+    "columns and a method that is missing": (
+        {"sample_prior": three_columns, "log_likelihood": missing},
+        {"sample_prior", "log_likelihood"},
+        "sample_prior: whether its draws follow log_prior, since sample_prior has an error",
+    ),
+    "a sampler that raises, no sum and a method that is missing": (
+        {"sample_prior": raising, "log_likelihood": no_sum, "f": lambda s, x, t: x.nothere()},
+        {"sample_prior", "log_likelihood", "f"},
+        "values at draws, and their ranges, since sample_prior has an error",
+    ),
+    "columns and an exception that numbers may cause": (
+        {"sample_prior": three_columns, "f": raising},
+        {"sample_prior"},
+        "f: raised RuntimeError .*, at numbers in the place of draws",
+    ),
+    "a reference and a prior's sampler": (
+        {"sample_prior": wide, "sample_reference": twice},
+        {"sample_prior", "sample_reference"},
+        "_log_truth",
+    ),
+    "an f and a normaliser": (
+        {"f": lambda s, x, t: x[..., 0] > t[..., 0], "log_normalizer": lambda s, y, t: y[..., 0]},
+        {"f", "log_normalizer"},
+        "_log_truth: whether it is right, since f has an error",
+    ),
+    "a normaliser and a truth": (
+        {
+            "log_normalizer": lambda s, y, t: np.zeros(y.shape[:-1]),
+            "_log_truth": lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1])),
+        },
+        {"log_normalizer", "_log_truth"},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("several", SEVERAL)
+def test_several_mistakes_are_named_or_listed_as_not_judged(several):
+    members, methods, words = SEVERAL[several]
+    found = checked(changed(**members))
+    assert {each.method for each in found.errors} == methods, found
+    assert words is None or re.search(words, "\n".join(found.not_judged)), found
+
+
+def test_an_f_that_is_no_number_is_not_called_negative():
+    for members in ({}, {"sample_prior": three_columns}):
+        found = checked(changed(f=logarithm, **members))
+        sentence = next(each.sentence for each in found.errors if each.method == "f")
+        assert re.search(r"f: is NaN at x = \(.*\), as at [\d,]+ of [\d,]+ ", sentence), found
+        assert "nonnegative" not in sentence
+
+
 def test_a_simplex_is_named():
     simplex = changed(
         Unseen,
