@@ -80,9 +80,10 @@ def test_check_has_three_exit_codes(run, tmp_path):
     wrong.write_text(text.replace("0.5 * torch", "0.7 * torch"))
     code, out, err = run("check wrong.py:Mine")
     assert (code, err) == (1, "")
-    first, second = out.splitlines()
+    first, second, *others = out.splitlines()
     assert first == "mine: 1 error"
     assert second.startswith("  error: sample_likelihood: its draws do not follow log_likelihood")
+    assert all("since sample_likelihood has an error" in each for each in others)
     wrong.write_text(text.replace(", shown=(-4.0, 4.0)", ", shown=(8.0, 9.0)"))
     code, out, _ = run("check wrong.py --format json")
     assert code == 0
