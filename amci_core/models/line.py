@@ -39,7 +39,7 @@ class LineProblem(Problem):
     uniform, `sample_theta`; and where f_plus is zero outside an interval or on one side of a
     bound, `support_plus`. The truth, the constant of the SNIS bound and the mismatch come from
     double exponential quadrature over the range of x, split at that bound, at the integrand's
-    four highest modes and at the first three places where f changes its sign or jumps from zero:
+    eight highest modes and at the first three places where f changes its sign or jumps from zero:
     to ten digits or so where f is smooth between them.
 
     Attributes:

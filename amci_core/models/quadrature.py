@@ -41,9 +41,15 @@ SIZES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 # The search for modes: distances from the prior's median, and from the ends of the domain, in
 # units of the prior's spread; then nodes within the brackets of the highest, a number of times.
+# Brackets reach some nodes further: the one nearest to a mode is no peak if its neighbour is
+# nearer to a higher mode.
 FAR = torch.sinh(torch.linspace(-14, 14, 561, dtype=torch.float64))
 NEAR = 2.0 ** torch.arange(-44, 21, dtype=torch.float64)
-MODES, ZOOMS, ZOOM = 4, 8, torch.linspace(0, 1, 33, dtype=torch.float64)
+MODES, ZOOMS, FURTHER = 8, 16, 4
+# A prime number of steps: points that occurred again would be peaks on slopes.
+ZOOM = torch.linspace(0, 1, 258, dtype=torch.float64)[1:-1]
+# Nats below the highest mode at which another adds nothing.
+NOTHING = 100.0
 # Kinks inside the range of x that are looked for, and how: each step gains eight binary digits.
 CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
 # The rule's nodes over +-RANGE, and how often their step is halved at most.
@@ -52,6 +58,9 @@ RANGE, STEP, HALVINGS = 4.5, 1 / 32, 5
 SMALL_CHANGE, LARGEST_CHANGE = 1e-9, 1e-4
 # Share of a term that may lie outside `reach`.
 OUTSIDE = 1e-8
+
+# Log densities are right to so much of themselves.
+ROUNDING = 1e-12
 
 # n nodes within [-1, 1] and their weights, (n,) each; not to be changed.
 gauss_legendre = cache(np.polynomial.legendre.leggauss)
@@ -187,41 +196,31 @@ class Integrals:
     def _modes(self) -> tuple[Tensor, Tensor, Tensor]:
         """Where the envelope has its highest peaks, how far each extends, and its logarithm.
 
-        (T, C, MODES) each, the highest first; it is repeated where there are fewer.
+        (T, C, MODES) each, the highest first; it is repeated where there are fewer. A peak extends
+        to where the envelope has fallen by a nat, on either side, and none is within another.
         """
-        x = self.nodes.clamp(self.low, self.high)[..., None, :]
-        low, high = x[..., :1], x[..., -1:]
-        for zoom in range(ZOOMS + 1):
-            value = self._checked(x.flatten(-2), self.rows)[0]
-            peaks = value.view_as(x)
-            edge = torch.full_like(peaks[..., :1], -torch.inf)
-            rises = peaks >= torch.cat([edge, peaks[..., :-1]], -1)
-            falls = peaks > torch.cat([peaks[..., 1:], edge], -1)
-            best, at = value.where((rises & falls).flatten(-2), -torch.inf).topk(MODES)
-            at = at.where(best > -torch.inf, value.argmax(-1, keepdim=True))
-            modes = x.flatten(-2).gather(-1, at)
-            if zoom < ZOOMS:
-                # Brackets reach over two nodes, for a second peak that is next to the first; nodes
-                # may coincide.
-                nodes, left = x.flatten(-2)[..., None, :], modes[..., None]
-                right = left
-                for _ in range(2):
-                    below, above = nodes < left, nodes > right
-                    left = nodes.where(below, -torch.inf).amax(-1, keepdim=True).maximum(low)
-                    right = nodes.where(above, torch.inf).amin(-1, keepdim=True).minimum(high)
-                x = torch.lerp(left, right, ZOOM)
-        best = value.gather(-1, at)
-        # The first distance, on either side, at which the envelope has fallen by a nat.
-        distance = self.problem._centre_and_scale[1] * NEAR
-        around = torch.cat([-distance, distance]) + modes[..., None]
-        x = around.flatten(-2).clamp(self.low, self.high)
-        fallen = self._checked(x, self.rows)[0].view_as(around) < best[..., None] - 1
-        fallen = fallen.unflatten(-1, (2, -1))
-        first = torch.where(fallen.any(-1), fallen.int().argmax(-1), len(NEAR) - 1)
-        sides = x.view_as(around).unflatten(-1, (2, -1)).gather(-1, first[..., None]).squeeze(-1)
-        extent = (sides - modes[..., None]).abs().amax(-1).clamp(min=1e-300)
-        apart = (modes - modes[..., :1]).abs() > extent[..., :1]
-        return modes.where(apart, modes[..., :1]), extent, best
+        x = self.nodes.clamp(self.low, self.high)
+        again = torch.nn.functional.pad(x.diff() == 0, (1, 0))
+        x = x.where(~again, x[..., -1:]).sort(-1).values
+        value = self._checked(x, self.rows)[0]
+        for _ in range(ZOOMS):
+            at, left, right = _peaks(value)
+            further = FURTHER * (left < right)
+            start = x.gather(-1, (left - further).clamp(min=0))
+            end = x.gather(-1, (right + further).clamp(max=x.shape[-1] - 1))
+            wide = 2 * (x.gather(-1, right) - x.gather(-1, left)) >= end - start
+            if (wide & (right - left >= 2 * further)).all():
+                break
+            new = torch.lerp(start[..., None], end[..., None], ZOOM).flatten(-2)
+            value = torch.cat([value, self._checked(new, self.rows)[0]], -1)
+            x, order = torch.cat([x, new], -1).sort(-1)
+            value = value.gather(-1, order)
+        modes, best = x.gather(-1, at), value.gather(-1, at)
+        extent = (x.gather(-1, right) - modes).maximum(modes - x.gather(-1, left))
+        high = (best > best[..., :1] - NOTHING) & (left < right)
+        modes, extent = (part.where(high, part[..., :1]) for part in (modes, extent))
+        # A density that is infinite at an edge extends to no distance.
+        return modes, extent.maximum(self.problem._centre_and_scale[1] * NEAR[0]), best
 
     @torch.no_grad()
     def integrate(self) -> tuple[Array, Array]:
@@ -295,8 +294,9 @@ class Integrals:
             t, i = wrong.nonzero()[0].tolist()
             raise ValueError(
                 f"truth: the quadrature of {self.terms[t]} has a relative error of "
-                f"{float(relative[t, i]):.1g} at {self._case(i)}; say in support_plus where f "
-                "begins, or define _log_truth"
+                f"{float(relative[t, i]):.1g} at {self._case(i)}; "
+                + ("" if self.terms[t] == E2 else "say in support_plus where f begins, or ")
+                + "define _log_truth"
             )
         low, high = self.problem.reach
         outside = (edges[..., 1:] <= low) | (edges[..., :-1] >= high)
@@ -313,3 +313,28 @@ class Integrals:
         values = {"y": self.y, "theta": self.theta}
         given = {n: v[0, i].tolist() for n, v in values.items() if v is not None and v.numel()}
         return ", ".join(f"{n} = {v}" for n, v in given.items()) or "the only case"
+
+
+def _peaks(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The MODES highest peaks of values (*, n), and where each has fallen by a nat: (*, MODES)."""
+    edge = torch.full_like(value[..., :1], -torch.inf)
+    rises = value > torch.cat([edge, value[..., :-1]], -1)
+    falls = value >= torch.cat([value[..., 1:], edge], -1)
+    left_to_see = value.where(rises & falls, -torch.inf)
+    index = torch.arange(value.shape[-1])
+    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    for _ in range(MODES):
+        best, at = left_to_see.max(-1, keepdim=True)
+        none = best == -torch.inf
+        if found and none.all():
+            break
+        at = at.where(~none, value.argmax(-1, keepdim=True))
+        # Far out rounding makes peaks of its own.
+        fallen = value < best - 1 - ROUNDING * best.abs()
+        left = at.where(none, index.where(fallen & (index < at), 0).amax(-1, keepdim=True))
+        right = index.where(fallen & (index > at), len(index) - 1).amin(-1, keepdim=True)
+        right = at.where(none, right)
+        left_to_see = left_to_see.masked_fill((index >= left) & (index <= right), -torch.inf)
+        found.append((at, left, right))
+    at, left, right = (torch.cat(part, -1) for part in zip(*found, strict=True))
+    return at, left, right

@@ -11,10 +11,11 @@ fits a mixture of Student densities, step by step. With q the mean of both mixtu
     E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
 
 over the components q_j of both, each integral by a randomly shifted lattice in q_j, the last one
-by draws of s: where it is denser than a q whose weights are large. The standard error is the
-spread of the shifts, and the mass where one mixture is a hundred times denser than the other, over
-the rest: if each of two independent pilots finds a part of the mass with probability p, both miss
-a quarter of that or less.
+by draws of s: where it is denser than a q whose weights are large, and beside an edge where floats
+do not resolve densities that are infinite there, but the quotient h / s does not change. The
+standard error is the spread of the shifts, and the mass where one mixture is a hundred times
+denser than the other, over the rest: if each of two independent pilots finds a part of the mass
+with probability p, both miss a quarter of that or less.
 
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
@@ -256,6 +257,7 @@ def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEs
         log_q = both.logsumexp(0) - math.log(2)
         rare = _weights(log_h, log_q) > log_unit + LARGE
         rare &= log_s + math.log(FROM_START) > log_q
+        rare |= term.unresolved(t)
         alone = (both[0] - both[1]).abs() > LARGE
         if own is None:
             return _weights(log_h, log_s), rare, alone

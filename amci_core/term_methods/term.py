@@ -22,9 +22,14 @@ from amci_core.flows.density import Density
 SCALED_BY = 4096
 # An infinity at an edge is met by few points; at more the integrand itself is wrong.
 LARGEST_EDGE = 0.01
+# Floats next to each other are so far apart, in coordinates without bounds, where x is resolved.
+RESOLVED = 0.1
+# Share of the start's draws that single precision holds, above which its draws are of that.
+SINGLE = 0.1
 # The scale of the broad component of a mixture, in units of the start's.
 WIDTH = 2.0
-DEGREES = 4.0
+# Degrees of freedom of the fitted components; the broad one covers any tail whose mean is finite.
+DEGREES, OF_BROAD = 4.0, 1.0
 # Least share of the weights that stays effective when a mixture is fitted to them.
 RETAINED = 0.1
 # Most draws that a mixture is fitted to.
@@ -72,6 +77,8 @@ class Term:
                 f"got {self.support}"
             ) from None
         x, _ = self.start.draw(SCALED_BY, torch.Generator().manual_seed(self.seed))
+        # Of draws in single precision edges hold what rounding put there.
+        self._single = bool((x == x.float()).all(-1).double().mean() > SINGLE)
         z = self._bijection.inv(x[self._inside(x)])
         z = z[z.isfinite().all(-1)]
         self.dim = z.shape[-1]
@@ -98,6 +105,17 @@ class Term:
         log_value, log_start = self._value(x, inside), torch.full_like(log_det, -torch.inf)
         log_start[inside] = self.start.log_prob(x[inside])
         return log_value + log_det.where(inside, 0.0), log_start + log_det.where(inside, 0.0)
+
+    def unresolved(self, t: Tensor) -> Tensor:
+        """Whether the floats next to x at t (n, D) lie far apart in t: beside an edge, (n)."""
+        z = self._centre + t @ self._factor.T
+        x = self._bijection(z)
+        log_det = self._bijection.log_abs_det_jacobian(z, x)
+        step = torch.nextafter(x, torch.full_like(x, torch.inf)) - x
+        if self._single or log_det.ndim < z.ndim:
+            return torch.zeros(len(t), dtype=torch.bool)
+        unresolved: Tensor = log_det < (step / RESOLVED).log()
+        return unresolved.any(-1)
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """n draws t (n, D) of the start, and the two logarithms there, (n) each.
@@ -137,7 +155,8 @@ class Term:
 class Students:
     """A mixture of Student densities of t in equal shares, the first one broad.
 
-    Each is centre + factor s, the components of s independent with four degrees of freedom.
+    Each is centre + factor s, the components of s independent with four degrees of freedom, of the
+    broad one with one.
 
     Arguments:
         centres: (M, D)
@@ -153,9 +172,14 @@ class Students:
         centre = torch.zeros(1, dim, dtype=torch.float64)
         return Students(centre, WIDTH * torch.eye(dim, dtype=torch.float64)[None])
 
+    def _degrees(self) -> Tensor:
+        degrees = torch.full_like(self.centres[:, :1, None], DEGREES)
+        degrees[0] = OF_BROAD
+        return degrees
+
     def points(self, u: Tensor) -> Tensor:
         """Points t (M, n, D) of all components for u (M, n, D) in the unit cube."""
-        s = torch.from_numpy(stdtrit(DEGREES, u.clamp(min=LEAST_SHARE).numpy()))
+        s = torch.from_numpy(stdtrit(self._degrees().numpy(), u.clamp(min=LEAST_SHARE).numpy()))
         return self.centres[:, None] + s @ self.factors.mT
 
     def cube(self, n: int, generator: torch.Generator) -> Tensor:
@@ -172,8 +196,7 @@ class Students:
         """The log density of each component at t (n, D), (M, n), in nats."""
         away = (t - self.centres[:, None]).mT
         s = torch.linalg.solve_triangular(self.factors, away, upper=False)
-        student = StudentT(torch.tensor(DEGREES, dtype=t.dtype))
-        log_s: Tensor = student.log_prob(s).sum(-2)
+        log_s: Tensor = StudentT(self._degrees()).log_prob(s).sum(-2)
         size = self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         return log_s - size
 

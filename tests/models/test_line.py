@@ -302,6 +302,82 @@ def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior
     assert Two().truth(y) == pytest.approx(y[:, 0] ** 2 + apart**2 + width**2, rel=1e-8)
 
 
+class Modes(LineProblem):
+    """y is x less one of some offsets and noise; f is 1 beyond theta, or (x - theta)^2."""
+
+    name, nonnegative = "modes", True
+    y, theta = (Variable(name, 1, -math.inf, math.inf, "a place") for name in ("y", "theta"))
+
+    def __init__(self, width, noise, offsets, shares, *, uniform, square):
+        end = width if uniform else math.inf
+        self.x = Variable("x", 1, -end, end, "a place")
+        self.width, self.noise, self.uniform, self.square = width, noise, uniform, square
+        self.offsets, self.shares = torch.tensor(offsets).double(), torch.tensor(shares).double()
+
+    def log_prior(self, x):
+        z = x.squeeze(-1) / self.width
+        return torch.zeros_like(z) if self.uniform else -z.square() / 2
+
+    def sample_prior(self, n, generator):
+        u = torch.rand(n, 1, dtype=torch.float64, generator=generator)
+        return self.width * (2 * u - 1 if self.uniform else torch.special.ndtri(u))
+
+    def log_likelihood(self, x, y):
+        z = (y + self.offsets - x) / self.noise
+        return (self.shares.log() - z.square() / 2).logsumexp(-1)
+
+    def sample_likelihood(self, x, generator):
+        return x + self.noise * torch.randn(x.shape, generator=generator)
+
+    def sample_theta(self, n, generator):
+        return torch.rand(n, 1, generator=generator)
+
+    def f(self, x, theta):
+        return ((x - theta).square() if self.square else (x > theta).double()).squeeze(-1)
+
+    def expected(self, y, theta):
+        mean, v, log_share = (y + self.offsets).numpy(), self.noise**2, self.shares.log().numpy()
+        if not self.uniform:
+            log_share = log_share - mean**2 / 2 / (v + self.width**2)
+            mean, v = mean / (1 + v / self.width**2), v / (1 + v / self.width**2)
+        away, share = mean - theta, special.softmax(log_share)
+        each = away**2 + v if self.square else stats.norm.cdf(away / math.sqrt(v))
+        return float((share * each).sum())
+
+
+def test_no_mode_of_three_is_lost_beside_higher_ones():
+    # A mode was dropped, and mu was 0.7 % too small.
+    offsets = [-0.3177973338272445, -0.22376738672438115, 0.3265546618641459]
+    own = Modes(
+        15281.5192, 0.00227657856, offsets, [0.787, 0.177, 0.036], uniform=True, square=False
+    )
+    at = 0.175763881333721, -0.14391443823831127
+    assert own.truth(*at) == pytest.approx(own.expected(*at), rel=1e-9)
+    # The evidence was refused.
+    offsets = [-0.061958911, -0.0082825065, 0.0089467459]
+    own = Modes(608.61, 1.066e-4, offsets, [0.302, 0.028, 0.67], uniform=False, square=True)
+    at = -55.220681406995176, -55.28205788014742
+    assert own.truth(*at) == pytest.approx(own.expected(*at), rel=1e-9)
+
+
+@pytest.mark.parametrize("cases", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_modes_of_one_width_are_found_at_any_distance_under_any_prior(cases):
+    rng = np.random.default_rng(1)
+    for _ in range(cases):
+        width, noise, many = 10 ** rng.uniform(3, 6), 10 ** rng.uniform(-4, 0), rng.integers(1, 5)
+        offsets = rng.uniform(-1, 1, many) * 10 ** rng.uniform(-2, 2)
+        uniform, square = rng.random(2) < 0.5
+        own = Modes(
+            width, noise, offsets, rng.dirichlet(np.ones(many)), uniform=uniform, square=square
+        )
+        y = rng.uniform(-0.8, 0.8) * width
+        theta = y + rng.choice(offsets) + noise * rng.uniform(-4, 4)
+        # Places of a million are known to 1e-10.
+        rounded = 10 * np.spacing(width) / noise
+        expected = pytest.approx(own.expected(y, theta), rel=1e-6 + rounded)
+        assert own.truth(y, theta) == expected, (width, noise, offsets, y, theta)
+
+
 def test_a_prior_with_heavy_tails_and_f_on_an_interval():
     class Window(Plain):
         theta = Variable("theta", 1, 0.0, 1e6, "where the window begins")
