@@ -53,8 +53,9 @@ class LineProblem(Problem):
     Warning:
         Modes are looked for on a grid around the prior, and the range is split at 17 quantiles of
         the prior; where f begins or ends is looked for at 4,096 draws of the prior. A mode of
-        the likelihood far from the others, or a part of f that no such draw meets, can be missed
-        in silence beside others: declare it in `support_plus`, or compare with `amci.reference`.
+        the likelihood far from the others or far narrower, or a part of f that no such draw meets,
+        can be missed in silence beside others: declare it in `support_plus`, or compare with
+        `amci.reference`.
 
     Example:
         >>> import math, torch

@@ -183,6 +183,13 @@ def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, int]:
     E2, plus = found["E2"], found["E1_plus"]
     minus = found.get("E1_minus", LogEstimate(-math.inf, 0.0, 0))
     unit = max(plus.log_value, minus.log_value)
+    # One side of an f may be empty, if nobody has declared that it is nonnegative.
+    empty = [name for name, part in found.items() if part.log_value == -math.inf]
+    if "E2" in empty or unit == -math.inf:
+        raise ValueError(
+            f"{empty[0]}: the integrand is zero at all of {found[empty[0]].draws:,} points; raise "
+            "draws, or define sample_reference near where it is not"
+        )
     parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
     value = parts[0] - parts[1]
     error = math.hypot(parts[0] * plus.error, parts[1] * minus.error, value * E2.error)
@@ -216,10 +223,10 @@ def _term(problem: Problem, name: str, y: Tensor, theta: Tensor | None, seed: in
 
 @torch.inference_mode()
 def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEstimate:
-    """The logarithm of a term.
+    """The logarithm of a term; -inf where the integrand is zero wherever the pilots look.
 
     Raises:
-        ValueError: the integrand is zero wherever the pilots look, or they find different parts.
+        ValueError: the pilots find different parts.
     """
     seeds = np.random.SeedSequence(term.seed).generate_state(3)
     sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST, LATER)]
@@ -228,10 +235,7 @@ def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEs
     ]
     log_unit = max(log_value for _, log_value in pilots)
     if log_unit == -math.inf:
-        raise ValueError(
-            f"{name}: the integrand is zero at all of {term.evaluations:,} points; raise draws, "
-            "or define sample_reference near where it is not"
-        )
+        return LogEstimate(-math.inf, 0.0, term.evaluations)
     mixtures = [mixture for mixture, _ in pilots]
     generator = torch.Generator().manual_seed(int(seeds[2]))
     shifts = [
