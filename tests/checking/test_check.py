@@ -865,6 +865,7 @@ def test_right_samplers_raise_no_alarm_whatever_their_draws():
         assert checked(moved(i / 5)).findings == ()
 
 
+@pytest.mark.slow
 def test_a_hundred_dimensions_are_checked_in_time():
     class Many(Right):
         x = Variable("x", 100, *LINE, "many numbers")
