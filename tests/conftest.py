@@ -21,8 +21,9 @@ def browser():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Slow tests start first, so that no worker waits for one of them at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Groups and slow tests start first: no worker waits for one of them at the end."""
+    first = ("xdist_group", "slow")
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in first])
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     if "PYTEST_XDIST_WORKER" in os.environ and not all("@" in item.nodeid for item in grouped):
         raise pytest.UsageError(

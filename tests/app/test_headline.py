@@ -27,7 +27,7 @@ def numbers(problem, *, runs=60, **choices):
 
 
 def test_a_large_mismatch_is_won_by_orders_and_the_numbers_are_those_of_the_curves():
-    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=300)
+    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     found = headline(summary, curves)
     assert found.level == "reliable"
     # A few runs decide the mean error, so medians are compared.
