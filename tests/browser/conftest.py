@@ -1,5 +1,7 @@
 """A real server for all tests of a worker process, and visitors of it."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import expect
 from serving import served_dashboard
@@ -17,51 +19,52 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def desk(browser, server):
-    """One page for the quick tests of a worker."""
+    """One page for the tests of a worker: a new one would load and compile all scripts again."""
     visited = Visit(browser.new_context(), server)
     yield visited
     visited.close()
 
 
 @pytest.fixture
-def at(desk, server):
-    """Brings that page to an address, in the state of a first visit there.
+def visit(browser, desk, server):
+    """Opens the dashboard for a visitor, in the state of a first visit.
 
-    A page's state is its address, and the theme that a visitor has chosen.
+    A page's state is its address, and the theme that a visitor has chosen: the first visitor of a
+    test has the worker's page, others have a browser of their own. At the end no console may hold
+    an error.
     """
-
-    def open_page(
-        query: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
-    ) -> Visit:
-        desk.context.clear_cookies()
-        desk.page.evaluate("() => localStorage.clear()")
-        desk.page.emulate_media(color_scheme=scheme)
-        desk.page.set_viewport_size({"width": width, "height": height})
-        desk.go(f"{server}?runs={RUNS}{query}")
-        return desk
-
-    yield open_page
-    complaints, desk.complaints = desk.complaints, []
-    assert complaints == []
-    assert desk.strangers == []
-
-
-@pytest.fixture
-def visit(browser, server):
-    """Opens the dashboard for a visitor; at the end no console may hold an error."""
     visits = []
 
     def open_page(
         query: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
     ) -> Visit:
         size = {"width": width, "height": height}
-        context = browser.new_context(viewport=size, color_scheme=scheme)
-        visits.append(Visit(context, server + query))
-        return visits[-1]
+        if visits:
+            context = browser.new_context(viewport=size, color_scheme=scheme)
+            visits.append(Visit(context, server + query))
+            return visits[-1]
+        visits.append(desk)
+        desk.context.clear_cookies()
+        desk.page.evaluate("() => localStorage.clear()")
+        desk.page.emulate_media(color_scheme=scheme)
+        desk.page.set_viewport_size(size)
+        desk.go(server + query)
+        return desk
 
     yield open_page
-    for visited in visits:
+    for visited in visits[1:]:
         visited.close()
-    for visited in visits:
-        assert visited.strangers == []
-        assert visited.complaints == []
+    complaints = [each for visited in visits for each in visited.complaints]
+    desk.complaints.clear()
+    assert complaints == []
+    assert [each for visited in visits for each in visited.strangers] == []
+
+
+@pytest.fixture
+def at(visit):
+    """Opens an address with few runs of the error curves."""
+
+    def open_page(query: str = "", **options: Any) -> Visit:
+        return visit(f"?runs={RUNS}{query}", **options)
+
+    return open_page

@@ -225,7 +225,7 @@ def a_picture_can_be_saved(opened):
         opened.page.locator(".part-errors").get_by_title("Save as SVG").first.click()
     assert download.value.suggested_filename == "errors.svg"
     assert "<svg" in download.value.path().read_text()[:200]
-    opened.page.on("dialog", lambda dialog: dialog.accept("picture"))
+    opened.page.once("dialog", lambda dialog: dialog.accept("picture"))
     with opened.page.expect_download() as download:
         opened.page.get_by_title("Save", exact=True).first.click()
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
