@@ -17,7 +17,8 @@ from amci_core.training import Choices
 from app.lane import Lane, lane
 from app.trainee import Order
 
-PATIENCE = 240
+# A training comes after all else on a busy machine.
+PATIENCE = 700
 ROOT = Path(__file__).resolve().parents[2]
 # SNIS q_m has so many times the error of AMCI, where f is rare enough to tell them apart.
 THETAS, TIMES = (2.5, 3.0, 4.0), 30
