@@ -186,7 +186,7 @@ def the_best_splits_are_marked_on_both_screens(opened):
     for width in (1440, 390):
         if width == 390:
             opened.move(SPLIT, 0.5)
-            opened.wait_for_text("With N = M = 64")
+            opened.wait_for_value(SPLIT, 0.5, within=0.006)
         opened.page.set_viewport_size({"width": width, "height": 3000})
         the_best_splits_are_marked_where_the_handle_would_stand(opened)
         a_key_brings_the_handle_to_the_best_split(opened)
