@@ -26,8 +26,8 @@ from amci_core.models.definition import Definition, Variable
 
 # Cases, and points in each, that a problem is tried with.
 CASES, POINTS = 4, 16
-# Draws of y that say whether it is whole: counts may all be zero in a few.
-DRAWS = 4096
+# Draws of y that say whether it is whole: counts may all be zero in the few that are tried first.
+DRAWS = CASES * POINTS, 4096
 # The longest message of an exception that is repeated.
 LONGEST = 240
 # Exceptions that numbers do not cause.
@@ -225,10 +225,14 @@ def not_a_number(problem: Definition, x: Tensor, y: Tensor, theta: Tensor | None
 def whole_coordinates(problem: Definition) -> tuple[bool, ...]:
     """Which coordinates of y take whole numbers only: in all of a few thousand draws."""
     generator = torch.Generator().manual_seed(0)
-    y = problem.sample_likelihood(problem.sample_prior(DRAWS, generator), generator)
-    # Beyond these numbers a type has no halves.
-    fine = y.abs() < 0.5 / torch.finfo(y.dtype).eps
-    return tuple(((y == y.round()).all(0) & fine.any(0)).tolist())
+    for n in DRAWS:
+        y = problem.sample_likelihood(problem.sample_prior(n, generator), generator)
+        # Beyond these numbers a type has no halves.
+        fine = y.abs() < 0.5 / torch.finfo(y.dtype).eps
+        whole = (y == y.round()).all(0) & fine.any(0)
+        if not whole.any():
+            break
+    return tuple(whole.tolist())
 
 
 def _within(variable: Variable, n: int, generator: torch.Generator) -> Tensor:

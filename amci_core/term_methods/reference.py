@@ -109,7 +109,7 @@ def reference(
     Warning:
         A mode that neither the prior, nor the problem's reference density, nor a density of twice
         their width meets in some ten thousand draws is missed. Where the two pilots meet
-        different parts, the error says so.
+        different parts, the error says so. A side of a signed f that no draw meets counts as zero.
         Where f nearly cancels, the relative error of mu is larger than that of its terms.
 
     Arguments:
@@ -126,8 +126,8 @@ def reference(
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or a single case
-            failed: an integrand is zero at all points, its two pilots share no mass, it is no
-            number, or mu underflows. In a batch `failures` has the reason.
+            failed: p(x, y) or f is zero at all points, the two pilots of a term share no mass, it
+            is no number, or mu underflows. In a batch `failures` has the reason.
 
     Example:
         >>> import amci_core as amci

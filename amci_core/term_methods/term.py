@@ -108,12 +108,15 @@ class Term:
 
     def unresolved(self, t: Tensor) -> Tensor:
         """Whether the floats next to x at t (n, D) lie far apart in t: beside an edge, (n)."""
+        nowhere = torch.zeros(len(t), dtype=torch.bool)
+        if self._single:
+            return nowhere
         z = self._centre + t @ self._factor.T
         x = self._bijection(z)
         log_det = self._bijection.log_abs_det_jacobian(z, x)
+        if log_det.ndim < z.ndim:
+            return nowhere
         step = torch.nextafter(x, torch.full_like(x, torch.inf)) - x
-        if self._single or log_det.ndim < z.ndim:
-            return torch.zeros(len(t), dtype=torch.bool)
         unresolved: Tensor = log_det < (step / RESOLVED).log()
         return unresolved.any(-1)
 

@@ -75,17 +75,14 @@ def log_probs(problem, name, y, theta, x):
 
 
 @pytest.mark.parametrize(
-    ("problem", "label", "y", "theta"),
-    [
-        ("tail-1d", "Threshold θ", 1.0, 2.2),
-        ("gain-loss", "Price θ", None, -0.7),
-    ],
+    ("problem", "label", "theta"),
+    [("tail-1d", "Threshold θ", 2.2), ("gain-loss", "Price θ", -0.7)],
 )
-def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, y, theta):
+def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, theta):
     page = opened(f"&problem={problem}")
     page.reach(label)
-    y = page.value("Observation y") if y is None else y
-    found = page.page.evaluate(MOVED, [label, y if label == "Observation y" else theta])
+    y = page.value("Observation y")
+    found = page.page.evaluate(MOVED, [label, theta])
     x = np.array(found["x"])
     for column, name in (("q1", "q1_plus"), ("q2", "q2")):
         expected = np.exp(log_probs(problem, name, y, theta, x))
