@@ -29,6 +29,7 @@ from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import TERMS, moments
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.plane import Axis, axis_names, default_plane, kept_case, moved_cases, plane_axes
 from amci_core.streams import Stream, last_item
@@ -128,10 +129,7 @@ def stream_amortization_map(
         >>> bool((found.effective_share > 0.999).all())
         True
     """
-    if proposals.problem != problem.name:
-        raise ValueError(
-            f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
-        )
+    check_proposals(problem, proposals)
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = _checked_size(size)

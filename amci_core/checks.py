@@ -49,8 +49,9 @@ def check_number(
     Raises:
         ValueError: it is no number that a float can hold, or not allowed; NaN must not be.
     """
+    real = isinstance(value, Real) and not isinstance(value, bool)
     try:
-        number = float(value) if isinstance(value, Real) else math.nan
+        number = float(value) if real else math.nan
     except OverflowError:
         number = math.nan
     if not allowed(number):

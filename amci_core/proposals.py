@@ -155,6 +155,10 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
         >>> load_proposals("peak", folder=folder).variant
         'spline'
     """
+    if not isinstance(proposals, Proposals):
+        raise ValueError(
+            f"proposals: expected what learn or load_proposals gave, got {proposals!r:.60}"
+        )
     record = dict(proposals.card.get("configuration", {}))
     built = record.get("proposals", {})
     flows: dict[str, Trainable] = {}

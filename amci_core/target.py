@@ -19,7 +19,7 @@ from torch.distributions.transforms import Transform
 from amci_core.flows import Proposal, Proposals
 from amci_core.flows.density import ConditionalDensity
 from amci_core.models import Problem
-from amci_core.models.base import OptimalProposals
+from amci_core.models.base import OptimalProposals, check_problem
 from amci_core.models.expression import Expression
 from amci_core.models.reference import Reference
 
@@ -114,6 +114,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
         >>> bool(abs(e.value - 0.52) < 0.1)
         True
     """
+    check_problem(problem)
     original = problem.original if isinstance(problem, OwnTarget) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)

@@ -1,13 +1,19 @@
 """The names that `import amci_core` promises."""
 
+import re
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import amci_core as amci
+from amci_core.errors import read_cases
+from amci_core.flows import Proposals
 
 
 def test_every_public_name_is_there():
@@ -17,6 +23,63 @@ def test_every_public_name_is_there():
     assert callable(amci.estimate)
     with pytest.raises(AttributeError, match="no attribute 'estimat'"):
         _ = amci.estimat
+
+
+TAIL = amci.problem("tail-1d")
+ORACLE = amci.load_proposals(TAIL, variant="oracle")
+AT = {"y": 1.0, "theta": 3.0}
+# Every public function of a problem, and of its proposals.
+OF_A_PROBLEM = {
+    "check": lambda p: amci.check(p),
+    "from_distributions": lambda p: Proposals.from_distributions(p, q1_plus=ORACLE.q1_plus),
+    "from_reference": lambda p: Proposals.from_reference(p),
+    "learn": lambda p: amci.learn(p, steps=1),
+    "read_cases": lambda p: read_cases("cases.csv", p),
+    "reference": lambda p: amci.reference(p, **AT),
+    "with_target": lambda p: amci.with_target(p, "x1"),
+}
+OF_BOTH = {
+    "amortization_map": lambda p, q: amci.amortization_map(p, q, size=2),
+    "error_curves": lambda p, q: amci.error_curves(p, q, **AT, runs=2),
+    "estimate": lambda p, q: amci.estimate(p, q, **AT),
+    "estimate_to": lambda p, q: amci.estimate_to(p, q, **AT),
+    "estimate_value": lambda p, q: amci.estimate_value(p, q, **AT),
+    "evaluate": lambda p, q: amci.evaluate(p, q, pairs=2, runs=2),
+    "pilot_moments": lambda p, q: amci.pilot_moments(p, q, **AT),
+    "reuse_errors": lambda p, q: amci.reuse_errors(p, q, **AT, alphas=[1.0], betas=[0.0]),
+}
+NO_PROBLEMS = {
+    "a name": ("tail-1d", "got 'tail-1d'; amci_core.problem gives the one of a name"),
+    "a class": (type(TAIL), "got <class 'amci_core.models.tail.GaussianTail'>; call the class"),
+    "None": (None, "got None"),
+    "proposals": (ORACLE, "got Proposals"),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_A_PROBLEM, *OF_BOTH])
+@pytest.mark.parametrize("kind", NO_PROBLEMS)
+def test_what_is_no_problem_is_named(name, kind):
+    given, message = NO_PROBLEMS[kind]
+    call = OF_A_PROBLEM.get(name) or (lambda p: OF_BOTH[name](p, ORACLE))
+    with pytest.raises(ValueError, match=f"^problem: expected .*Problem, {re.escape(message)}"):
+        call(given)
+
+
+@pytest.mark.parametrize("given", [None, "oracle", TAIL])
+def test_what_are_no_proposals_is_named(given, tmp_path):
+    calls = [partial(call, TAIL) for call in OF_BOTH.values()]
+    for call in (*calls, partial(amci.save_proposals, tmp_path / "saved")):
+        with pytest.raises(
+            ValueError, match=r"^proposals: expected what .*load_proposals g.*, got"
+        ):
+            call(given)
+
+
+@pytest.mark.parametrize("name", ["y", "theta"])
+@pytest.mark.parametrize("given", [True, np.True_, [True], torch.tensor([True]), [[True], [2.0]]])
+def test_truth_values_are_no_numbers(name, given):
+    with pytest.raises(ValueError, match=f"^{name}: expected a number or an array"):
+        amci.estimate_value(TAIL, ORACLE, **AT | {name: given})
 
 
 def test_the_version_is_that_of_the_project():

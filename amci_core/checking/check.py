@@ -22,6 +22,7 @@ from amci_core.checking.timing import seconds_per_point
 from amci_core.checking.values import CASES, POINTS, check_declared, check_values
 from amci_core.checking.watched import watched
 from amci_core.models import Problem
+from amci_core.models.base import check_problem
 from amci_core.models.contract import attempt, violations
 
 SECONDS = 2.0
@@ -63,9 +64,7 @@ def check(
         >>> print(amci.check(amci.problem("tail-1d")))
         tail-1d: no mistake found
     """
-    if not isinstance(problem, Problem):
-        hint = "; call the class" if isinstance(problem, type) else ""
-        raise ValueError(f"problem: expected an amci_core.models.Problem, got {problem!r}{hint}")
+    check_problem(problem)
     notes = Notes(seconds, clock)
     check_declared(problem, notes)
     if not notes.failed("x", "y", "theta"):

@@ -27,6 +27,7 @@ from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.streams import Stream, last_item
 
@@ -220,6 +221,7 @@ def stream_error_curves(
         >>> bool((curves["amci"].remse < 1e-20).all())
         True
     """
+    check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)

@@ -16,6 +16,7 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_core.files import StoredFileError, check_path, read_json, read_text
 from amci_core.models import Problem, Variable
+from amci_core.models.base import check_problem
 
 VALUE, ERROR = "value", "error"
 
@@ -53,6 +54,7 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
         ValueError: the file is missing, of another kind or damaged; a column is missing, unknown,
             of another length or no numbers; or a case is out of range.
     """
+    check_problem(problem)
     path = check_path("truth", file)
     if path.suffix.lower() not in (".csv", ".json"):
         raise ValueError(f"truth: expected a file that ends with .csv or .json, got {str(path)!r}")

@@ -21,6 +21,7 @@ from amci_core.estimators import moments as moments_of
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.streams import Stream, last_item
 
@@ -79,6 +80,7 @@ def stream_reuse_errors(
         >>> bool(found.remse[2, 0] < 1e-20)
         True
     """
+    check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
         raise ValueError(f"y: expected a single pair, got batch shape {tuple(y.shape[:-1])}")

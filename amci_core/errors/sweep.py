@@ -36,6 +36,7 @@ from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 
@@ -89,6 +90,7 @@ class Sweep:
         Raises:
             ValueError: see there.
         """
+        check_proposals(problem, proposals)
         check_count("pairs", pairs, low=1, high=1_000_000)
         check_count("runs", runs, low=1, high=MAX_RUNS)
         check_seed(seed)

@@ -22,6 +22,7 @@ from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 PILOT_DRAWS = 64
@@ -86,6 +87,7 @@ def estimate(
         >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-3), str(found.verdict.level)
         (True, 'reliable')
     """
+    check_proposals(problem, proposals)
     chosen = resolve(estimator, alpha=alpha, beta=beta)
     y, theta = problem.check(y, theta)
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
@@ -201,6 +203,7 @@ def pilot_moments(
         >>> amci.split_budget(seen, 100).sum()
         np.int64(100)
     """
+    check_proposals(problem, proposals)
     check_count("draws", draws, low=1, high=MAX_POINTS)
     sampler = Sampler(problem, proposals, *problem.check(y, theta), check_number("shift", shift))
     return moments(_pilot(sampler, draws, seed, purpose="pilot"))

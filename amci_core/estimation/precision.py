@@ -25,6 +25,7 @@ from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import REFERENCE, Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 Rows = NDArray[np.int64]
@@ -93,6 +94,7 @@ def estimate_to(
         >>> found.reached.tolist(), found.draws.sum(axis=-1).tolist()
         ([True, True], [64, 64])
     """
+    check_proposals(problem, proposals)
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
     expected = f"a number from {LEAST_ERROR:g} to 1"

@@ -38,8 +38,6 @@ class Sampler:
         present: Their numbers.
         points: The points x of every component that were drawn last, (*, n, D).
 
-    Raises:
-        ValueError: the proposals were made for another problem.
     """
 
     def __init__(
@@ -50,10 +48,6 @@ class Sampler:
         theta: Tensor | None,
         shift: float = 0.0,
     ) -> None:
-        if proposals.problem != problem.name:
-            raise ValueError(
-                f"proposals: expected ones for {problem.name}, got ones for {proposals.problem}"
-            )
         self.problem, self.y, self.theta, self.shift = problem, y, theta, shift
         moved = problem.shifted(theta, shift) if shift else theta
         with torch.inference_mode():

@@ -14,6 +14,7 @@ from amci_core.checks import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 Q2 = 2
@@ -66,6 +67,7 @@ def estimate_value(
         >>> bool((abs(found / problem.truth(1.0, [[3.0], [4.0]]) - 1) < 0.01).all())
         True
     """
+    check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
     check_count("draws", draws, low=1, high=MAX_POINTS)
     if not isinstance(single, bool):

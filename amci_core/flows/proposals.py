@@ -2,7 +2,7 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["REFERENCE", "Proposals", "Snapshot", "draw_all"]
+__all__ = ["REFERENCE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -22,6 +22,7 @@ from amci_core.flows.density import (
 )
 from amci_core.flows.outside import Maker, Outside
 from amci_core.models import Problem
+from amci_core.models.base import check_problem
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that is a problem's own reference, before anything is trained for it.
@@ -120,6 +121,7 @@ class Proposals:
             >>> bool(abs(e.value / tail.truth(1.0, 3.0) - 1) < 0.1), str(e.verdict.level)
             (True, 'reliable')
         """
+        check_problem(problem)
         if problem.nonnegative and q1_minus is not None:
             raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
         if q2 is None and problem.y is not None:
@@ -155,7 +157,7 @@ class Proposals:
         """
         from amci_core.flows.broad import Broad
 
-        y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
+        y, theta = check_problem(problem).sample_cases(1, torch.Generator().manual_seed(0))
         known = problem.log_normalizer(y.double(), None if theta is None else theta.double())
         negated = None if problem.nonnegative else Broad(problem.negated(), "E1_plus", None)
         q2 = Broad(problem, "E2", None) if known is None else None
@@ -241,6 +243,19 @@ class Snapshot:
     seconds: float
     relative_variance: float | None
     proposals: Proposals
+
+
+def check_proposals(problem: Any, proposals: Any) -> None:
+    """Checks a problem and the proposals that are to draw for it.
+
+    Raises:
+        ValueError: the problem is none, the proposals are none, or they were made for another.
+    """
+    name = check_problem(problem).name
+    if not isinstance(proposals, Proposals):
+        raise ValueError(f"proposals: expected what load_proposals gives, got {proposals!r:.60}")
+    if proposals.problem != name:
+        raise ValueError(f"proposals: expected ones for {name}, got ones for {proposals.problem}")
 
 
 def draw_all(

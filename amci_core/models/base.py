@@ -2,7 +2,7 @@ r"""What a problem is and what it answers: truth, cases, mismatch, its terms."""
 
 from __future__ import annotations
 
-__all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable"]
+__all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable", "check_problem"]
 
 import math
 from dataclasses import replace
@@ -275,6 +275,19 @@ class Problem(Definition):
         from amci_core.models.reference import Negated
 
         return Negated(self)
+
+
+def check_problem(value: Any) -> Problem:
+    """Returns a problem, or says what came in its place.
+
+    Raises:
+        ValueError: it is not one, but a name, a class, None or something else.
+    """
+    if isinstance(value, Problem):
+        return value
+    hint = "; call the class" if isinstance(value, type) else ""
+    hint = "; amci_core.problem gives the one of a name" if isinstance(value, str) else hint
+    raise ValueError(f"problem: expected an amci_core.models.Problem, got {value!r:.60}{hint}")
 
 
 def _validate(problem: Problem) -> None:

@@ -155,14 +155,20 @@ class Variable:
 
 
 def _as_float64(value: Any) -> Tensor:
-    # Conversions would turn None into NaN, and drop the imaginary part of a complex number.
+    # Conversions would turn None into NaN and True into 1, and drop the imaginary part of a
+    # complex number.
     if isinstance(value, Tensor):
-        if value.is_complex() or value.is_meta or value.layout != torch.strided:
+        kind = value.is_complex() or value.dtype == torch.bool
+        if kind or value.is_meta or value.layout != torch.strided:
             raise TypeError
         return value.detach().double()
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or np.ma.is_masked(value):
+    if array.dtype.kind not in "iuf" or np.ma.is_masked(value):
         raise TypeError
+    if isinstance(value, list | tuple):
+        # In a list with other numbers numpy takes True for 1.
+        if {bool, np.bool_} & set(map(type, np.asarray(value, object).flat)):
+            raise TypeError
     # A copy: torch takes no reversed and warns of read-only arrays.
     return torch.as_tensor(np.array(array, np.float64, order="C"))
 

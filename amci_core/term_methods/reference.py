@@ -41,6 +41,7 @@ from torch import Tensor
 from amci_core.checks import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.models import Problem, Reference
+from amci_core.models.base import check_problem
 from amci_core.tasks import Where, run_tasks
 from amci_core.term_methods.term import CHUNK, Students, Term, fitted, lattice, tempering
 
@@ -136,7 +137,7 @@ def reference(
         >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
         True
     """
-    y, theta = problem.check(y, theta)
+    y, theta = check_problem(problem).check(y, theta)
     check_count("draws", draws, low=1000, high=MOST_DRAWS)
     expected = "a number from 1e-12 to below 1"
     check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value < 1)

@@ -18,6 +18,7 @@ from amci_core.checking import check
 from amci_core.checks import check_count, check_number, check_seed
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.models import Problem
+from amci_core.models.base import check_problem
 from amci_core.training.clock import Budget, now
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
 from amci_core.training.data import TARGETS
@@ -101,6 +102,7 @@ def stream_learning(
         >>> proposals.variant, proposals.present
         ('learnt', (0,))
     """
+    check_problem(problem)
     if minutes is not None and steps is not None:
         raise ValueError(f"steps: expected minutes or steps, not both, got {steps!r}")
     if steps is not None:
