@@ -2,17 +2,32 @@ r"""A bar for a training, in a terminal or a notebook, with what is done and the
 
 from __future__ import annotations
 
-__all__ = ["Display"]
+__all__ = ["TIMED", "Display", "TimeLeft"]
 
 import math
 import sys
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from amci_core.training.course import Plan
 from amci_core.training.progress import Progress as Report
+
+# The share that has to be done before the time left is shown: the first parts include what is
+# started once, such as processes, and would make it many times too long.
+TIMED = 0.05
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time left, once enough is done to tell."""
+
+    def render(self, task: Task) -> Text:
+        """The time as text; a dash for each digit before."""
+        if task.percentage < 100 * TIMED:
+            return Text("-:--:--", style="progress.remaining")
+        return super().render(task)
 
 
 class Display:
@@ -32,7 +47,7 @@ class Display:
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
+            TimeLeft(),
             console=console,
         )
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
+from amci_core.training.display import TIMED
 from app.computations import Asked
 from app.export import Rows, lines, table
 from app.results import Result, Results
@@ -243,8 +244,9 @@ class Card:
             self._offer(result)
             self._as_table.renew()
         else:
-            left = result.seconds * (wanted / max(done, 1) - 1)
-            words = f"{done:,} of {wanted:,} {self.unit}, {left:.0f} s left"
+            words = f"{done:,} of {wanted:,} {self.unit}"
+            if done >= TIMED * wanted:
+                words += f", {result.seconds * (wanted / done - 1):.0f} s left"
             self._say(words if self.unit else "")
         self._fade()
 

@@ -28,9 +28,9 @@ class Slow:
     def cancel_all(self):
         self.under_way.clear()
 
-    def do(self, name, *, runs=4, end=True):
+    def do(self, name, *, runs=4, wanted=4, end=True):
         job = self.under_way[name]
-        job.show(SimpleNamespace(runs=runs, runs_wanted=4, of=job.work.choice.theta), 7.25)
+        job.show(SimpleNamespace(runs=runs, runs_wanted=wanted, of=job.work.choice.theta), 7.25)
         if end:
             self.under_way.pop(name).finish(None)
 
@@ -95,6 +95,13 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
     assert card.body.styles["opacity"] == "1"
     assert "(1.0,)" in card.words.object
     assert "θ" not in status(card)
+
+
+def test_the_time_left_is_told_once_a_twentieth_is_done(card, jobs):
+    card.start()
+    for runs, words in ((4, "4 of 100 runs<"), (5, "5 of 100 runs, 138 s left<")):
+        jobs.do("plain", runs=runs, wanted=100, end=False)
+        assert f">{words}" in status(card)
 
 
 def test_coming_back_shows_what_was_there(card, jobs):
