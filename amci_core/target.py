@@ -49,6 +49,7 @@ class OwnTarget(Problem):
 
     def __init__(self, original: Problem, expression: Expression, *, nonnegative: bool) -> None:
         self.original, self.expression, self.nonnegative = original, expression, nonnegative
+        self.f_range = expression.f_range
         for name in SHARED:
             setattr(self, name, getattr(original, name))
         self.name = own_name(original.name, expression.text)

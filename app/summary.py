@@ -37,6 +37,7 @@ class Row:
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
         remark: What to notice, or nothing.
+        f_width: Width of f's range, beyond which a standard error says nothing.
     """
 
     name: str
@@ -45,6 +46,13 @@ class Row:
     relative_error: float
     draws: int
     remark: str
+    f_width: float = math.inf
+
+    @property
+    def relative_standard_error(self) -> float:
+        """Standard error over the size of the estimate; NaN where one of them says nothing."""
+        usable = math.isfinite(self.standard_error) and self.standard_error <= self.f_width
+        return self.standard_error / abs(self.value) if usable and self.value else math.nan
 
 
 @dataclass(frozen=True)
@@ -171,7 +179,8 @@ def summarize(
                 standard_error=float(e.standard_error),
                 relative_error=float(e.value) / mu - 1 if mu else math.inf,
                 draws=e.draws,
-                remark=_remark(e, mu, where),
+                remark=_remark(e, mu, where, problem.f_range),
+                f_width=problem.f_range[1] - problem.f_range[0],
             )
             for name, e in estimates.items()
         ),
@@ -216,7 +225,7 @@ def _worth(name: str, effective: float, draws: int) -> str:
     return f"{draws:,} draws from {name} are worth {number(effective)} ideal draws."
 
 
-def _remark(found: Estimate, truth: float, where: str) -> str:
+def _remark(found: Estimate, truth: float, where: str, f_range: tuple[float, float]) -> str:
     value, standard_error = float(found.value), float(found.standard_error)
     missed = np.nan_to_num([float(term.missed_share) for term in found.diagnostics.values()])
     error = abs(value - truth)
@@ -230,11 +239,20 @@ def _remark(found: Estimate, truth: float, where: str) -> str:
         return "too few draws for a standard error"
     if np.isinf(standard_error):
         return "its proposal misses part of the integral"
+    (low, high), misses = f_range, "reference draws reach mass that it misses"
+    misses = misses if missed.max(initial=0.0) > MISSED else ""
+    beyond = standard_error > high - low
+    if not low <= value <= high:
+        how_far = "" if beyond else " by about its standard error"
+        return (
+            f"outside [{low:g}, {high:g}], where f lies: the ratio of two separate estimates can "
+            f"leave it{how_far}"
+        )
+    if beyond:
+        return f"standard error beyond the range of f: {misses or 'a few weights decide it'}"
     if standard_error > abs(value):
         larger = "standard error larger than the estimate"
-        if missed.max(initial=0.0) > MISSED:
-            return f"{larger}: reference draws reach mass that it misses"
-        return f"{larger}: not distinguishable from 0"
+        return f"{larger}: {misses or 'not distinguishable from 0'}"
     if error > 4 * standard_error:
         return f"{error / standard_error:.1f} of its standard errors from the truth"
     return ""

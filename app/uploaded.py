@@ -14,6 +14,7 @@ __all__ = [
 ]
 
 import csv
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,10 +45,12 @@ class TableResult:
     Arguments:
         name: The file's name.
         found: See `amci_core.estimation.TableDiagnosis.as_dict`; None for what is not finite.
+        f_width: Width of the range of f in the table.
     """
 
     name: str
     found: dict[str, Any]
+    f_width: float = math.inf
 
     @property
     def draws(self) -> int:
@@ -113,7 +116,8 @@ class Brought:
             arguments = read_table(
                 self.file.content, name=self.file.name, max_bytes=MAX_BYTES, max_rows=MAX_DRAWS
             )
-            return 1, TableResult(self.file.name, plain(amci.diagnose(**arguments).as_dict()))
+            found = plain(amci.diagnose(**arguments).as_dict())
+            return 1, TableResult(self.file.name, found, float(np.ptp(arguments["f"])) or math.inf)
 
     def result(self, parts: list[TableResult]) -> TableResult:
         """What the page shows."""

@@ -45,6 +45,7 @@ class Problem(Definition):
         y: What is observed; None, or left out, where nothing is.
         theta: The parameters of f, likewise.
         nonnegative: Whether f >= 0 everywhere.
+        f_range: Between which values f lies, (0, 1) for a probability; by default unbounded.
 
     Example:
         >>> from amci_core import problem

@@ -120,6 +120,7 @@ class TumourTreatment(Problem):
     """
 
     nonnegative = True
+    f_range = (0.0, 1.0)
 
     name = "cancer"
     title = "Planning a cancer treatment"

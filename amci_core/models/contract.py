@@ -167,6 +167,13 @@ def violations(
                 "mend f or declare nonnegative = False"
             )
             note(Violation("f", said), True)
+        elif bool(((value < problem.f_range[0]) | (value > problem.f_range[1])).any()):
+            low, high = problem.f_range
+            said = (
+                f"expected values within f_range, [{low:g}, {high:g}], got "
+                f"{float(value.min()):g} to {float(value.max()):g}; mend f or f_range"
+            )
+            note(Violation("f", said), True)
     # By default the reference is the prior.
     if wrong and not problem.refers:
         return list(wrong.values())

@@ -184,6 +184,7 @@ class Definition(ABC):
     y: Variable | None = None
     theta: Variable | None = None
     nonnegative: bool
+    f_range: tuple[float, float] = (-math.inf, math.inf)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

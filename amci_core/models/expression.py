@@ -16,6 +16,7 @@ from __future__ import annotations
 
 __all__ = ["EXAMPLES", "LONGEST", "Expression", "ExpressionError"]
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,6 +78,11 @@ class Expression:
     def nonnegative(self) -> bool:
         """Whether its form alone says that it is nowhere negative."""
         return self._part.nonnegative
+
+    @property
+    def f_range(self) -> tuple[float, float]:
+        """0 and 1 where its form says that it is a condition, else unbounded."""
+        return (0.0, 1.0) if self._part.is_condition else (-math.inf, math.inf)
 
     @cached_property
     def _part(self) -> Part:

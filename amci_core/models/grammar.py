@@ -113,7 +113,11 @@ class Reader:
             raise self._error(node, "expected a number")
         if not abs(value) <= LARGEST_NUMBER:
             raise self._error(node, f"expected a number of at most {LARGEST_NUMBER:g}")
-        return Part(lambda x, _: torch.full_like(x[..., :1], value), nonnegative=value >= 0)
+        return Part(
+            lambda x, _: torch.full_like(x[..., :1], value),
+            is_condition=value in (0, 1),
+            nonnegative=value >= 0,
+        )
 
     def _name(self, node: ast.Name, _: int) -> Part:
         name = node.id.replace("θ", "theta")

@@ -35,6 +35,7 @@ class ProductPeak(Problem):
     """
 
     nonnegative = True
+    f_range = (0.0, 1.0)
     name = "peak"
     title = "Product peak"
     description = (

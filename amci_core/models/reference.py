@@ -163,6 +163,11 @@ class Negated(Problem):
         return self.original.sample_prior(n, generator)
 
     @property
+    def f_range(self) -> tuple[float, float]:  # type: ignore[override]
+        low, high = self.original.f_range
+        return -high, -low
+
+    @property
     def support(self) -> Constraint:
         return self.original.support
 

@@ -48,6 +48,7 @@ class GaussianTail(GaussianModel):
     """
 
     nonnegative = True
+    f_range = (0.0, 1.0)
 
     def __init__(self, dim: int) -> None:
         check_count("dim", dim, low=1, high=100)

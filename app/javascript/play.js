@@ -75,7 +75,8 @@ export function render({model}) {
     scrub.oninput = () => { play(false); go(Number(scrub.value)) }
 
     const words = () => {
-        const {lanes, estimate, error, truth} = data()
+        const {lanes, estimate, error, truth, range} = data()
+        const [least, most] = [range[0] ?? -Infinity, range[1] ?? Infinity]
         const terms = lanes.map(lane => {
             const parts = lane.weight.slice(0, n).map(w => number(w * lane.unit, 3))
             const shown = n > 5 ? [...parts.slice(0, 3), "…", parts.at(-1)] : parts
@@ -89,9 +90,14 @@ export function render({model}) {
         const lost = spread > 0 ? Math.log10(Math.abs(estimate[n - 1]) / spread) : 2
         const digits = Math.min(Math.max(Math.ceil(lost) + 2, 4), 12)
         const known = truth == null ? "" : `; truth ${number(truth, digits)}`
-        const after = spread == null ? "" : ` ± ${number(spread, 2)} (standard error)`
+        // A standard error beyond the width of f's range says nothing.
+        const after = spread == null ? "" : spread > most - least ? " ± unusable (standard error)"
+            : ` ± ${number(spread, 2)} (standard error)`
         const mu = n ? number(estimate[n - 1], digits) : "not known yet"
-        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${after}${known}</p>`
+        const outside = n && (estimate[n - 1] < least || estimate[n - 1] > most)
+            ? `; outside [${least}, ${most}], where f lies: the ratio of two separate estimates `
+                + "can leave it" : ""
+        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${after}${known}${outside}</p>`
     }
 
     const paint = now => {

@@ -124,6 +124,7 @@ class PlayCard(Card):
             "extent": [low, high],
             "estimate": _plain(found.estimate),
             "error": _plain(found.error),
+            "range": _plain(np.array(case.problem.f_range)),
             "truth": None if math.isnan(found.truth) else found.truth,
             "colours": {
                 "line": palette["line"],

@@ -20,7 +20,7 @@ from app.summary import ROUNDING, Row, Summary, proposal_of
 from app.views.card import Card
 from app.views.layout import HTML, side_by_side
 from app.words import HELP
-from app.words.numbers import number, ratio
+from app.words.numbers import doubt, number, ratio
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
@@ -54,7 +54,7 @@ TRUTH, SIZE = "Truth μ(y, θ)", "Effective sample size"
 # Where the error comes from, where one term has all of it and where both have some.
 SOURCE, KAPPA = "Error comes from", "κ: relative error of E₁ / E₂"
 # What is shown beside each estimator's own figures while a case is kept for comparison.
-AGAINST = ("A", "standard error, B / A")
+AGAINST = ("A", "relative standard error, B / A")
 
 
 class StripCard(Card):
@@ -165,19 +165,20 @@ class StripCard(Card):
 
 
 def _cells(row: Row, kept: Row | None) -> list[str]:
-    cells = [number(row.value, 4), _doubt(row.standard_error), _relative(row.relative_error)]
+    own = doubt(row.standard_error, row.f_width)
+    cells = [number(row.value, 4), own, _relative(row.relative_error)]
     if kept is not None:
-        doubt = kept.standard_error
-        spread = "" if math.isnan(doubt) else f" ± {number(doubt, 2)}"
-        # Of two that are rounding there is no ratio.
-        some = doubt > ROUNDING * abs(kept.value) or row.standard_error > ROUNDING * abs(row.value)
-        times = ratio(doubt, row.standard_error, 2) if some else ""
-        cells += [f"{number(kept.value, 4)}{spread}", times]
+        of_a = doubt(kept.standard_error, kept.f_width)
+        spread = "" if math.isnan(kept.standard_error) else f" ± {of_a}"
+        cells += [f"{number(kept.value, 4)}{spread}", _times(kept, row)]
     return [*cells, escape(row.remark)]
 
 
-def _doubt(standard_error: float) -> str:
-    return "not known" if math.isnan(standard_error) else number(standard_error, 2)
+def _times(kept: Row, row: Row) -> str:
+    """The relative standard error over that of the kept case: values may be far apart."""
+    before, now = (each.relative_standard_error for each in (kept, row))
+    # Of two that are rounding there is no ratio.
+    return ratio(before, now, 2) if max(before, now) > ROUNDING else ""
 
 
 def _tile(

@@ -2,7 +2,17 @@ r"""Numbers for reading."""
 
 from __future__ import annotations
 
-__all__ = ["figure", "in_per_cent", "number", "odds", "percent", "ratio", "subscript", "terms"]
+__all__ = [
+    "doubt",
+    "figure",
+    "in_per_cent",
+    "number",
+    "odds",
+    "percent",
+    "ratio",
+    "subscript",
+    "terms",
+]
 
 import math
 
@@ -19,6 +29,14 @@ def number(value: float, digits: int = 3) -> str:
         return (f"{float(text):,.0f}" if "e" in text else text).replace("-", "−")
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     return f"{mantissa.replace('-', '−')} × 10{str(int(exponent)).translate(RAISED)}"
+
+
+def doubt(standard_error: float, width: float = math.inf) -> str:
+    """A standard error; one beyond the width of f's range says nothing."""
+    if math.isnan(standard_error):
+        return "not known"
+    usable = math.isfinite(standard_error) and standard_error <= width
+    return number(standard_error, 2) if usable else "unusable"
 
 
 def figure(value: float) -> str:

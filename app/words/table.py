@@ -11,7 +11,7 @@ from typing import Any
 
 from app.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
 from app.words.diagnosis import pretty, sentence
-from app.words.numbers import number, percent
+from app.words.numbers import doubt, number, percent
 
 EXPECTED = (
     "Draws from sbi, PyMC or your own program, as <b>CSV or Parquet</b> (at most "
@@ -45,17 +45,18 @@ def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str
     return (
         f'<div class="verdict" role="status" style="--level: {colour}">'
         f'<div class="level">{NAMES[first]}: {label}</div><ul aria-label="Why">{why}</ul></div>'
-        f"<p>{escape(result.name)}: {counts} draws.</p>{_estimates(found, colours)}"
+        f"<p>{escape(result.name)}: {counts} draws.</p>"
+        f"{_estimates(found, result.f_width, colours)}"
         f"{_terms(found)}{missing}"
     )
 
 
-def _estimates(found: dict[str, Any], colours: dict[str, tuple[str, str]]) -> str:
+def _estimates(found: dict[str, Any], f_width: float, colours: dict[str, tuple[str, str]]) -> str:
     lines = [
         (
             NAMES[name],
             _number(each["value"], 6),
-            _number(each["standard_error"], 2),
+            "–" if each["standard_error"] is None else doubt(each["standard_error"], f_width),
             " to ".join(_number(end, 4) for end in each["interval_95"]),
             f"{each['draws']:,}",
             colours[each["verdict"]["level"]][0],

@@ -77,6 +77,21 @@ def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
     in_a_loop(body, QUERY | {"theta": "3"})
 
 
+def test_errors_of_values_far_apart_are_compared_relative_to_these(in_a_loop):
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    of_a, of_b = (amci.estimate(problem, proposals, y, 3.0, draws=16) for y in (1.0, 5.0))
+    assert of_b.value > 1000 * of_a.value
+    expected = (of_b.standard_error / of_b.value) / (of_a.standard_error / of_a.value)
+
+    def body(turned):
+        shown = "".join(p.object for p in compared(turned, y=5.0).strip.panel.select(HTML))
+        assert "relative standard error, B / A</th>" in shown
+        row = next(each for each in shown.split("<tr>") if "</svg>AMCI<" in each)
+        assert f"<td>{float(expected):.2g}</td>" in row
+
+    in_a_loop(body, QUERY | {"theta": "3", "variant": "spline"})
+
+
 def test_a_table_holds_both_cases(in_a_loop):
     def body(turned):
         explorer = compared(turned)

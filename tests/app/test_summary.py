@@ -2,9 +2,11 @@ import math
 
 import pytest
 from imperfect import imperfect
+from scipy.stats import norm
 
 import amci_core as amci
 from app.summary import summarize
+from app.views.layout import HTML
 from app.words.numbers import number, odds
 
 
@@ -73,6 +75,37 @@ def test_an_answer_that_cannot_know_how_wrong_it_is_says_so(problem, oracle):
     row = summary(problem, oracle).rows[3]
     assert row.value == pytest.approx(1)
     assert "its error unknown" in row.remark
+
+
+def test_an_estimate_of_a_probability_above_one_is_said_to_lie_outside(problem):
+    row = summary(problem, amci.load_proposals("tail-1d"), y=4.0, theta=0.0, draws=64).rows[0]
+    assert row.value > 1
+    assert row.remark.startswith("outside [0, 1], where f lies: the ratio of two separate")
+    assert row.remark.endswith("can leave it by about its standard error")
+    # Phi(2 sqrt(2)), as it is not said of a value.
+    assert abs(row.value - norm.cdf(2 * math.sqrt(2))) < 4 * row.standard_error
+
+
+def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
+    cancer, y = amci.problem("cancer"), [550.0, 370.0]
+    expected = amci.estimate(
+        cancer, amci.load_proposals("cancer"), y, draws=128, estimator="snis-q1"
+    )
+    # The standard deviation of a value between 0 and 1 is at most a half.
+    assert expected.standard_error > 1
+
+    def body(turned):
+        turned.does = True
+        turned.explorer.state.settle()
+        shown = "".join(p.object for p in turned.explorer.strip.panel.select(HTML))
+        row = next(each for each in shown.split("<tr>") if "</svg>SNIS q₁<" in each)
+        assert f"<td>{number(float(expected.value), 4)}</td><td>unusable</td>" in row
+        assert "standard error beyond the range of f" in row
+        # A download holds the number.
+        (row,) = (each for each in turned.explorer.strip.shown.value.rows if "q1" in each.name)
+        assert row.standard_error == expected.standard_error
+
+    in_a_loop(body, {"problem": "cancer", "y": "550,370"})
 
 
 @pytest.mark.parametrize(

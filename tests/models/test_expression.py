@@ -1,5 +1,6 @@
 """Expressions as f: what they mean, and that nothing else gets through."""
 
+import math
 import pickle
 import random
 import warnings
@@ -208,3 +209,19 @@ def test_examples_are_expressions(name):
     values = f(torch.linspace(-3, 3, 61).double()[:, None], torch.zeros(1, 1).double())
     assert len(np.unique(values)) > 1
     assert f.nonnegative == (name != "a signed payoff")
+
+
+@pytest.mark.parametrize(
+    ("text", "f_range"),
+    [
+        ("where(x1 > theta1, 1, 0)", (0, 1)),
+        ("x1 > theta1 and not x2 > 0", (0, 1)),
+        ("where(x1 > theta1, 2, 0)", (-math.inf, math.inf)),
+        ("x1 * (x2 > 0)", (-math.inf, math.inf)),
+    ],
+)
+def test_what_takes_zero_and_one_alone_is_known_to(text, f_range):
+    f = Expression(text, dim=2, theta_dim=1)
+    assert f.f_range == f_range
+    values = set(f(X[:, :2], THETA[:, :1]).unique().tolist())
+    assert (values <= {0, 1}) == (f_range == (0, 1))
