@@ -196,10 +196,11 @@ def stream_error_curves(
         theta: Likewise, (*, D_theta), or None.
         budgets: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
-        estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the asymptotic SNIS
-            bound; or a mapping of names of one's own to such names or to tables (3, 3). By default
-            all that the proposals can serve of amci, snis-q2, snis-qm and snis-q1, and the bound
-            where the problem knows it.
+        estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the SNIS bound
+            (asymptotic, for independent draws from one proposal); or a mapping of names of one's
+            own to such names or to tables (3, 3). By default all that the proposals can serve of
+            amci, snis-q2, snis-qm, snis-qm-stratified and snis-q1, and the bound where the problem
+            knows it.
         truth: What errors are counted from, in units of f, where the problem does not know its
             truth: what `amci_core.reference` returns, or numbers that broadcast to (*). Estimates
             from the proposals under test share their faults.
@@ -255,7 +256,7 @@ error_curves = last_item(stream_error_curves)
 
 
 def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
-    """The asymptotic SNIS bound as a curve.
+    """The SNIS bound, asymptotic, for independent draws from one proposal, as a curve.
 
     Arguments:
         log_deviation: log E|f - mu| under p(x | y) in nats, (*).

@@ -47,8 +47,9 @@ class Evaluation:
             `runs_median` and `runs_q75`; `failed`, the number of runs of all cases without an
             estimate; `unjudged`, the share of cases whose runs do not determine their mean;
             `truth_matters`, the share whose truth is not known well enough.
-        below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound, over
-            budgets; empty where `bound` is not among the estimators.
+        below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound
+            (asymptotic, for independent draws from one proposal), over budgets; empty where
+            `bound` is not among the estimators.
         surely_below_bound: Share of cases where it does so by more than 2 standard errors.
         undecided_bound: Share of cases where it lies within 2 standard errors of the bound, or
             less than 100 times below it where runs do not determine the mean.

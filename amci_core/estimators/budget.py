@@ -138,9 +138,11 @@ def absent(moments: Moments) -> list[int]:
 
 
 def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
-    """The least mean squared error of SNIS with T draws, as T grows: (E|f - mu|)^2 / T.
+    """The least mean squared error of SNIS with T independent draws of one proposal, as T grows.
 
-    It is asymptotic: at small T a valid proposal can beat it.
+    It is (E|f - mu|)^2 / T. It is asymptotic: at small T a valid proposal can beat it. Fixed
+    numbers of draws from several proposals, as `snis-qm-stratified` takes, are no independent
+    draws from one, and can lie far below it at any T.
 
     Arguments:
         expected_deviation: E|f - mu| under the posterior, (*), in any unit; in units of mu the

@@ -197,11 +197,17 @@ class Mixture(Estimator):
     """SNIS with the equal mixture q_m of all proposals.
 
     Every point of q_m is one of the proposals' points of the same number, chosen by chance as in
-    the paper, or in turn.
+    the paper, or in turn. Points chosen by chance are independent draws from q_m, and their error
+    is subject to `snis_bound`. In turn, the numbers of draws from each proposal are fixed. Where
+    q1 and q2 hardly overlap the ratio is then one of two separate estimates, as in AMCI, and the
+    error can lie far below that bound.
 
     Arguments:
         stratified: Whether every proposal contributes its fixed share of the draws. The first one
             is chosen by chance: otherwise an odd number of draws would favour it.
+
+    References:
+        Owen and Zhou, Safe and effective importance sampling, 2000: the deterministic mixture.
     """
 
     stratified: bool

@@ -139,8 +139,11 @@ class Problem(Definition):
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
     def expected_deviation(self, y: Any = None, theta: Any = None) -> Array:
-        """E|f - mu| under the posterior, in units of f: the SNIS bound is its square over T; 0
-        where it underflows. Raises as `truth`."""
+        """E|f - mu| under the posterior, in units of f; 0 where it underflows.
+
+        Its square over T is the SNIS bound, asymptotic, for independent draws from one proposal.
+        Raises as `truth`.
+        """
         return np.exp(self.log_mean_absolute_deviation(y, theta))
 
     def log_mean_absolute_deviation(self, y: Any = None, theta: Any = None) -> Array:

@@ -304,7 +304,7 @@ class Definition(ABC):
 
     @property
     def knows_bound(self) -> bool:
-        """Whether the constant of the SNIS bound is known, see `_log_mean_absolute_deviation`."""
+        """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
         own = type(self)._log_mean_absolute_deviation
         return own is not Definition._log_mean_absolute_deviation
 
@@ -334,7 +334,7 @@ class Definition(ABC):
         return (self._log_truth(y, theta)[0],)
 
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
-        """log E|f(x; theta) - mu| under p(x | y) in nats, for the SNIS bound; result: (*)."""
+        """log E|f(x; theta) - mu| under p(x | y) in nats, for `snis_bound`; result: (*)."""
         raise ValueError(
             f"expected_deviation: {self.name} does not know it; define "
             "_log_mean_absolute_deviation, or ask for no bound"

@@ -69,7 +69,8 @@ def about_evaluation(found: Evaluated, name: str) -> str:
     if name in found.against_bound:
         _, surely, undecided = (share[-1] for share in found.against_bound[name])
         words.append(
-            f"It is clearly below the bound in {share(surely)}"
+            "It is clearly below the SNIS bound (independent draws, one proposal) in "
+            + share(surely)
             + (f"; {share(undecided)} are undecided." if undecided else ".")
         )
     unjudged = _figure(own.get("unjudged", [0.0]))

@@ -12,6 +12,8 @@ from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
 from app.words.numbers import figure, number, percent, terms
 
+BOUND = "the SNIS bound (independent draws, one proposal)"
+
 
 def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool) -> str:
     """What the map has nearest to a case; empty where it has not been computed.
@@ -40,13 +42,12 @@ def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool
 
 
 def _won(ratio: float) -> str:
-    """Whether AMCI is ahead of the bound; nothing where the problem does not know that."""
+    """How AMCI compares with the SNIS bound; nothing where the problem does not know that."""
     if np.isnan(ratio):
         return ""
     if ratio >= 1:
-        times = _rough(ratio)
-        return f" For many draws, the SNIS bound is {times} times AMCI's error."
-    return f" For many draws, AMCI's error is {_rough(1 / ratio)} times the SNIS bound."
+        return f" For many draws, {BOUND} is {_rough(ratio)} times AMCI's error."
+    return f" For many draws, AMCI's error is {_rough(1 / ratio)} times {BOUND}."
 
 
 def _rough(value: float) -> str:
@@ -69,8 +70,7 @@ def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
     ahead = (
         ""
         if np.isnan(found.bound_ratio).all()
-        else " AMCI is below the bound on self-normalised importance sampling in "
-        f"{np.mean(found.bound_ratio > 1):.0%} of the cases."
+        else f" AMCI is below {BOUND} in {np.mean(found.bound_ratio > 1):.0%} of the cases."
     )
     return (
         f"Relative variance per draw over {first} and {second}, {found.cases:,} cases. Its "

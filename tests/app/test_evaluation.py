@@ -279,7 +279,7 @@ def test_words():
     assert "is not part of" in about_evaluation(replace(found, estimators={}), "amci")
     told = about_evaluation(found, "amci")
     assert "over 100 cases" in told
-    assert "clearly below the bound in all cases" in told
+    assert "below the SNIS bound (independent draws, one proposal) in all cases" in told
 
 
 def test_no_module_of_the_page_reads_tables_when_it_is_imported():
