@@ -34,7 +34,9 @@ def evaluate(
         str | None,
         typer.Option(
             help="Names for `amci estimate` (reuse as reuse:ALPHA:BETA) and bound, with commas; "
-            "by default those of amci,snis-q2,snis-qm,snis-q1,bound that the proposals can serve."
+            "by default those of amci,snis-q2,snis-qm,snis-qm-stratified,snis-q1,bound that the "
+            "proposals can serve. bound is the SNIS bound, asymptotic, for independent draws from "
+            "one proposal."
         ),
     ] = None,
     truth: Annotated[

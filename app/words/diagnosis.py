@@ -97,7 +97,7 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
     if term.effective >= NEARLY_ALL * draws:
         parts.append(
             f"The effective sample size is {percent(term.effective / draws)} of the draws: "
-            "weights that vary so little do no harm, whatever their tail."
+            "these weights hardly vary, so the shape of their tail is not judged."
         )
     else:
         parts.append(
