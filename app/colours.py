@@ -14,11 +14,7 @@ from amci_core.flows.proposals import REFERENCE
 from amci_core.target import STAND_INS
 
 # Those of sweeps over cases, the bound last.
-SWEPT = {
-    **{name: style for name, style in ESTIMATORS.items() if name not in ("auto", "bound")},
-    "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
-    "bound": ESTIMATORS["bound"],
-}
+SWEPT = {name: style for name, style in ESTIMATORS.items() if name != "auto"}
 
 SHAPES = {
     "q1": Style(

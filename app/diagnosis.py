@@ -14,18 +14,14 @@ from torch import Tensor
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, judge, pareto_tail
 from amci_core.diagnostics.pareto import ParetoTail
-from amci_core.estimation import Estimate
-from amci_core.estimation.estimate import reference_draws, report
-from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import PROPOSALS, TERMS, Draws, resolve
+from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.streams import Stream
+from app.numbers.case import CaseDraws
 from app.numbers.known import truth
 
-# A tail needs draws to be fitted to: as many are looked at, or as many as were asked for if more.
-LEAST_DRAWS = 1000
 BINS = 40
 # Draws of less than this share of the mean weight, as a power of ten, are not drawn.
 LOWEST = -6.0
@@ -54,7 +50,8 @@ class TermWeights:
         k: Pareto k-hat; NaN where it cannot be judged, -inf where there is no tail.
         error: Its standard error.
         threshold: The largest k-hat that so many draws can vouch for.
-        effective: Effective draws.
+        effective: Effective sample size, in draws: the smaller of what these draws and the draws
+            of all components show.
         nonzero: Draws at which t w is not zero.
         largest: Share of the largest.
         missed: Share of the term where its draws hardly ever go, as others see it; NaN where there
@@ -148,25 +145,19 @@ def diagnosis(
         draws: Draws from each proposal that are asked for; at least 1,000 are looked at.
         seed: Whole number >= 0.
     """
-    n = max(draws, LEAST_DRAWS)
-    drawn, points = _draw(problem, proposals, y, theta, draws=n, seed=seed)
-
-    def estimate(count: int) -> Estimate:
-        first = {j: min(count, m) for j, m in drawn.counts.items()}
-        prepared = resolve("amci").prepare_all(drawn.first(first))
-        used = count * len(drawn.present)
-        return report(prepared, draws=used, positive=problem.nonnegative)
+    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+    n = seen.n
 
     def weights() -> Diagnosis:
-        found = estimate(n)
+        found = seen.amci(n)
         verdict = found.verdict
-        asked: Verdict = verdict if draws == n else estimate(draws).verdict
+        asked: Verdict = verdict if draws == n else seen.amci(draws).verdict
         return Diagnosis(
             draws=n,
             truth=truth(problem, y, theta),
             estimate=float(found.value),
             terms=tuple(
-                _weights(name, found.diagnostics[name], points)
+                _weights(name, found.diagnostics[name], seen.points)
                 for name in TERMS
                 if name in found.diagnostics
             ),
@@ -179,7 +170,7 @@ def diagnosis(
         )
 
     def along(stop: int) -> tuple[float, ...]:
-        at = estimate(stop)
+        at = seen.amci(stop)
         low, high = at.interval(LEVEL)
         return float(stop), float(at.value), float(low), float(high)
 
@@ -197,27 +188,6 @@ def diagnosis(
         return replace(everything, steps=(len(rows), len(stops)), along=Along(*np.array(rows).T))
 
     return Stream(1 + len(steps), part, merge)
-
-
-def _draw(
-    problem: Problem,
-    proposals: Proposals,
-    y: Tensor,
-    theta: Tensor | None,
-    *,
-    draws: int,
-    seed: int,
-) -> tuple[Draws, dict[str, Array]]:
-    """Draws from every proposal as estimators see them, and where they are, (n, D)."""
-    sampler = Sampler(problem, proposals, y, theta)
-    counts = [draws if j in sampler.present else 0 for j in range(3)]
-    drawn = sampler.draw(
-        counts,
-        generators(seed)[0],
-        reference=reference_draws(counts),
-        reference_generator=generators(seed, "reference")[0],
-    )
-    return drawn, {PROPOSALS[j]: sampler.points[j].numpy() for j in sampler.present}
 
 
 def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> TermWeights:
@@ -241,7 +211,7 @@ def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> Term
         k=float(term.pareto_k),
         error=float(term.pareto_fit.error),
         threshold=float(term.pareto_threshold),
-        effective=float(term.effective_draws),
+        effective=float(term.fewest_draws),
         nonzero=int(term.nonzero_draws),
         largest=float(term.largest_share),
         missed=float(term.missed_share),

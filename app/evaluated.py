@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "BUDGETS",
     "Evaluated",
-    "estimators_of",
     "is_stored",
     "live",
     "stored",
@@ -34,7 +33,6 @@ from app.choice import Choice
 # Total draws of a sweep on the page: those of the stored ones.
 BUDGETS = (2, 10, 100, 1000)
 CASES = "cases.parquet"
-STRATIFIED = "snis-qm-stratified"
 # What the file of the cases and the card must agree on.
 SETTINGS = ("problem", "variant", "weights", "pairs", "runs", "budgets", "seed")
 
@@ -111,13 +109,6 @@ class Evaluated:
         )
 
 
-def estimators_of(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The estimators of a sweep: the usual ones, and the stratified mixture beside the other."""
-    usual = usual_estimators(problem, proposals)
-    beside = {"snis-q1": (STRATIFIED,)} if "snis-qm" in usual else {}
-    return tuple(each for name in usual for each in (name, *beside.get(name, ())))
-
-
 def is_stored(choice: Choice) -> bool:
     """Whether an evaluation is stored with the proposals that were chosen."""
     return choice.snapshot is None and bool(_card(choice))
@@ -167,7 +158,7 @@ def live(
     Where the problem does not know its truth, each case's is a reference value; a case that has
     none is left out.
     """
-    names = estimators_of(problem, proposals)
+    names = usual_estimators(problem, proposals)
     settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
     about = {"budgets": BUDGETS, "pairs": pairs, "runs": runs, "seed": seed}
     if problem.knows_truth:

@@ -70,7 +70,7 @@ class Store:
     @property
     def swept(self) -> tuple[str, ...]:
         """The estimators of a sweep over cases."""
-        return evaluated.estimators_of(self.problem, own.proposals(self.problem.name))
+        return usual_estimators(self.problem, own.proposals(self.problem.name))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -132,6 +132,7 @@ class Store:
                 self.proposals(choice),
                 y,
                 theta,
+                draws=choice.draws,
                 coordinate=coordinate - 1,
                 seed=choice.seed,
             )

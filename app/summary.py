@@ -11,19 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
+from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from app.numbers.case import CaseDraws, distrusted, standard_error
 from app.numbers.known import Level, level, truth
 from app.presets import ANYWHERE, where_f_is
+from app.words.diagnosis import in_symbols
 from app.words.numbers import number
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12
-# Share of a term's mass from which on it counts as missed.
-MISSED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Row:
     Arguments:
         name: The estimator.
         value: Its estimate of mu.
-        standard_error: Of that; NaN where the draws cannot tell.
+        standard_error: Of that; NaN where the draws cannot tell, or show that it is of no use.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
         remark: What to notice, or nothing.
@@ -61,8 +62,8 @@ class Summary:
 
     Arguments:
         rows: One for every estimator.
-        draws: Draws from each proposal.
         total: Total draws of each estimator.
+        seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
             infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
@@ -76,8 +77,8 @@ class Summary:
     """
 
     rows: tuple[Row, ...]
-    draws: int
     total: int
+    seen: int
     kappa: float
     effective: dict[str, float]
     hits: int | None
@@ -88,8 +89,15 @@ class Summary:
     reason: str
 
     @property
+    def judged(self) -> bool:
+        """Whether the draws can tell where AMCI's error comes from."""
+        return self.verdict != LEVELS[-1]
+
+    @property
     def about_kappa(self) -> str:
         """What kappa says, in words."""
+        if not self.judged:
+            return "The draws cannot tell: they miss part of the integral."
         if math.isnan(self.kappa):
             return "All proposals are exact: AMCI has no error."
         if math.isinf(self.kappa):
@@ -113,7 +121,7 @@ class Summary:
             fall = "falls" if self.hits == 1 else "fall"
             return f"{self.hits:,} of {self.hits_of:,} draws from q₂ {fall} {self.where}."
         name = proposal_of(term, signed="E1_minus" in self.effective)
-        return _worth(name, self.effective[term], self.draws)
+        return _worth(name, self.effective[term], self.seen)
 
     @property
     def of_E1(self) -> str:
@@ -139,6 +147,8 @@ def summarize(
 ) -> Summary:
     """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
 
+    What is said of the case and its proposals rests on more draws, those of the diagnostics.
+
     Raises:
         ValueError: see `amci_core.estimate`.
     """
@@ -158,9 +168,11 @@ def summarize(
         for name in usual_estimators(problem, proposals)
         if name != "bound"
     }
-    own = estimates["amci"]
+    low, high = problem.f_range
+    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+    own = seen.amci(seen.n)
     effective = {
-        term: float(found.effective_draws)
+        term: float(found.fewest_draws)
         for term, found in own.diagnostics.items()
         if term != "E2" or proposals.q2 is not None
     }
@@ -170,23 +182,23 @@ def summarize(
         hits_of = with_q2.draws
         share = float(with_q2.nonzero_share)
         hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
-    spread = _spread(effective["E2"], draws) if "E2" in effective else 0.0
+    spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
     return Summary(
         rows=tuple(
             Row(
                 name=name,
                 value=float(e.value),
-                standard_error=float(e.standard_error),
+                standard_error=standard_error(e, high - low),
                 relative_error=float(e.value) / mu - 1 if mu else math.inf,
                 draws=e.draws,
                 remark=_remark(e, mu, where, problem.f_range),
-                f_width=problem.f_range[1] - problem.f_range[0],
+                f_width=high - low,
             )
             for name, e in estimates.items()
         ),
-        draws=draws,
         total=total,
-        kappa=_ratio(_spread_of_E1(own, effective, draws), spread),
+        seen=seen.n,
+        kappa=_ratio(_spread_of_E1(own, effective, seen.n), spread),
         effective=effective,
         hits=hits,
         hits_of=hits_of,
@@ -222,26 +234,25 @@ def _worth(name: str, effective: float, draws: int) -> str:
         return f"All weights of {name} are zero."
     if draws / effective - 1 < ROUNDING:
         return f"All {draws:,} weights of {name} are equal: it is exact."
-    return f"{draws:,} draws from {name} are worth {number(effective)} ideal draws."
+    worth = "less than one" if effective < 1 else number(effective)
+    return f"{draws:,} draws from {name} are worth {worth} ideal draws."
 
 
 def _remark(found: Estimate, truth: float, where: str, f_range: tuple[float, float]) -> str:
-    value, standard_error = float(found.value), float(found.standard_error)
-    missed = np.nan_to_num([float(term.missed_share) for term in found.diagnostics.values()])
+    value, spread = float(found.value), float(found.standard_error)
     error = abs(value - truth)
     if value == 0:
         return f"no draw falls {where}: the estimate is 0, its error unknown"
     if error < ROUNDING * abs(truth):
         return "exact up to rounding"
-    if np.isnan(standard_error) and abs(value - 1) < ROUNDING:
+    if np.isnan(spread) and abs(value - 1) < ROUNDING:
         return f"every draw falls {where}: the estimate is 1, its error unknown"
-    if np.isnan(standard_error):
+    if np.isnan(spread):
         return "too few draws for a standard error"
-    if np.isinf(standard_error):
-        return "its proposal misses part of the integral"
-    (low, high), misses = f_range, "reference draws reach mass that it misses"
-    misses = misses if missed.max(initial=0.0) > MISSED else ""
-    beyond = standard_error > high - low
+    (low, high), why = f_range, ""
+    if distrusted(found):
+        why = in_symbols(found.verdict.reasons[0])
+    beyond = spread > high - low
     if not low <= value <= high:
         how_far = "" if beyond else " by about its standard error"
         return (
@@ -249,10 +260,11 @@ def _remark(found: Estimate, truth: float, where: str, f_range: tuple[float, flo
             f"leave it{how_far}"
         )
     if beyond:
-        return f"standard error beyond the range of f: {misses or 'a few weights decide it'}"
-    if standard_error > abs(value):
-        larger = "standard error larger than the estimate"
-        return f"{larger}: {misses or 'not distinguishable from 0'}"
-    if error > 4 * standard_error:
-        return f"{error / standard_error:.1f} of its standard errors from the truth"
+        return f"standard error beyond the range of f: {why or 'a few weights decide it'}"
+    if why:
+        return f"do not trust {why}"
+    if spread > abs(value):
+        return "standard error larger than the estimate: not distinguishable from 0"
+    if error > 4 * spread:
+        return f"{error / spread:.1f} of its standard errors from the truth"
     return ""

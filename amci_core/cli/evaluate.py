@@ -75,10 +75,6 @@ def evaluate(
     totals = terminal.split("budgets", budgets, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, variant, folder)
-    if write and names is None:
-        from amci_core.training import card_estimators
-
-        names = list(card_estimators(chosen, proposals))
     if write and folder is not None:
         if out is not None:
             raise ValueError("out: cannot be combined with --write, which writes cases.parquet")

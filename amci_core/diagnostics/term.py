@@ -67,6 +67,14 @@ class TermDiagnostics:
         """Share of the largest h in their sum, (*); NaN where all are zero."""
         return np.where(self.nonzero_draws > 0, self.weights.max(axis=-1), np.nan)
 
+    @property
+    def fewest_draws(self) -> Array:
+        """Effective sample size by these draws or by those of all components: the smaller, (*).
+
+        A proposal's own draws are over-optimistic where they have not met its largest weights yet.
+        """
+        return np.fmin(self.effective_draws, self.pooled_draws)
+
     @cached_property
     def seen_share(self) -> Array:
         """Share of the term that its own draws see where one of them brings a tenth or more, (*).

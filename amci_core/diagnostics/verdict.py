@@ -155,21 +155,13 @@ def judge(
     return Verdict(
         codes,
         why,
-        np.asarray(np.min([_effective(term) for term in terms], axis=0)),
-        np.asarray(np.min([_effective(term) / term.draws for term in terms], axis=0)),
+        np.asarray(np.min([term.fewest_draws for term in terms], axis=0)),
+        np.asarray(np.min([term.fewest_draws / term.draws for term in terms], axis=0)),
     )
 
 
-def _effective(term: TermDiagnostics) -> Array:
-    """Effective draws by the term's own draws or by those of all components: the fewer, (*).
-
-    Own draws are over-optimistic where they have not met the largest weights yet.
-    """
-    return np.fmin(term.effective_draws, term.pooled_draws)
-
-
 def _of_term(term: TermDiagnostics, about: str, q: str) -> list[Finding]:
-    n, effective, missed = term.draws, _effective(term), term.missed_share
+    n, effective, missed = term.draws, term.fewest_draws, term.missed_share
     none = term.effective_draws == 0
     few = ~none & (term.nonzero_draws < LEAST_DRAWS)
     confirmed = ~np.isnan(missed) & (term.pooled_draws >= CONFIRMED * term.effective_draws)

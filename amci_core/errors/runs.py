@@ -40,7 +40,7 @@ FEW_RUNS, UNSEEN_SHARE = 10, 0.1
 Budgets = NDArray[np.int64]
 Estimators = Sequence[str] | Mapping[str, Any]
 BOUND = "bound"
-USUAL = ("amci", "snis-q2", "snis-qm", "snis-q1", BOUND)
+USUAL = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", BOUND)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ ESTIMATORS = {
     "auto": Style("AMCI + sharing", "#6a4bb0", "#bba4f2", (5, 3)),
     "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
+    "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
     "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
     "bound": Style("asymptotic bound", "#404040", "#d0d0d0", (9, 6)),
 }

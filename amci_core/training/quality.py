@@ -2,7 +2,7 @@ r"""How good proposals are: the held-out quality that selects weights, and the c
 
 from __future__ import annotations
 
-__all__ = ["HeldOut", "Quality", "card_estimators", "report", "write_card"]
+__all__ = ["HeldOut", "Quality", "report", "write_card"]
 
 import copy
 import math
@@ -17,11 +17,10 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from amci_core.errors import Evaluation
-from amci_core.errors.runs import usual_estimators
 from amci_core.estimators.draws import REFERENCE, Array, Draws
 from amci_core.estimators.mis import pooled
 from amci_core.files import plain, write_json
-from amci_core.flows import Proposals, Trainable
+from amci_core.flows import Trainable
 from amci_core.flows.broad import Mixed
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
@@ -136,15 +135,6 @@ class HeldOut:
             square[((log_r == -np.inf) & (v > 0)).any(-1)] = np.inf
             kl = np.where(v > 0, v * log_w, 0.0).sum(-1) - np.log(mean[..., 0])
         return kl, square
-
-
-def card_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The estimators of a card: the usual ones, and SNIS q_m stratified beside SNIS q_m."""
-    names = usual_estimators(problem, proposals)
-    if "snis-qm" not in names:
-        return tuple(names)
-    after = names.index("snis-q1") + 1
-    return (*names[:after], "snis-qm-stratified", *names[after:])
 
 
 def write_card(folder: Path, evaluation: Evaluation) -> None:

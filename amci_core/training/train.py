@@ -40,7 +40,7 @@ from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.film import candidates, chosen, is_news
 from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.progress import Progress
-from amci_core.training.quality import card_estimators, report, write_card
+from amci_core.training.quality import report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
 
 CHECKPOINT = "checkpoint"
@@ -141,11 +141,10 @@ def train(
     session.write(complete=True)
     if chosen.knows_truth:
         proposals = load_proposals(problem, folder=session.out)
-        names = card_estimators(chosen, proposals)
         pairs = round(PAIRS * plan["minutes"] / read.budget_minutes)
         pairs = min(PAIRS, max(pairs, FEWEST_PAIRS))
         (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
-        found = evaluate(chosen, proposals, pairs=pairs, estimators=names, seed=int(own_seed))
+        found = evaluate(chosen, proposals, pairs=pairs, seed=int(own_seed))
         write_card(session.out, found)
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out

@@ -91,7 +91,9 @@ export function render({model}) {
         const digits = Math.min(Math.max(Math.ceil(lost) + 2, 4), 12)
         const known = truth == null ? "" : `; truth ${number(truth, digits)}`
         // A standard error beyond the width of f's range says nothing.
-        const after = spread == null ? "" : spread > most - least ? " ± unusable (standard error)"
+        const after = n < FEW ? ""
+            : spread == null ? ", standard error not judged"
+            : spread > most - least ? " ± unusable (standard error)"
             : ` ± ${number(spread, 2)} (standard error)`
         const mu = n ? number(estimate[n - 1], digits) : "not known yet"
         const outside = n && (estimate[n - 1] < least || estimate[n - 1] > most)

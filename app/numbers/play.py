@@ -4,20 +4,23 @@ from __future__ import annotations
 
 __all__ = ["MOST", "Lane", "Playback", "playback"]
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators.draws import PROPOSALS, TERMS, Array
+from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from app.numbers.case import CaseDraws, standard_error
 from app.numbers.known import truth
 
 # Draws from each proposal.
 MOST = 500
+# Numbers of draws at which the standard error is computed.
+STOPS = 60
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,6 @@ class Lane:
         x: Where the draws lie along the coordinate that is looked at, (n,).
         weight: What each brings to its term over the mean of these, (n,): 1 for a perfect draw.
         mean: Mean of the first 1 to n contributions, (n,), in units of the last `scale`.
-        error: Its standard error, (n,), likewise; NaN for a single draw.
         log_scale: Logarithm of the unit of `mean`, in nats.
     """
 
@@ -39,7 +41,6 @@ class Lane:
     x: Array
     weight: Array
     mean: Array
-    error: Array
     log_scale: float
 
 
@@ -50,8 +51,8 @@ class Playback:
     Arguments:
         lanes: Of q1 first, of q2 last.
         estimate: mu from the first 1 to n draws of each, (n,); NaN while a term is zero.
-        error: Its standard error, (n,), by the delta method with the draws so far: what they have
-            not reached it misses.
+        error: Its standard error, (n,), that of `amci_core.estimate` with these draws, at some
+            numbers of draws and unchanged up to the next; NaN where the draws cannot tell.
         truth: mu, NaN where it is not known.
     """
 
@@ -61,61 +62,67 @@ class Playback:
     truth: float
 
 
-@torch.inference_mode()
 def playback(
     problem: Problem,
     proposals: Proposals,
     y: Any,
     theta: Any,
     *,
-    draws: int = MOST,
+    draws: int = 64,
     coordinate: int = 0,
     seed: int = 0,
 ) -> Playback:
-    """Draws from every proposal, with what each brings and the estimates along the way.
+    """The first 500 of `CaseDraws`, with what each brings and the estimates along the way.
 
     Arguments:
         problem: What is integrated.
         proposals: What is drawn from.
         y: The observation, as `Problem.check` takes it.
         theta: Likewise.
-        draws: Draws from each proposal.
+        draws: Draws from each proposal of the page's estimate: the first ones.
         coordinate: Which coordinate of x is looked at, from 0 on.
         seed: Whole number >= 0.
 
     Raises:
         ValueError: see `amci_core.estimate`.
     """
-    checked = problem.check(y, theta)
-    sampler = Sampler(problem, proposals, *checked)
-    counts = np.array([draws if j in proposals.present else 0 for j in range(3)])
-    drawn = sampler.draw(counts, generators(seed)[0])
-    lanes = []
-    for j in proposals.present:
-        part = drawn.stretch(j)
-        log_h = drawn.log_weight(j) + drawn.log_factor(j, part)
-        lanes.append(_lane(j, sampler.points[j].numpy()[:, coordinate], log_h))
-    known = 0.0 if drawn.log_E2 is None else float(drawn.log_E2)
-    estimate, error = _ratio(lanes, known)
-    return Playback(tuple(lanes), estimate, error, truth(problem, y, theta))
+    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+    stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
+    found = {int(stop): seen.amci(int(stop)) for stop in stops}
+    lanes = [
+        _lane(j, seen.points[PROPOSALS[j]][:MOST, coordinate], seen.draws)
+        for j in seen.draws.present
+    ]
+    low, high = problem.f_range
+    known = 0.0 if seen.draws.log_E2 is None else float(seen.draws.log_E2)
+    return Playback(
+        tuple(lanes),
+        _ratio(lanes, known),
+        _from_stop_to_stop({n: standard_error(each, high - low) for n, each in found.items()}),
+        truth(problem, y, theta),
+    )
 
 
-def _lane(j: int, x: Array, log_h: Array) -> Lane:
-    """What draws bring, in units of their largest logarithm."""
+def _from_stop_to_stop(values: Mapping[int, float]) -> Array:
+    """For each number of draws the value of the last stop; NaN before the first."""
+    stops = np.array([0, *values])
+    at = np.searchsorted(stops, np.arange(1, MOST + 1), side="right") - 1
+    return np.array([math.nan, *values.values()])[at]
+
+
+def _lane(j: int, x: Array, draws: Draws) -> Lane:
+    """What a proposal's draws at x bring, in units of their largest logarithm."""
+    log_h = (draws.log_weight(j) + draws.log_factor(j, draws.stretch(j)))[: len(x)]
     top = log_h.max()
     log_scale = float(top) if np.isfinite(top) else 0.0
     h = np.exp(log_h - log_scale)
-    n = np.arange(1, len(h) + 1)
-    mean = np.cumsum(h) / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.maximum(np.cumsum(np.square(h)) / n - np.square(mean), 0.0)
-        error = np.sqrt(spread / (n - 1))
-        weight = h / mean[-1] if mean[-1] > 0 else np.zeros_like(h)
-    return Lane(PROPOSALS[j], TERMS[j], x, weight, mean, np.where(n > 1, error, np.nan), log_scale)
+    mean = np.cumsum(h) / np.arange(1, len(h) + 1)
+    weight = h / mean[-1] if mean[-1] > 0 else np.zeros_like(h)
+    return Lane(PROPOSALS[j], TERMS[j], x, weight, mean, log_scale)
 
 
-def _ratio(lanes: list[Lane], log_E2: float) -> tuple[Array, Array]:
-    """mu and its standard error along the draws, by the delta method.
+def _ratio(lanes: list[Lane], log_E2: float) -> Array:
+    """mu along the draws.
 
     Arguments:
         lanes: Of every proposal.
@@ -124,17 +131,12 @@ def _ratio(lanes: list[Lane], log_E2: float) -> tuple[Array, Array]:
     by_term = {lane.term: lane for lane in lanes}
     below = by_term.get("E2")
     log_unit = log_E2 if below is None else below.log_scale
-    n = len(lanes[0].mean)
-    top, error = np.zeros(n), np.zeros(n)
+    top = np.zeros(len(lanes[0].mean))
     for term, sign in (("E1_plus", 1.0), ("E1_minus", -1.0)):
         if term in by_term:
             lane = by_term[term]
-            unit = np.exp(lane.log_scale - log_unit)
-            top = top + sign * unit * lane.mean
-            # Squares of a mu below 1e-154 would be zero.
-            error = np.hypot(error, unit * lane.error)
+            top = top + sign * np.exp(lane.log_scale - log_unit) * lane.mean
     if below is None:
-        return top, error
+        return top
     with np.errstate(divide="ignore", invalid="ignore"):
-        mu = np.where(below.mean > 0, top / below.mean, np.nan)
-        return mu, np.hypot(error, mu * below.error) / below.mean
+        return np.where(below.mean > 0, top / below.mean, np.nan)

@@ -18,7 +18,7 @@ from app.static.drawn import densities
 from app.static.pictures import Case, Picture, legend, line_of
 from app.store import shown_estimators
 from app.words.curves import CEILING, FLOOR, about_curves, outside
-from app.words.numbers import number, terms
+from app.words.numbers import effective, number, terms
 from app.words.plane import about_map
 from app.words.reuse import about_map as about_reuse
 
@@ -141,7 +141,7 @@ def diagnostics(case: Case) -> Picture:
         legend(panel)
 
     words = "; ".join(
-        f"ESS of {names[term]}: {number(float(seen.effective_draws))} of {seen.draws} draws"
+        f"ESS of {names[term]}: {effective(float(seen.fewest_draws))} of {seen.draws} draws"
         for term, seen in found.diagnostics.items()
     )
     return Picture(draw, f"{words}. {found.verdict.text}", f"Weights of one run. {case}")

@@ -21,6 +21,7 @@ from app.views.card import Card
 from app.views.layout import HTML, side_by_side
 from app.words import HELP
 from app.words.numbers import doubt, number, ratio
+from app.words.numbers import effective as effective_size
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
@@ -114,9 +115,9 @@ class StripCard(Card):
         tiles = [_source_tile(found, kept)]
         signed = "E1_minus" in found.effective
         for term, effective in found.effective.items():
-            name = f"{SIZE}, {proposal_of(term, signed=signed)} (of {found.draws:,})"
+            name = f"{SIZE}, {proposal_of(term, signed=signed)} (of {found.seen:,})"
             beside = (None if kept is None else kept.effective.get(term), effective)
-            tiles.append(_tile(name, number(effective), found.about(term), beside))
+            tiles.append(_tile(name, effective_size(effective), found.about(term), beside))
         self._tile_terms(tiles)
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
         self._tabulate(
@@ -200,6 +201,8 @@ def _tile(
 
 def _source_tile(found: Summary, kept: Summary | None) -> str:
     """Where AMCI's error comes from: kappa, or the only term that has any."""
+    if not found.judged:
+        return _tile(SOURCE, "not judged", found.about_kappa)
     if math.isnan(found.kappa):
         return _tile(SOURCE, "no proposal", found.about_kappa)
     if math.isinf(found.kappa):

@@ -9,6 +9,7 @@ __all__ = [
     "about_verdict",
     "about_way",
     "about_weights",
+    "in_symbols",
     "pretty",
     "sentence",
 ]
@@ -22,7 +23,7 @@ import numpy as np
 from amci_core.diagnostics.pareto import LEAST_DRAWS
 from amci_core.diagnostics.verdict import NEARLY_ALL
 from app.diagnosis import Diagnosis, TermWeights
-from app.words.numbers import number, percent, subscript
+from app.words.numbers import effective, number, percent, subscript
 
 
 def about_verdict(found: Diagnosis) -> str:
@@ -101,7 +102,7 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
         )
     else:
         parts.append(
-            f"Effective sample size from these draws alone: {number(term.effective)} of "
+            f"The effective sample size is {effective(term.effective)} of "
             f"{draws:,}; the largest weight is {percent(term.largest)} of the sum."
         )
         parts.append(f"k-hat should lie clearly below {term.threshold:.2f}, the dashed mark.")
@@ -115,10 +116,10 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
 def pretty(name: str, *, signed: bool) -> str:
     """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
     short = name.replace("_plus", "+" if signed else "").replace("_minus", "-")
-    return _in_symbols(short)
+    return in_symbols(short)
 
 
-def _in_symbols(text: str) -> str:
+def in_symbols(text: str) -> str:
     """E1+ as E₁⁺, q2 as q₂, mu as μ."""
 
     def symbol(found: re.Match[str]) -> str:
@@ -130,6 +131,6 @@ def _in_symbols(text: str) -> str:
 
 def sentence(words: str) -> str:
     """Words of the core as a sentence of the page."""
-    words = _in_symbols(re.sub(r"(\d)%", r"\1 %", words))
+    words = in_symbols(re.sub(r"(\d)%", r"\1 %", words))
     # A Greek letter is a symbol, which stays small.
     return escape((words[0].upper() if words[:1].isascii() else words[:1]) + words[1:]) + "."

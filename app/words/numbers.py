@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "doubt",
+    "effective",
     "figure",
     "in_per_cent",
     "number",
@@ -34,7 +35,7 @@ def number(value: float, digits: int = 3) -> str:
 def doubt(standard_error: float, width: float = math.inf) -> str:
     """A standard error; one beyond the width of f's range says nothing."""
     if math.isnan(standard_error):
-        return "not known"
+        return "not judged"
     usable = math.isfinite(standard_error) and standard_error <= width
     return number(standard_error, 2) if usable else "unusable"
 
@@ -42,6 +43,11 @@ def doubt(standard_error: float, width: float = math.inf) -> str:
 def figure(value: float) -> str:
     """A number of two digits, or in full where it is a few thousands."""
     return f"{value:,.0f}" if 100 <= value < 10_000 else number(value, 2)
+
+
+def effective(draws: float) -> str:
+    """An effective sample size, in draws."""
+    return number(draws) if draws >= 1 else "below 1" if draws > 0 else "0"
 
 
 def percent(share: float) -> str:

@@ -9,7 +9,8 @@ from imperfect import Normal, imperfect
 import amci_core as amci
 from amci_core.diagnostics import LEVELS
 from amci_core.diagnostics.pareto import tail_count
-from app.diagnosis import LEAST_DRAWS, diagnosis
+from app.diagnosis import diagnosis
+from app.numbers.case import LEAST_DRAWS
 from app.presets import presets
 
 PROBLEM = amci.problem("tail-1d")

@@ -1,10 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 from imperfect import imperfect
 from scipy.stats import norm
 
 import amci_core as amci
+from app.diagnosis import diagnosis
+from app.numbers.play import playback
 from app.summary import summarize
 from app.views.layout import HTML
 from app.words.numbers import number, odds
@@ -27,7 +30,7 @@ def oracle():
 def test_every_estimator_gets_the_same_number_of_draws(problem, oracle):
     found = summary(problem, oracle, draws=20)
     assert {row.name: row.draws for row in found.rows} == dict.fromkeys(
-        ("amci", "snis-q2", "snis-qm", "snis-q1"), 40
+        ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1"), 40
     )
 
 
@@ -72,7 +75,7 @@ def test_kappa_compares_the_spreads_of_the_two_terms(problem):
 
 def test_an_answer_that_cannot_know_how_wrong_it_is_says_so(problem, oracle):
     # All draws of SNIS q1 lie above the threshold, and f is 1 at each.
-    row = summary(problem, oracle).rows[3]
+    row = summary(problem, oracle).rows[4]
     assert row.value == pytest.approx(1)
     assert "its error unknown" in row.remark
 
@@ -106,6 +109,32 @@ def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
         assert row.standard_error == expected.standard_error
 
     in_a_loop(body, {"problem": "cancer", "y": "550,370"})
+
+
+def test_strip_diagnostics_and_draw_by_draw_say_the_same_of_the_same_draws(problem):
+    for variant, y, theta, draws in (("spline", 1.0, 3.0, 64), ("paper", -4.0, 5.0, 64)):
+        proposals = amci.load_proposals("tail-1d", variant=variant)
+        found = summary(problem, proposals, y, theta, draws)
+        checked = problem.check(y, theta)
+        stream = diagnosis(problem, proposals, y=checked[0], theta=checked[1], draws=draws, seed=0)
+        seen = stream.merge([stream.part(0)])
+        assert (found.verdict, found.seen) == (seen.level, seen.draws)
+        assert seen.text.startswith(found.verdict)
+        assert found.reason == seen.text
+        assert found.effective == {term.name: term.effective for term in seen.terms}
+        played = playback(problem, proposals, y, theta, draws=draws)
+        np.testing.assert_allclose(played.error[draws - 1], found.rows[0].standard_error)
+        assert played.estimate[draws - 1] == pytest.approx(found.rows[0].value)
+
+
+def test_what_the_draws_cannot_tell_is_not_judged(problem):
+    # By quadrature, q1 misses 73 % of g, and its relative ESS is 3e-31.
+    found = summary(problem, amci.load_proposals("tail-1d", variant="paper"), -4.0, 5.0)
+    assert not found.judged
+    assert "cannot tell" in found.about_kappa
+    assert found.effective["E1_plus"] < 1
+    assert "less than one" in found.about("E1_plus")
+    assert math.isnan(found.rows[0].standard_error)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,14 @@ def test_evaluate_gives_what_python_gives(run):
 
 def test_evaluate_defaults_to_the_five_estimators(run):
     found = strict(succeeded(run(f"{EVALUATE} --pairs 2 --runs 2 --format json")))
-    assert list(found["estimators"]) == ["amci", "snis-q2", "snis-qm", "snis-q1", "bound"]
+    assert list(found["estimators"]) == [
+        "amci",
+        "snis-q2",
+        "snis-qm",
+        "snis-qm-stratified",
+        "snis-q1",
+        "bound",
+    ]
     assert found["budgets"] == [2, 10, 100, 1000]
     out = succeeded(run(f"{EVALUATE} --pairs 2 --runs 2"))
     assert all(word in out for word in ("snis-qm", "bound", "1000", "draws per second"))

@@ -211,7 +211,7 @@ def test_a_stream_ends_where_the_one_shot_curves_are():
     assert len(runs) > 2
     assert all(before < after for before, after in itertools.pairwise(runs))
     assert runs[-1] == final.runs == final.runs_wanted == 700
-    for name in ("amci", "snis-q2", "snis-qm", "snis-q1", "bound"):
+    for name in ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "bound"):
         np.testing.assert_array_equal(stream[-1][name].remse, final[name].remse)
         np.testing.assert_array_equal(
             stream[-1][name].remse_quartiles, final[name].remse_quartiles

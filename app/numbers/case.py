@@ -1,0 +1,97 @@
+r"""AMCI's draws at one case: every card that shows a figure of them takes it from here."""
+
+from __future__ import annotations
+
+__all__ = ["LEAST_DRAWS", "CaseDraws", "distrusted", "standard_error"]
+
+import math
+from typing import Any
+
+import numpy as np
+
+from amci_core.checks import part_seed
+from amci_core.diagnostics.verdict import LEVELS
+from amci_core.estimation import Estimate
+from amci_core.estimation.estimate import cautions, reference_draws, report
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import PROPOSALS, resolve
+from amci_core.estimators.draws import REFERENCE, Array, Draws
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+
+# The tail of weights takes many draws to be seen.
+LEAST_DRAWS = 1000
+
+
+class CaseDraws:
+    """Draws from every proposal, and from the broad reference: at least 1,000 of each proposal.
+
+    The first ones are those of `amci_core.estimate` with so many draws and that seed.
+
+    Arguments:
+        problem: What is integrated.
+        proposals: What is drawn from.
+        y: The observation, as `Problem.check` takes it.
+        theta: Likewise.
+        draws: Draws from each proposal that the first estimate has.
+        seed: Whole number >= 0.
+
+    Attributes:
+        n: Draws from each proposal, all together.
+        draws: All draws, as estimators see them.
+        points: Where each proposal's lie, by its name, (n, D).
+
+    Raises:
+        ValueError: see `amci_core.estimate`.
+    """
+
+    def __init__(
+        self, problem: Problem, proposals: Proposals, y: Any, theta: Any, *, draws: int, seed: int
+    ) -> None:
+        y, theta = problem.check(y, theta)
+        self._sampler = sampler = Sampler(problem, proposals, y, theta)
+        self._cautions = cautions(proposals, y, theta)
+        self.draws, points = self._draw(draws, reference_draws([draws]), seed)
+        self.n = max(draws, LEAST_DRAWS)
+        if self.n > draws:
+            rest = reference_draws([self.n]) - reference_draws([draws])
+            more, further = self._draw(self.n - draws, rest, part_seed(seed, 0))
+            self.draws = self.draws.joined(more)
+            points = {j: np.concatenate([x, further[j]]) for j, x in points.items()}
+        self.points = {PROPOSALS[j]: points[j] for j in sampler.present}
+
+    def amci(self, count: int) -> Estimate:
+        """AMCI's estimate with the first draws, so many of each proposal."""
+        counts = dict.fromkeys(self._sampler.present, count)
+        first = self.draws.first({**counts, REFERENCE: reference_draws([count])})
+        return report(
+            resolve("amci").prepare_all(first),
+            draws=count * len(counts),
+            positive=self._sampler.problem.nonnegative,
+            cautions=self._cautions,
+        )
+
+    def _draw(self, count: int, reference: int, seed: Any) -> tuple[Draws, dict[int, Array]]:
+        sampler = self._sampler
+        drawn = sampler.draw(
+            [count if j in sampler.present else 0 for j in range(3)],
+            generators(seed)[0],
+            reference=reference,
+            reference_generator=generators(seed, "reference")[0],
+        )
+        return drawn, {j: points.numpy() for j, points in sampler.points.items()}
+
+
+def distrusted(found: Estimate) -> bool:
+    """Whether the draws show that an estimate cannot be trusted."""
+    return str(found.verdict.level) == LEVELS[-1]
+
+
+def standard_error(found: Estimate, f_width: float) -> float:
+    """An estimate's standard error; NaN where the draws cannot tell it.
+
+    They cannot where an estimate is not to be trusted. Beyond the width of f's range it is kept,
+    since that alone says that it is of no use.
+    """
+    own = float(found.standard_error)
+    return math.nan if distrusted(found) and own <= f_width else own
