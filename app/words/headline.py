@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Headline", "awaited", "headline", "how_typical"]
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +27,7 @@ USELESS = 0.5
 NOTHING_TO_GAIN = 0.1
 # Draws from which on the asymptotic bound is told.
 BOUND_FROM = 10
-UNSETTLED = "The runs do not determine AMCI's mean error, so its median is given"
+UNSETTLED = "Medians are compared: these runs do not determine the means"
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,14 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
+        bound: What is known of all self-normalised samplers, in a sentence; or nothing.
         shares: Whether sharing samples would help, so that the page offers to go there.
     """
 
     text: str
     level: str = ""
     reason: str = ""
+    bound: str = ""
     shares: bool = False
 
 
@@ -59,11 +60,6 @@ class _Error:
     def of(cls, curve: Curve, at: int, *, mean: bool) -> _Error:
         squared = curve.squared.mean if mean else curve.squared.quartiles[1]
         return cls(math.sqrt(float(squared[at])), mean)
-
-    @classmethod
-    def best(cls, curve: Curve, at: int) -> _Error:
-        """The root mean square where the runs determine it."""
-        return cls.of(curve, at, mean=bool(curve.mean_judged[at]))
 
 
 def awaited(log_truth: float, about_truth: str) -> Headline:
@@ -91,85 +87,83 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if np.isnan(curves.truth_error):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
         return Headline(text, found.verdict, found.reason)
-    amci = _Error.best(curves["amci"], at)
+    amci, rivals, shared = _compared(curves, at)
     useless = amci.size > USELESS and found.verdict == RELIABLE
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
     if not amci.mean:
         reason = f"{reason}. {UNSETTLED}"
-    # Only what is of one kind is compared: means with means and the bound, medians with medians.
-    rivals = _rivals(curves, at, mean=amci.mean)
-    name = min(rivals, key=lambda each: rivals[each].size, default="")
-    rival = rivals[name].size if name else math.inf
-    bound = _bound(curves, at) if amci.mean else math.inf
-    least, own = min(bound, rival), f"AMCI is {_off(amci)}"
-    best = f"the best self-normalised sampler by {'at least ' if least == bound else ''}"
-    best += _percent(least)
-    if math.isinf(least):
-        return Headline(f"{draws}: {own}.", level, reason)
-    if amci.size < EXACT:
-        return Headline(f"{draws}: AMCI is exact (Theorem 1), {best}.", level, reason)
-    if least > ALIKE * amci.size:
-        times = f"That is {_times((least / amci.size) ** 2)} less squared error."
-        text = f"{draws}: {own}, {best}. {times}"
-        if not amci.mean:
-            text = f"{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}."
-        return Headline(text, level, reason)
-    lost = _lost(curves, at)
+    bound = _about_bound(curves, at)
+    own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
+    if not rivals:
+        return Headline(f"{own}.", level, reason, bound)
+    name = min(rivals, key=lambda each: rivals[each].size)
+    rival, label = rivals[name], ESTIMATORS[name].label
+    if rival.size > ALIKE * amci.size:
+        if len(rivals) > 1:
+            label = f"the best SNIS from the same proposals ({label.removeprefix('SNIS ')})"
+        text = f"{own}, {label} {_by(rival)}."
+        if amci.size >= EXACT:
+            text += f" That is {_times((rival.size / amci.size) ** 2)} less squared error."
+        return Headline(text, level, reason, bound)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
-    if lost is not None:
-        return Headline(f"{small}{draws}: {lost[0]}.", level, reason, shares=lost[1])
-    limit = f"; the least of any self-normalised sampler is {_percent(bound)}"
-    limit = limit if math.isfinite(bound) else ""
-    if not name:
-        return Headline(f"{small}{draws}: {own}{limit}.", level, reason)
-    text = f"{small}{draws}: {own}, {ESTIMATORS[name].label} {_by(rivals[name])}{limit}."
-    return Headline(text, level, reason)
+    text = f"{small}{own}, {label} {_by(rival)}"
+    shares = amci.size > ALIKE * max(rival.size, shared.size)
+    if shares:
+        text += f"; with shared samples AMCI {_by(shared)}"
+    return Headline(f"{text}.", level, reason, bound, shares)
 
 
-def _lost(curves: ErrorCurves, at: int) -> tuple[str, bool] | None:
-    """That AMCI loses to another, in words, and whether it gains by sharing; None: it does not.
+def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error]:
+    """Errors of one kind: AMCI's, those of self-normalised samplers, AMCI's with shared samples.
 
-    By root mean squares where the runs determine those of all that are named, else by medians.
+    Root mean squares where the runs determine AMCI's and that of whoever may have the least, else
+    medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the
+    threshold, does not estimate: its error says how far that answer is from the truth.
     """
-    told = None
-    for mean in (True, False):
-        if mean and not curves["amci"].mean_judged[at]:
-            continue
-        amci, rivals = _Error.of(curves["amci"], at, mean=mean), _rivals(curves, at, mean=mean)
-        name = min(rivals, key=lambda each: rivals[each].size, default="")
-        if not name or amci.size <= ALIKE * rivals[name].size:
-            continue
-        text = f"AMCI is {_off(amci)}, {ESTIMATORS[name].label} {_by(rivals[name])}"
-        auto = _rivals(curves, at, mean=mean, names=("auto",)).get("auto")
-        if auto is not None and ALIKE * auto.size < amci.size:
-            return f"{text}; with shared samples AMCI {_by(auto)}", True
-        told = told or (text, False)
-        if auto is not None or "auto" not in curves.by_name:
-            break
-    return told
+    names = [each for each in curves.by_name if each.startswith("snis-") or each == "auto"]
+    found = {name: curves[name] for name in names if _estimates(curves[name], at)}
+    mean = bool(curves["amci"].mean_judged[at])
+    if mean:
+        sizes = {n: _Error.of(c, at, mean=bool(c.mean_judged[at])) for n, c in found.items()}
+        for group in (("auto",), [name for name in sizes if name != "auto"]):
+            there = [sizes[name] for name in group if name in sizes]
+            mean &= min(there, key=lambda each: each.size).mean if there else True
+    errors = {
+        name: _Error.of(curve, at, mean=mean)
+        for name, curve in found.items()
+        if not mean or curve.mean_judged[at]
+    }
+    amci = _Error.of(curves["amci"], at, mean=mean)
+    shared = errors.pop("auto", _Error(math.inf, mean))
+    return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, shared
 
 
-def _rivals(
-    curves: ErrorCurves, at: int, *, mean: bool, names: Sequence[str] = ()
-) -> dict[str, _Error]:
-    """Errors of that kind which the runs determine, of these or of all self-normalised samplers.
+def _estimates(curve: Curve, at: int) -> bool:
+    """Whether its answer differs from run to run, or is right."""
+    low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
+    varies = high > low or not math.isclose(float(curve.squared.mean[at]), median, rel_tol=1e-6)
+    return varies or math.sqrt(median) < EXACT
 
-    Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
-    does not estimate: its error says how far that answer is from the truth.
+
+def _about_bound(curves: ErrorCurves, at: int) -> str:
+    """The asymptotic bound in its own words, and whether fixed numbers of draws go below it.
+
+    Empty where it is not known, and for a few draws.
     """
-    wanted = names or [each for each in curves.by_name if each.startswith("snis-")]
-    found = {}
-    for name in [each for each in wanted if each in curves.by_name]:
-        curve = curves[name]
-        low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
-        error = _Error.of(curve, at, mean=mean)
-        judged = bool(curve.mean_judged[at]) or not mean
-        varies = high > low or (mean and not math.isclose(error.size**2, median, rel_tol=1e-6))
-        if judged and (varies or error.size < EXACT) and math.isfinite(error.size):
-            found[name] = error
-    return found
+    bound = _bound(curves, at)
+    if not math.isfinite(bound):
+        return ""
+    text = (
+        "With many independent draws from one proposal, no SNIS is off by less than "
+        f"{_percent(bound)} (asymptotic bound)"
+    )
+    stratified = curves.by_name.get("snis-qm-stratified")
+    if stratified is not None and stratified.mean_judged[at]:
+        if ALIKE * math.sqrt(float(stratified.squared.mean[at])) < bound:
+            return f"{text}; with fixed numbers from q₁ and q₂, SNIS qₘ can be"
+    return text
 
 
 def _bound(curves: ErrorCurves, at: int) -> float:
@@ -195,7 +189,7 @@ def how_typical(share: float) -> str:
 
 def _measured(curves: ErrorCurves, at: int) -> str:
     """How wrong it is, as far as the runs show it."""
-    own = _Error.best(curves["amci"], at)
+    own = _compared(curves, at)[0]
     if not math.isfinite(own.size):
         return "Its draws miss part of the integral."
     return f"In {curves.runs:,} runs it was {_off(own)}."
