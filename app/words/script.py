@@ -25,7 +25,8 @@ for name in usual_estimators(problem, proposals):
     found = amci.estimate(
         problem, proposals, y, theta, draws=draws, estimator=name, seed={seed}
     )
-    print(f"{{name:8}} {{float(found.value):.4g}} ± {{float(found.standard_error):.2g}}")
+    answer = f"{{float(found.value):.4g}} ± {{float(found.standard_error):.2g}}"
+    print(f"{{name:18}} {{answer}}, {{found.verdict.level}}")
 """
 
 

@@ -72,7 +72,7 @@ def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
         for tile in tiles:
             for after in tile.split('words">A: ')[1:]:
                 # Nothing but A's figure and the ratio comes before the words.
-                assert re.match(r"[^<,]+(, B / A: [^<]+)?<br>", after), after
+                assert re.match(r"[^<]+?(, B / A: [^<]+)?<br>", after), after
 
     in_a_loop(body, QUERY | {"theta": "3"})
 

@@ -143,10 +143,10 @@ def test_a_q2_that_never_arrives_answers_zero_in_every_run(at_preset):
 def test_far_from_training_amci_is_wrong_though_its_own_draws_agree(at_preset):
     curves, _, summary = at_preset["Do not trust"]
     assert (curves["amci"].remse_median > 0.1).all()
-    assert summary.effective["E1_plus"] > 0.8 * summary.draws
+    assert summary.effective["E1_plus"] < 1
     row = summary.rows[0]
     assert row.relative_error < -0.3
-    assert row.remark.startswith("standard error larger than the estimate")
+    assert row.remark.startswith("do not trust E₁: q₁ misses")
 
 
 def test_careless_sharing_doubles_the_estimate(at_preset):
