@@ -38,5 +38,5 @@ ESTIMATORS = {
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
     "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
     "snis-q1": Style("SNIS q₁", "#b0508a", "#e59bc7", (6, 2, 2, 2)),
-    "bound": Style("asymptotic bound", "#404040", "#d0d0d0", (9, 6)),
+    "bound": Style("one-proposal bound", "#404040", "#d0d0d0", (9, 6)),
 }

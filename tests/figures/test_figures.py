@@ -132,7 +132,7 @@ def test_curves_are_medians_over_the_cases():
     panel = canvas.panels[0, 0]
     error_curves(panel, np.array([2.0, 10.0]), cases, ["snis-qm", "bound"], band="cases")
     drawn = {line.get_label(): line.get_ydata() for line in panel.get_lines()}
-    for name, label in (("snis-qm", "SNIS qₘ"), ("bound", "asymptotic bound")):
+    for name, label in (("snis-qm", "SNIS qₘ"), ("bound", "one-proposal bound")):
         np.testing.assert_allclose(
             drawn[label], np.median(cases.by_name[name]["remse"], axis=0), rtol=1e-12
         )
