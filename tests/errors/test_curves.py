@@ -80,6 +80,19 @@ def test_the_mixture_of_exact_proposals_sits_on_the_bound(y, theta):
     assert expected >= 4 * (1 - mu) ** 2 / 1000
 
 
+def test_fixed_numbers_of_draws_from_each_proposal_go_below_the_bound_for_independent_ones():
+    # Half of the draws, and Bin(T / 2, mu) of the others, lie above theta: with the weights of
+    # the test below the error has a closed form.
+    mu, total = float(PROBLEM.truth(1.0, 1.5)), 128
+    above = (total // 2 + np.arange(total // 2 + 1)) * mu / (1 + mu)
+    below = total // 2 - np.arange(total // 2 + 1)
+    pmf = binom.pmf(np.arange(total // 2 + 1), total // 2, mu)
+    exact = pmf @ (above / (above + below) / mu - 1) ** 2
+    found = curve("snis-qm-stratified", proposals=ORACLE, budgets=[total])
+    assert abs(found.remse[0] - exact) < 4 * found.remse_error[0]
+    assert exact < 4 * (1 - mu) ** 2 / total / 5
+
+
 @pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (-2.0, 3.0)])
 @pytest.mark.parametrize("seed", range(3))
 def test_where_the_mixture_hinges_on_draws_from_one_side_it_is_not_settled(y, theta, seed):
