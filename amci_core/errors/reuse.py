@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amci_core.checks import check_count, check_number, check_seed, part_seed
+from amci_core.diagnostics.pareto import LARGEST_K, pareto_k
 from amci_core.errors.reuse_map import Q1, Q2, ReuseErrors
 from amci_core.errors.runs import Truth
 from amci_core.errors.support import Support, mean_support, support_of
@@ -20,6 +21,7 @@ from amci_core.estimators import Moments
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
+from amci_core.estimators.mis import Pooled, pooled
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
@@ -118,18 +120,23 @@ def stream_reuse_errors(
         units = [float(target.log_unit) + log_E2, log_E2]
         support = support_of(merged, (Q1, Q2), units, planned=planned)
         # The reference reaches points that no run draws, and these would rule the moments.
-        own = merged.first([merged.count(j) for j in range(3)])
-        return _Part(log_means, log_E2, moments_of(own, robust=True), support)
+        own = pooled(merged.first([merged.count(j) for j in range(3)]))
+        return _Part(log_means, log_E2, moments_of(own, robust=True), support, _tail(own))
 
     def merge(parts: Sequence[_Part]) -> ReuseErrors:
         log_E2 = parts[0].log_E2
         units = [float(target.log_unit) + log_E2, log_E2]
+        moments = _mean_moments([each.moments for each in parts], counts)
+        tail = float(np.average([each.tail for each in parts], weights=sizes[: len(parts)]))
+        if tail > LARGEST_K:
+            moments.covariance[Q1, 2, 2] = np.inf
         return ReuseErrors(
             alphas=over_alphas,
             betas=over_betas,
             means=np.exp(np.concatenate([each.log_means for each in parts]) - units),
             expected=mean_support([each.support_in(log_E2) for each in parts]),
-            moments=_mean_moments([each.moments for each in parts], counts),
+            moments=moments,
+            tail=tail,
             truth=target,
             common=common,
             runs_wanted=runs,
@@ -148,6 +155,7 @@ class _Part(NamedTuple):
     log_E2: float
     moments: Moments
     support: Support
+    tail: float
 
     def support_in(self, log_E2: float) -> Support:
         """The support in units of another E2, given by its logarithm in nats."""
@@ -161,6 +169,18 @@ def _sizes(runs: int, *, largest: int) -> list[int]:
     while (done := sum(found)) < runs:
         found.append(min(largest, runs - done, max(4, 2 * done)))
     return found
+
+
+def _tail(seen: Pooled) -> float:
+    """k-hat of what all draws bring to the second moment of w under q1; 0 where there is no tail.
+
+    With a heavy tail it rests on draws that have not come, however many have. Sharing E2 alone
+    needs it: AMCI rests on f w under q1 and on w under q2, whose tails are those of f w as well.
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        log_square = np.log(seen.ratios[Q1]) + 2 * np.log(seen.values(2, Q1))
+        found = float(pareto_k(np.exp(log_square - log_square.max())))
+    return found if math.isfinite(found) else 0.0
 
 
 def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:

@@ -43,8 +43,10 @@ class ReuseErrors:
         betas: Shares of E2 from q1's draws, (B,).
         means: For every run the means of (f w, w) over q1's draws, then over q2's, in units
         expected: What all draws say of one draw of each proposal, in the same units.
-        moments: Pooled moments from the draws of both proposals, without outliers; their counts
+        moments: Pooled moments from the draws of both proposals, without outliers; the variance
+            of w under q1 is infinite where its tail is too heavy for q1 to serve E2. Their counts
             are those of one run.
+        tail: k-hat of the second moment of w under q1.
         truth: What errors are counted from.
         common: Whether both proposals transported the same random numbers; what is predicted
             takes them for independent.
@@ -56,6 +58,7 @@ class ReuseErrors:
     means: Array
     expected: Support
     moments: Moments
+    tail: float
     truth: Truth
     common: bool
     runs_wanted: int

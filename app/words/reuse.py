@@ -6,6 +6,7 @@ __all__ = ["about_cut", "about_map", "about_reuse", "about_split", "best_splits"
 
 import numpy as np
 
+from amci_core.diagnostics.pareto import LARGEST_K
 from amci_core.errors import ReuseErrors
 from app.words.curves import about_reference
 from app.words.numbers import number
@@ -30,11 +31,17 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         return there if found.common else f"{there}, predicted {told}"
 
     failed, reference = int(found.failed.max()), about_reference(found.truth)
+    heavy = (
+        f" No share of E₂ comes from q₁ there: w under q₁ has a heavy tail, k̂ = {found.tail:.2f}, "
+        "whose largest values these runs have not met."
+        if found.tail > LARGEST_K
+        else ""
+    )
     return (
         f"With {counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
-        f"The optimum by the full covariance, u* = {both(found.optimum)}."
+        f"The optimum by the full covariance, u* = {both(found.optimum)}.{heavy}"
         + (f" {reference}" if reference else "")
         + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
     )
