@@ -63,8 +63,7 @@ class HeadlineView:
         colour = f"--level: var(--{VERDICTS[found.level]})" if found.level else ""
         common = how_typical(typical(self._state.problem, self._state.y))
         reason = sentence(found.reason) if found.reason else ""
-        bound = f"{escape(found.bound)}." if found.bound else ""
-        why = f'<span class="verdict">{reason}</span> {bound} {escape(common)}'
+        why = f'<span class="verdict">{reason}</span> {escape(found.about)} {escape(common)}'
         content = (
             f'<div class="said" style="{colour}">'
             f'<p class="headline" role="status">{escape(found.text)}</p>'

@@ -27,7 +27,7 @@ USELESS = 0.5
 NOTHING_TO_GAIN = 0.1
 # Draws from which on the asymptotic bound is told.
 BOUND_FROM = 10
-UNSETTLED = "Medians are compared: these runs do not determine the means"
+UNSETTLED = "Medians are compared: these runs do not determine the means."
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
-        bound: What is known of all self-normalised samplers, in a sentence; or nothing.
+        about: What the errors are, and the bound on self-normalised samplers; or nothing.
         shares: Whether sharing samples would help, so that the page offers to go there.
     """
 
     text: str
     level: str = ""
     reason: str = ""
-    bound: str = ""
+    about: str = ""
     shares: bool = False
 
 
@@ -92,12 +92,10 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
-    if not amci.mean:
-        reason = f"{reason}. {UNSETTLED}"
-    bound = _about_bound(curves, at)
+    about = " ".join(filter(None, ("" if amci.mean else UNSETTLED, _about_bound(curves, at))))
     own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
     if not rivals:
-        return Headline(f"{own}.", level, reason, bound)
+        return Headline(f"{own}.", level, reason, about)
     name = min(rivals, key=lambda each: rivals[each].size)
     rival, label = rivals[name], ESTIMATORS[name].label
     if rival.size > ALIKE * amci.size:
@@ -106,13 +104,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         text = f"{own}, {label} {_by(rival)}."
         if amci.size >= EXACT:
             text += f" That is {_times((rival.size / amci.size) ** 2)} less squared error."
-        return Headline(text, level, reason, bound)
+        return Headline(text, level, reason, about)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
     text = f"{small}{own}, {label} {_by(rival)}"
     shares = amci.size > ALIKE * max(rival.size, shared.size)
     if shares:
         text += f"; with shared samples AMCI {_by(shared)}"
-    return Headline(f"{text}.", level, reason, bound, shares)
+    return Headline(f"{text}.", level, reason, about, shares)
 
 
 def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error]:
@@ -148,30 +146,24 @@ def _estimates(curve: Curve, at: int) -> bool:
 
 
 def _about_bound(curves: ErrorCurves, at: int) -> str:
-    """The asymptotic bound in its own words, and whether fixed numbers of draws go below it.
+    """The bound in its own words, and whether fixed numbers of draws go below it.
 
-    Empty where it is not known, and for a few draws.
+    Empty where it is not known, and for a few draws, since it is asymptotic.
     """
-    bound = _bound(curves, at)
+    if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
+        return ""
+    bound = float(curves["bound"].squared.mean[at])
     if not math.isfinite(bound):
         return ""
     text = (
         "With many independent draws from one proposal, no SNIS is off by less than "
-        f"{_percent(bound)} (asymptotic bound)"
+        f"{_percent(math.sqrt(bound))} (asymptotic bound)"
     )
-    stratified = curves.by_name.get("snis-qm-stratified")
-    if stratified is not None and stratified.mean_judged[at]:
-        if ALIKE * math.sqrt(float(stratified.squared.mean[at])) < bound:
-            return f"{text}; with fixed numbers from q₁ and q₂, SNIS qₘ can be"
-    return text
-
-
-def _bound(curves: ErrorCurves, at: int) -> float:
-    """The bound on self-normalised sampling; not for a few draws, since it is asymptotic."""
-    if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
-        return math.inf
-    size = math.sqrt(float(curves["bound"].squared.mean[at]))
-    return size if math.isfinite(size) else math.inf
+    if "snis-qm-stratified" in curves.by_name:
+        squared = curves["snis-qm-stratified"].squared
+        if ALIKE**2 * max(squared.mean[at], squared.quartiles[1][at]) < bound:
+            text += "; with fixed numbers from q₁ and q₂, SNIS qₘ can be"
+    return f"{text}."
 
 
 def how_typical(share: float) -> str:

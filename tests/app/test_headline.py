@@ -57,7 +57,7 @@ def test_the_bound_is_one_of_independent_draws_from_one_proposal():
     # 2 / sqrt(T) for a rare event.
     mu = PROBLEM.truth(1.0, 3.0)
     bound = 100 * 2 * (1 - float(mu)) / math.sqrt(128)
-    text = headline(summary, curves).bound
+    text = headline(summary, curves).about
     assert "many independent draws from one proposal" in text
     assert "asymptotic" in text
     assert f"{bound:.2g} %" in text
@@ -73,7 +73,7 @@ def test_where_fixed_numbers_of_draws_go_below_the_bound_the_headline_says_so():
     assert rival == pytest.approx(own, rel=0.1)
     found = headline(summary, curves)
     assert "times less" not in found.text
-    assert "with fixed numbers from q₁ and q₂" in found.bound
+    assert "with fixed numbers from q₁ and q₂" in found.about
 
 
 def test_exact_proposals_are_called_exact():
@@ -116,11 +116,11 @@ def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
     summary, curves = numbers("gain-loss", y=1.0, theta=0.4)
     at = list(curves.budgets).index(summary.total)
     bound = 100 * math.sqrt(float(curves["bound"].squared.mean[at]))
-    assert f"{bound:.2g} %" in headline(summary, curves).bound
+    assert f"{bound:.2g} %" in headline(summary, curves).about
 
 
 def test_the_bound_is_not_told_of_a_few_draws():
-    assert not headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).bound
+    assert "bound" not in headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).about
 
 
 def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():

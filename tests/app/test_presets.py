@@ -21,7 +21,7 @@ def test_cancers_presets_say_true_numbers():
 
 
 def test_the_presets_of_five_dimensions_say_true_numbers():
-    large, small, failure, _ = truths("tail-5d").values()
+    large, _, small, failure, _ = truths("tail-5d").values()
     assert 1 / large == pytest.approx(3200, rel=0.01)
     assert small == pytest.approx(0.96, abs=0.005)
     assert 1 / failure == pytest.approx(170e9, rel=0.02)
