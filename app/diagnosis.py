@@ -20,7 +20,7 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.streams import Stream
 from app.numbers.case import CaseDraws
-from app.numbers.known import truth
+from app.numbers.known import Mu, exact
 
 BINS = 40
 # Draws of less than this share of the mean weight, as a power of ten, are not drawn.
@@ -101,7 +101,7 @@ class Diagnosis:
 
     Arguments:
         draws: Draws from each proposal.
-        truth: mu; NaN where the problem does not know it.
+        mu: What the estimate is compared with.
         estimate: AMCI's estimate from all of these draws.
         terms: One for each term that the estimate needs draws for.
         level: The verdict on AMCI with all of these draws, one of `LEVELS`.
@@ -114,7 +114,7 @@ class Diagnosis:
     """
 
     draws: int
-    truth: float
+    mu: Mu
     estimate: float
     terms: tuple[TermWeights, ...]
     level: str
@@ -134,6 +134,7 @@ def diagnosis(
     theta: Tensor | None,
     draws: int,
     seed: int,
+    mu: Mu | None = None,
 ) -> Stream[Diagnosis]:
     """Weights and verdict; then these with the estimate along more and more of the draws.
 
@@ -144,6 +145,7 @@ def diagnosis(
         theta: Likewise, (D_theta,), or None.
         draws: Draws from each proposal that are asked for; at least 1,000 are looked at.
         seed: Whole number >= 0.
+        mu: What the estimate is compared with; by default what the problem knows.
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     n = seen.n
@@ -154,7 +156,7 @@ def diagnosis(
         asked: Verdict = verdict if draws == n else seen.amci(draws).verdict
         return Diagnosis(
             draws=n,
-            truth=truth(problem, y, theta),
+            mu=mu or exact(problem, y, theta),
             estimate=float(found.value),
             terms=tuple(
                 _weights(name, found.diagnostics[name], seen.points)

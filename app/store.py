@@ -19,9 +19,10 @@ from amci_core.models import Problem
 from amci_core.streams import Stream
 from amci_core.term_methods.reference import ReferenceValue
 from app import evaluated, own
-from app.choice import Choice
+from app.choice import Choice, Point
 from app.diagnosis import Diagnosis, diagnosis
 from app.evaluated import Evaluated
+from app.numbers.known import Mu, exact
 from app.numbers.play import Playback, playback
 from app.summary import Summary, summarize
 
@@ -32,6 +33,9 @@ MAP_SIZES = {1: (33, 256), 2: (25, 256)}
 SMALL_MAP = (25, 128)
 # Stores that are kept: a visitor's own f makes a problem of its own.
 STORES_KEPT = 128
+# A reference value with a larger relative error is not taken for the truth: figures of it have
+# three digits.
+LARGEST_ERROR = 1e-3
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 
@@ -97,14 +101,19 @@ class Store:
         Raises:
             ValueError: it cannot be told.
         """
-        if self.problem.knows_truth:
-            return None
+        return None if self.problem.knows_truth else _reference(self.problem, *choice.pair)
+
+    def mu(self, choice: Choice) -> Mu:
+        """What estimates are compared with: the truth, or a reference value that is near it."""
         try:
-            return amci.reference(self.problem, *choice.pair, relative_error=1e-4, draws=100_000)
-        except ValueError as error:
-            raise ValueError(
-                f"the problem has no exact value, and a reference run fails: {error}"
-            ) from error
+            found = self.reference(choice)
+        except ValueError:
+            return Mu()
+        if found is None:
+            return exact(self.problem, *choice.pair)
+        value, error = float(found.value), float(found.standard_error)
+        near = error <= LARGEST_ERROR * abs(value)
+        return Mu(value, error / abs(value), "reference") if near and value else Mu()
 
     def summary(self, choice: Choice) -> Stream[Summary]:
         """The figures of the strip, in a single part."""
@@ -118,6 +127,7 @@ class Store:
                 theta=theta,
                 draws=choice.draws,
                 seed=choice.seed,
+                mu=self.mu(choice),
             )
 
         return Stream(1, part, lambda parts: parts[0])
@@ -135,6 +145,7 @@ class Store:
                 draws=choice.draws,
                 coordinate=coordinate - 1,
                 seed=choice.seed,
+                mu=self.mu(choice),
             )
 
         return Stream(1, part, lambda parts: parts[0])
@@ -149,6 +160,7 @@ class Store:
             theta=theta,
             draws=choice.draws,
             seed=choice.seed,
+            mu=self.mu(choice),
         )
 
     def amortization(self, choice: Choice, across: str, upwards: str) -> Stream[AmortizationMap]:
@@ -221,6 +233,16 @@ class Store:
             runs=choice.runs,
             seed=choice.seed,
         )
+
+
+@lru_cache(STORES_KEPT)
+def _reference(problem: Problem, y: Point | None, theta: Point | None) -> ReferenceValue:
+    try:
+        return amci.reference(problem, y, theta, relative_error=1e-4, draws=100_000)
+    except ValueError as error:
+        raise ValueError(
+            f"the problem has no exact value, and a reference run fails: {error}"
+        ) from error
 
 
 def store_of(name: str) -> Store:

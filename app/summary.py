@@ -18,7 +18,7 @@ from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers.case import CaseDraws, distrusted, standard_error
-from app.numbers.known import Level, level, truth
+from app.numbers.known import Level, Mu, exact, level
 from app.presets import ANYWHERE, where_f_is
 from app.words.diagnosis import in_symbols
 from app.words.numbers import number
@@ -74,6 +74,7 @@ class Summary:
         level: The mismatch, estimated where the problem does not know it.
         verdict: The verdict on AMCI's estimate, one of `LEVELS`.
         reason: The first reason for it, a sentence.
+        mu: What the estimates are compared with.
     """
 
     rows: tuple[Row, ...]
@@ -87,6 +88,7 @@ class Summary:
     level: Level
     verdict: str
     reason: str
+    mu: Mu
 
     @property
     def judged(self) -> bool:
@@ -144,15 +146,17 @@ def summarize(
     theta: float | Sequence[float] | None,
     draws: int,
     seed: int,
+    mu: Mu | None = None,
 ) -> Summary:
     """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
 
     What is said of the case and its proposals rests on more draws, those of the diagnostics.
+    Errors are counted from `mu`, by default what the problem knows.
 
     Raises:
         ValueError: see `amci_core.estimate`.
     """
-    mu = truth(problem, y, theta)
+    mu = mu or exact(problem, y, theta)
     where = where_f_is(problem)
     total = draws * len(proposals.present)
     estimates = {
@@ -189,7 +193,7 @@ def summarize(
                 name=name,
                 value=float(e.value),
                 standard_error=standard_error(e, high - low),
-                relative_error=float(e.value) / mu - 1 if mu else math.inf,
+                relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
                 remark=_remark(e, mu, where, problem.f_range),
                 f_width=high - low,
@@ -206,6 +210,7 @@ def summarize(
         level=level(problem, proposals, y, theta),
         verdict=str(own.verdict.level),
         reason=own.verdict.text,
+        mu=mu,
     )
 
 
@@ -238,12 +243,12 @@ def _worth(name: str, effective: float, draws: int) -> str:
     return f"{draws:,} draws from {name} are worth {worth} ideal draws."
 
 
-def _remark(found: Estimate, truth: float, where: str, f_range: tuple[float, float]) -> str:
+def _remark(found: Estimate, mu: Mu, where: str, f_range: tuple[float, float]) -> str:
     value, spread = float(found.value), float(found.standard_error)
-    error = abs(value - truth)
+    error = abs(value - mu.value)
     if value == 0:
         return f"no draw falls {where}: the estimate is 0, its error unknown"
-    if error < ROUNDING * abs(truth):
+    if error < ROUNDING * abs(mu.value) and not mu.error:
         return "exact up to rounding"
     if np.isnan(spread) and abs(value - 1) < ROUNDING:
         return f"every draw falls {where}: the estimate is 1, its error unknown"
@@ -265,6 +270,7 @@ def _remark(found: Estimate, truth: float, where: str, f_range: tuple[float, flo
         return f"do not trust {why}"
     if spread > abs(value):
         return "standard error larger than the estimate: not distinguishable from 0"
-    if error > 4 * spread:
-        return f"{error / spread:.1f} of its standard errors from the truth"
+    both = math.hypot(spread, mu.error * mu.value)
+    if error > 4 * both:
+        return f"{error / both:.1f} of its standard errors from the {mu.name}"
     return ""

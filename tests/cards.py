@@ -35,14 +35,14 @@ def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnos
 def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     """Waits until the estimate has been followed along all draws of this case, not of another."""
     assert found.along is not None
-    scale = 100 / abs(found.truth) if abs(found.truth) > 1e-12 else 1.0
+    scale = 100 / abs(found.mu.value) if abs(found.mu.value) > 1e-12 else 1.0
     opened.wait(
         """([draws, value]) => {
             const data = Bokeh.documents[0].get_model_by_name("diagnostics-way")?.data
             return data?.draws != null && Array.from(data.draws).at(-1) == draws
                 && Math.abs(Array.from(data.value).at(-1) - value) <= 1e-6 * Math.abs(value)
         }""",
-        [found.draws, float(scale * (found.along.value[-1] - found.truth))],
+        [found.draws, float(scale * (found.along.value[-1] - found.mu.value))],
     )
 
 

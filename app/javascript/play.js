@@ -75,7 +75,7 @@ export function render({model}) {
     scrub.oninput = () => { play(false); go(Number(scrub.value)) }
 
     const words = () => {
-        const {lanes, estimate, error, truth, range} = data()
+        const {lanes, estimate, error, truth, known, range} = data()
         const [least, most] = [range[0] ?? -Infinity, range[1] ?? Infinity]
         const terms = lanes.map(lane => {
             const parts = lane.weight.slice(0, n).map(w => number(w * lane.unit, 3))
@@ -89,7 +89,7 @@ export function render({model}) {
         const spread = n >= FEW ? error[n - 1] : null
         const lost = spread > 0 ? Math.log10(Math.abs(estimate[n - 1]) / spread) : 2
         const digits = Math.min(Math.max(Math.ceil(lost) + 2, 4), 12)
-        const known = truth == null ? "" : `; truth ${number(truth, digits)}`
+        const aim = truth == null ? "" : `; ${known} ${number(truth, digits)}`
         // A standard error beyond the width of f's range says nothing.
         const after = n < FEW ? ""
             : spread == null ? ", standard error not judged"
@@ -99,7 +99,7 @@ export function render({model}) {
         const outside = n && (estimate[n - 1] < least || estimate[n - 1] > most)
             ? `; outside [${least}, ${most}], where f lies: the ratio of two separate estimates `
                 + "can leave it" : ""
-        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${after}${known}${outside}</p>`
+        return `${terms.join("")}<p><b>μ ≈ ${mu}</b>${after}${aim}${outside}</p>`
     }
 
     const paint = now => {
@@ -241,7 +241,7 @@ export function render({model}) {
                 c.setLineDash([])
                 c.fillStyle = colours.muted
                 c.textAlign = "right"
-                c.fillText("truth", right, y(truth) - 9)
+                c.fillText(data().known, right, y(truth) - 9)
             }
         }
         return falling

@@ -2,7 +2,7 @@ r"""What a problem says of a case, asked once: the truth and the mismatch, or it
 
 from __future__ import annotations
 
-__all__ = ["Level", "level", "level_range", "log_truth", "truth"]
+__all__ = ["Level", "Mu", "exact", "level", "level_range", "log_truth", "truth"]
 
 import math
 from dataclasses import dataclass
@@ -37,6 +37,28 @@ class Level:
 
     value: float
     error: float
+
+
+@dataclass(frozen=True)
+class Mu:
+    """What estimates of a case are compared with.
+
+    Arguments:
+        value: mu, in units of f; NaN where nothing is known.
+        error: Its relative standard error; 0 where it is exact.
+        name: The truth, or a reference value from another computation.
+    """
+
+    value: float = math.nan
+    error: float = 0.0
+    name: str = "truth"
+
+
+def exact(problem: Problem, y: Any = None, theta: Any = None) -> Mu:
+    """What the problem itself knows of mu."""
+    value = truth(problem, y, theta)
+    error = 0.0 if math.isnan(value) else float(problem.truth_error(y, theta))
+    return Mu(value, error)
 
 
 def log_truth(problem: Problem, y: Any = None, theta: Any = None) -> float:

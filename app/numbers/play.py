@@ -15,7 +15,7 @@ from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers.case import CaseDraws, standard_error
-from app.numbers.known import truth
+from app.numbers.known import Mu, exact
 
 # Draws from each proposal.
 MOST = 500
@@ -53,13 +53,13 @@ class Playback:
         estimate: mu from the first 1 to n draws of each, (n,); NaN while a term is zero.
         error: Its standard error, (n,), that of `amci_core.estimate` with these draws, at some
             numbers of draws and unchanged up to the next; NaN where the draws cannot tell.
-        truth: mu, NaN where it is not known.
+        mu: What it is compared with.
     """
 
     lanes: tuple[Lane, ...]
     estimate: Array
     error: Array
-    truth: float
+    mu: Mu
 
 
 def playback(
@@ -71,6 +71,7 @@ def playback(
     draws: int = 64,
     coordinate: int = 0,
     seed: int = 0,
+    mu: Mu | None = None,
 ) -> Playback:
     """The first 500 of `CaseDraws`, with what each brings and the estimates along the way.
 
@@ -82,6 +83,7 @@ def playback(
         draws: Draws from each proposal of the page's estimate: the first ones.
         coordinate: Which coordinate of x is looked at, from 0 on.
         seed: Whole number >= 0.
+        mu: What the estimate is compared with; by default what the problem knows.
 
     Raises:
         ValueError: see `amci_core.estimate`.
@@ -99,7 +101,7 @@ def playback(
         tuple(lanes),
         _ratio(lanes, known),
         _from_stop_to_stop({n: standard_error(each, high - low) for n, each in found.items()}),
-        truth(problem, y, theta),
+        mu or exact(problem, y, theta),
     )
 
 

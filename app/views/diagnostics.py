@@ -148,8 +148,8 @@ class DiagnosticsCard(Card):
 
     def _show_along(self, found: Diagnosis, along: Along) -> None:
         # Without a truth the running estimate is compared with the final one.
-        known = not math.isnan(found.truth)
-        aim = found.truth if known else found.estimate
+        known = not math.isnan(found.mu.value)
+        aim = found.mu.value if known else found.estimate
         relative = abs(aim) > 1e-12
         scale = 100 / abs(aim) if relative else 1.0
         low, high = (scale * (end - aim) for end in (along.low, along.high))
@@ -157,7 +157,7 @@ class DiagnosticsCard(Card):
         wide = np.abs(np.concatenate([low, high, value])[np.tile(_late(found, along), 3)])
         wide = wide[np.isfinite(wide)]
         half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
-        of, name = ("μ", "truth") if known else ("the latter", "final estimate")
+        of, name = ("μ", found.mu.name) if known else ("the latter", "final estimate")
         unit = f"in % of {of}" if relative else "in units of f"
         self.figure.yaxis.axis_label = f"estimate − {name}, {unit}"
         set_range(self.figure.y_range, -half, half)

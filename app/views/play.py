@@ -125,7 +125,8 @@ class PlayCard(Card):
             "estimate": _plain(found.estimate),
             "error": _plain(found.error),
             "range": _plain(np.array(case.problem.f_range)),
-            "truth": None if math.isnan(found.truth) else found.truth,
+            "truth": None if math.isnan(found.mu.value) else found.mu.value,
+            "known": found.mu.name,
             "colours": {
                 "line": palette["line"],
                 "muted": palette["muted"],

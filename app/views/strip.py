@@ -12,7 +12,7 @@ from typing import Any
 from app import export
 from app.colours import ESTIMATORS
 from app.computations import Asked
-from app.numbers.known import Level, log_truth, truth
+from app.numbers.known import Level, Mu, log_truth, truth
 from app.presets import about_truth
 from app.results import Result
 from app.state import State
@@ -54,6 +54,8 @@ AWAITED = "…"
 TRUTH, SIZE = "Truth μ(y, θ)", "Effective sample size"
 # Where the error comes from, where one term has all of it and where both have some.
 SOURCE, KAPPA = "Error comes from", "κ: relative error of E₁ / E₂"
+# An error of so many times that of the truth is told.
+CLEAR = 10
 # What is shown beside each estimator's own figures while a case is kept for comparison.
 AGAINST = ("A", "relative standard error, B / A")
 
@@ -95,11 +97,13 @@ class StripCard(Card):
         """Shows what is known without a single draw; follows the sliders."""
         problem, pair, beside = self.state.problem, self.state.choice.pair, self.state.beside
         mu, level = truth(problem, *pair), Level(self.state.level, self.state.level_error)
+        of_a = None if beside is None else truth(problem, *beside.choice.pair)
         if math.isnan(mu):
-            tiles = [_tile(TRUTH, "not known", "the problem gives no exact value")]
+            here = self.shown is not None and self.shown.asked.choice.pair == pair
+            of_a = None if self.kept is None else self.kept.value.mu.value
+            tiles = [_reference_tile(self.shown.value.mu if self.shown and here else Mu(), of_a)]
         else:
             about = about_truth(problem, log_truth(problem, *pair))
-            of_a = None if beside is None else truth(problem, *beside.choice.pair)
             tiles = [_tile(TRUTH, number(mu, 4), about, (of_a, mu))]
         if level.error == 0 or self.shown is not None:
             of_a = None if self.kept is None else self.kept.value.level.value
@@ -123,7 +127,7 @@ class StripCard(Card):
         self._tabulate(
             f"One run of every estimator, {found.total:,} total draws",
             (*NAMES, *(AGAINST if kept is not None else ())),
-            {row.name: _cells(row, of_a.get(row.name)) for row in found.rows},
+            {row.name: _cells(row, of_a.get(row.name), found.mu.error) for row in found.rows},
         )
 
     def rows(self, found: Summary) -> list[list[Any]]:
@@ -165,9 +169,9 @@ class StripCard(Card):
         )
 
 
-def _cells(row: Row, kept: Row | None) -> list[str]:
+def _cells(row: Row, kept: Row | None, of_mu: float) -> list[str]:
     own = doubt(row.standard_error, row.f_width)
-    cells = [number(row.value, 4), own, _relative(row.relative_error)]
+    cells = [number(row.value, 4), own, _relative(row.relative_error, of_mu)]
     if kept is not None:
         of_a = doubt(kept.standard_error, kept.f_width)
         spread = "" if math.isnan(kept.standard_error) else f" ± {of_a}"
@@ -212,6 +216,14 @@ def _source_tile(found: Summary, kept: Summary | None) -> str:
     return _tile(KAPPA, number(found.kappa, 2), found.about_kappa, beside)
 
 
+def _reference_tile(mu: Mu, of_a: float | None) -> str:
+    """What a problem that does not know its truth is compared with."""
+    if math.isnan(mu.value):
+        return _tile(TRUTH, "not known", "the problem gives no exact value")
+    about = f"by another computation; relative standard error {number(mu.error, 1)}"
+    return _tile("Reference value of μ(y, θ)", number(mu.value, 4), about, (of_a, mu.value))
+
+
 def _level_tile(level: Level, kept: float | None) -> str:
     """The mismatch; with its error where it is estimated."""
     if math.isnan(level.value):
@@ -234,9 +246,12 @@ def _about_level(level: float) -> str:
     return "g lies far in the tail of the posterior"
 
 
-def _relative(error: float) -> str:
+def _relative(error: float, of_mu: float) -> str:
+    """An error relative to mu, which is known to `of_mu` of itself."""
     if not math.isfinite(error):
         return "μ is 0" if math.isinf(error) else "not known"
+    if abs(error) < CLEAR * of_mu:
+        return f"below {number(100 * CLEAR * of_mu, 1)} %"
     if abs(error) < 1e-12:
         return "0"
     if abs(error) < 0.1:

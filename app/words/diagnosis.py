@@ -51,10 +51,10 @@ def about_way(found: Diagnosis) -> str:
         number(float(column[-1]), 4)
         for column in (found.along.value, found.along.low, found.along.high)
     )
-    truth = "not known" if math.isnan(found.truth) else number(found.truth, 4)
+    value_of_mu = "not known" if math.isnan(found.mu.value) else number(found.mu.value, 4)
     return (
         f"After {found.draws:,} draws from each proposal the estimate is {value}, with 95 % "
-        f"interval {low} to {high}; the truth is {truth}."
+        f"interval {low} to {high}; the {found.mu.name} is {value_of_mu}."
     )
 
 

@@ -149,7 +149,8 @@ def test_every_card_is_at_work(opened, kind):
         assert without_nan(chain.from_iterable(map(texts, page)))
         strip, errors = explorer.strip, explorer.errors
         said = " ".join(texts(strip.panel))
-        assert "not known" in said
+        known = strip.shown.value.mu.name == "reference"
+        assert ("Reference value of μ" if known else "not known") in said
         assert "Mismatch, estimated" in said
         state = explorer.state
         assert 0 < state.level_error < 0.1 * state.level
@@ -167,15 +168,17 @@ def test_every_card_is_at_work(opened, kind):
     opened(problem, read)
 
 
-def test_the_way_without_a_truth_leads_to_the_estimate_from_all_draws(opened):
+def test_the_way_without_a_truth_is_measured_from_the_reference_value(opened):
     def read(explorer):
         explorer.state.set(card="diagnostics")
         explorer.state.settle()
         card = explorer.tabs.card
-        assert card.along.data["draws"][-1] == card.shown.value.draws
-        assert card.along.data["value"][-1] == pytest.approx(0, abs=1e-9)
-        assert "final estimate" in card.figure.yaxis.axis_label
-        assert "the truth is not known" in card.figure.html_attributes["aria-label"]
+        found = card.shown.value
+        assert card.along.data["draws"][-1] == found.draws
+        off = 100 * (found.estimate / found.mu.value - 1)
+        assert card.along.data["value"][-1] == pytest.approx(off)
+        assert "estimate − reference, in % of μ" in card.figure.yaxis.axis_label
+        assert "the reference is" in card.figure.html_attributes["aria-label"]
 
     opened(CASES["beyond"], read)
 

@@ -53,7 +53,7 @@ def test_the_way_to_mu_ends_at_the_estimate_of_the_core(broad):
     along = broad.along
     assert (along.value[-1], along.low[-1], along.high[-1]) == (expected.value, low, high)
     assert (broad.level, broad.text) == (expected.verdict.level, expected.verdict.text)
-    assert broad.truth == PROBLEM.truth(1.0, 1.5)
+    assert broad.mu.value == PROBLEM.truth(1.0, 1.5)
     # On the way the interval shrinks by about the root of the draws.
     widths = along.high - along.low
     at = int(np.searchsorted(along.draws, 200))

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from bokeh.document import Document
@@ -18,7 +19,9 @@ from app.shell import page
 from app.state import State
 from app.store import store_of
 from app.views.figures import Picture
+from app.views.layout import HTML
 from app.words.choice import about_kept, file_name
+from app.words.numbers import number
 from app.words.own import note
 from app.words.script import script
 from app.words.target import at_its_place
@@ -219,3 +222,47 @@ def test_the_page_takes_a_key_and_whatever_else_is_sent(in_a_loop):
 
 def pictures(part):
     return [each.object for each in part.select(Picture)]
+
+
+def test_a_reference_value_stands_for_the_truth_where_its_error_allows(in_a_loop):
+    # Pr(x > 0.5 | y = 1) under N(1/2, 1/2) is a half.
+    def body(turned):
+        turned.does = True
+        turned.explorer.state.settle()
+        strip = turned.explorer.strip
+        found = strip.shown.value
+        assert found.mu.name == "reference"
+        assert abs(found.mu.value / 0.5 - 1) < 4 * found.mu.error < 4e-3
+        shown = "".join(part.object for part in strip.panel.select(HTML))
+        assert "Reference value of μ(y, θ)" in shown
+        assert "not known" not in shown
+        for row in found.rows:
+            assert row.relative_error == pytest.approx(row.value / 0.5 - 1, abs=4 * found.mu.error)
+        (row,) = (each for each in shown.split("<tr>") if "</svg>SNIS q₂<" in each)
+        error = 100 * (next(r.value for r in found.rows if r.name == "snis-q2") / 0.5 - 1)
+        assert f"<td>{number(error, 2)} %</td>" in row
+
+    in_a_loop(
+        body, {"f": "where(x1 > theta1, 1, 0)", "y": "1", "theta": "0.5", "runs": "4", "seed": "1"}
+    )
+
+
+def test_an_error_near_that_of_the_reference_is_only_bounded(in_a_loop):
+    def body(turned):
+        turned.does = True
+        turned.explorer.state.settle()
+        strip = turned.explorer.strip
+        found = strip.shown.value
+        near = replace(found.rows[0], relative_error=3 * found.mu.error)
+        strip.draw(replace(found, rows=(near,)), complete=True)
+        shown = "".join(part.object for part in strip.panel.select(HTML))
+        assert f"<td>below {number(1000 * found.mu.error, 1)} %</td>" in shown
+
+        # An error near that of the reference is only bounded.
+        near = replace(found.rows[0], relative_error=3 * found.mu.error)
+        strip.draw(replace(found, rows=(near,)), complete=True)
+        shown = "".join(part.object for part in strip.panel.select(HTML))
+        assert f"<td>below {number(1000 * found.mu.error, 1)} %</td>" in shown
+
+    address = {"f": "where(x1 > theta1, 1, 0)", "y": "1", "theta": "0.5"}
+    in_a_loop(body, address | {"runs": "4", "seed": "1"})

@@ -90,10 +90,8 @@ def test_an_estimate_of_a_probability_above_one_is_said_to_lie_outside(problem):
 
 
 def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
-    cancer, y = amci.problem("cancer"), [550.0, 370.0]
-    expected = amci.estimate(
-        cancer, amci.load_proposals("cancer"), y, draws=128, estimator="snis-q1"
-    )
+    tail, paper = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="paper")
+    expected = amci.estimate(tail, paper, 1.0, 3.5, draws=128, estimator="snis-q1")
     # The standard deviation of a value between 0 and 1 is at most a half.
     assert expected.standard_error > 1
 
@@ -108,7 +106,7 @@ def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
         (row,) = (each for each in turned.explorer.strip.shown.value.rows if "q1" in each.name)
         assert row.standard_error == expected.standard_error
 
-    in_a_loop(body, {"problem": "cancer", "y": "550,370"})
+    in_a_loop(body, {"y": "1", "theta": "3.5", "variant": "paper", "runs": "4"})
 
 
 def test_strip_diagnostics_and_draw_by_draw_say_the_same_of_the_same_draws(problem):

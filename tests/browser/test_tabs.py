@@ -40,7 +40,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
         np.testing.assert_allclose(
             opened.data(f"diagnostics-tail-{term.name}", "x"), term.tail, rtol=1e-12
         )
-    off = 100 * (found.along.value / found.truth - 1)
+    off = 100 * (found.along.value / found.mu.value - 1)
     np.testing.assert_allclose(opened.data("diagnostics-way", "value"), off, atol=1e-9)
     verdict = opened.page.get_by_role("status").filter(has_text="this uses 1,000 per proposal")
     expect(verdict).to_contain_text("Reliable")
