@@ -170,7 +170,8 @@ class EvaluationCard(Card):
         if self.shown is not None:
             stored = self.shown.asked.what != "evaluation"
             variant = self.shown.asked.choice.variant
-            self._origin.object = f"<p>{about_origin(found, stored=stored, variant=variant)}</p>"
+            origin = about_origin(found, state.problem, stored=stored, variant=variant)
+            self._origin.object = f"<p>{origin}</p>"
         self._text.object = f'<p role="status">{about_evaluation(found, self.state.single)}</p>'
         self.picture.mark(self._ranks.get((state.y, state.theta)))
 

@@ -17,6 +17,7 @@ from app.fields import plane_axes
 from app.numbers.typical import drawn
 from app.state import State
 from app.views.layout import HTML
+from app.words.evaluation import drawn_from
 
 STYLE = """
 figure { margin: 0; }
@@ -56,14 +57,14 @@ class PositionView:
         left, top, right, bottom = FRAME
         px = left + (right - left) * float(np.clip(_along(x, across), 0, 1))
         py = bottom - (bottom - top) * float(np.clip(_along(y, up), 0, 1))
-        labels = _labels(state.problem, names)
+        labels, origin = _labels(state.problem, names), drawn_from(state.problem)
         self.panel.object = (
             f'<figure><svg viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img" aria-label="This case '
-            f'among {DRAWS} drawn from p(y) p(θ): {labels[0]} {x:.3g}, {labels[1]} {y:.3g}.">'
+            f'among {DRAWS} drawn from {origin}: {labels[0]} {x:.3g}, {labels[1]} {y:.3g}.">'
             f"{_cloud(state.problem)}"
             f'<path class="guide" d="M{px:.1f} {bottom}V{top}M{left} {py:.1f}H{right}"/>'
             f'<circle class="case" cx="{px:.1f}" cy="{py:.1f}" r="6"/></svg>'
-            f"<figcaption>This case among {DRAWS} drawn from p(y) p(θ)</figcaption></figure>"
+            f"<figcaption>This case among {DRAWS} drawn from {origin}</figcaption></figure>"
         )
 
 

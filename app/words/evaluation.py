@@ -8,12 +8,14 @@ __all__ = [
     "about_origin",
     "about_picture",
     "coordinates",
+    "drawn_from",
     "share",
 ]
 
 import math
 from collections.abc import Sequence
 
+from amci_core.models import Problem
 from app.colours import SWEPT
 from app.evaluated import Evaluated
 from app.words.curves import CEILING
@@ -35,11 +37,17 @@ def about_case(case: int, y: Sequence[float], theta: Sequence[float]) -> str:
     return ", ".join([f"case {case}", *said])
 
 
-def about_origin(found: Evaluated, *, stored: bool, variant: str) -> str:
+def drawn_from(problem: Problem) -> str:
+    """What cases of a problem are drawn from: p(y) p(θ), or the one that there is."""
+    there = {"p(y)": problem.y, "p(θ)": problem.theta}
+    return " ".join(name for name, variable in there.items() if variable is not None)
+
+
+def about_origin(found: Evaluated, problem: Problem, *, stored: bool, variant: str) -> str:
     """What was done: cases, runs, seed, with which weights."""
     text = (
-        f"{variant} proposals, {found.pairs:,} cases drawn from p(y) p(θ), {found.runs:,} runs "
-        f"each, seed {found.seed}"
+        f"{variant} proposals, {found.pairs:,} cases drawn from {drawn_from(problem)}, "
+        f"{found.runs:,} runs each, seed {found.seed}"
     )
     if not stored:
         words = [f"Live: {text}."]

@@ -20,6 +20,7 @@ from app.state import State
 from app.store import store_of
 from app.views.evaluation import EvaluationCard
 from app.views.layout import HTML
+from app.views.position import PositionView
 from app.words.evaluation import about_case, about_evaluation, share
 
 
@@ -287,3 +288,13 @@ def test_no_module_of_the_page_reads_tables_when_it_is_imported():
     page = core.with_name("app")
     for path in [*page.rglob("*.py"), *core.rglob("*.py")]:
         assert not re.search(r"^(import|from) pyarrow", path.read_text(), re.MULTILINE), path
+
+
+@pytest.mark.parametrize(("name", "origin"), [("peak", "p(θ)"), ("cancer", "p(y)")])
+def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
+    card = shown(State(name))
+    assert f"cases drawn from {origin}, " in words(card)
+    view = PositionView(card.state)
+    view.show()
+    assert f"This case among 300 drawn from {origin}<" in view.panel.object
+    assert view.panel.object.count(" p(") == 2
