@@ -7,14 +7,21 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "SHAPES", "SWEPT", "Style", "label"]
+__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "Style", "label"]
 
-from amci_core.figures.styles import ESTIMATORS, Style
+from amci_core.figures.styles import ESTIMATORS as OF_THE_CORE
+from amci_core.figures.styles import Style
 from amci_core.flows.proposals import REFERENCE
 from amci_core.target import STAND_INS
 
+# Plain importance sampling, where E2 is known: from the prior, from the problem's reference.
+PLAIN = {
+    "prior": Style("draws from the prior", "#d55e00", "#ff8a3d", (2, 3)),
+    "reference": Style("IS from the reference", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
+}
+ESTIMATORS = OF_THE_CORE | PLAIN
 # Those of sweeps over cases, the bound last.
-SWEPT = {name: style for name, style in ESTIMATORS.items() if name != "auto"}
+SWEPT = {name: style for name, style in OF_THE_CORE.items() if name != "auto"}
 
 SHAPES = {
     "q1": Style(

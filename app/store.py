@@ -4,7 +4,10 @@ from __future__ import annotations
 
 __all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "shown_estimators", "store_of"]
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +15,10 @@ import torch
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
 from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.errors.runs import usual_estimators
+from amci_core.errors.runs import Estimators, usual_estimators
 from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals, Snapshot
+from amci_core.flows.broad import Broad
 from amci_core.models import Problem
 from amci_core.streams import Stream
 from amci_core.term_methods.reference import ReferenceValue
@@ -65,6 +69,21 @@ class Store:
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
         return shown_estimators(self.problem, own.proposals(self.problem.name))
+
+    @cached_property
+    def plain(self) -> dict[str, Proposals]:
+        """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
+        if "E2" in self.terms:
+            return {}
+        problem, prior = self.problem, Broad(self.problem, "E2", None)
+        minus = None if problem.nonnegative else prior
+        found = {"prior": Proposals(problem.name, "prior", prior, minus, None)}
+        return found | ({"reference": Proposals.from_reference(problem)} if problem.refers else {})
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What there are error curves of."""
+        return (*self.estimators, *self.plain)
 
     def budgets(self, choice: Choice) -> tuple[int, ...]:
         """Total draws at which errors are shown: those of an estimate for this choice as well."""
@@ -185,16 +204,23 @@ class Store:
 
     def error_curves(self, choice: Choice) -> Stream[ErrorCurves]:
         """Errors against total draws, over more and more runs."""
-        return amci.stream_error_curves(
-            self.problem,
-            self.proposals(choice),
-            *choice.pair,
-            budgets=self.budgets(choice),
-            runs=choice.runs,
-            estimators=self.estimators,
-            truth=self.reference(choice),
-            seed=choice.seed,
-        )
+
+        def stream(proposals: Proposals, estimators: Estimators) -> Stream[ErrorCurves]:
+            return amci.stream_error_curves(
+                self.problem,
+                proposals,
+                *choice.pair,
+                budgets=self.budgets(choice),
+                runs=choice.runs,
+                estimators=estimators,
+                truth=self.reference(choice),
+                seed=choice.seed,
+            )
+
+        own = stream(self.proposals(choice), self.estimators)
+        # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
+        others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
+        return joined([own, *others]) if others else own
 
     def reuse(
         self, choice: Choice, share: float = 0.5, common: bool = False
@@ -233,6 +259,19 @@ class Store:
             runs=choice.runs,
             seed=choice.seed,
         )
+
+
+def joined(streams: list[Stream[ErrorCurves]]) -> Stream[ErrorCurves]:
+    """The curves of several streams with runs of the same sizes, as those of one."""
+
+    def merge(parts: Sequence[tuple[Any, ...]]) -> ErrorCurves:
+        found = [
+            s.merge(of_one) for s, of_one in zip(streams, zip(*parts, strict=True), strict=True)
+        ]
+        by_name = {name: curve for each in found for name, curve in each.by_name.items()}
+        return replace(found[0], by_name=by_name)
+
+    return Stream(streams[0].count, lambda n: tuple(s.part(n) for s in streams), merge)
 
 
 @lru_cache(STORES_KEPT)

@@ -62,7 +62,7 @@ class ErrorCard(Card):
         return Asked("error_curves", case.choice)
 
     def clear(self) -> None:
-        self.limit(self.store.estimators)
+        self.limit(self.store.measured)
 
     def limit(self, names: tuple[str, ...]) -> None:
         """Empties the picture, and makes it ready for these estimators."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors import Curve, ErrorCurves
-from app.colours import ESTIMATORS
+from app.colours import ESTIMATORS, PLAIN
 from app.numbers.typical import DRAWS, LEAST
 from app.summary import Summary
 from app.words.numbers import number
@@ -99,7 +99,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     name = min(rivals, key=lambda each: rivals[each].size)
     rival, label = rivals[name], ESTIMATORS[name].label
     if rival.size > ALIKE * amci.size:
-        if len(rivals) > 1:
+        if len(rivals) > 1 and name not in PLAIN:
             label = f"the best SNIS from the same proposals ({label.removeprefix('SNIS ')})"
         text = f"{own}, {label} {_by(rival)}."
         if amci.size >= EXACT:
@@ -120,7 +120,10 @@ def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], 
     medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the
     threshold, does not estimate: its error says how far that answer is from the truth.
     """
-    names = [each for each in curves.by_name if each.startswith("snis-") or each == "auto"]
+    # Where E2 is known nobody self-normalises.
+    names = [each for each in curves.by_name if each in PLAIN] or [
+        each for each in curves.by_name if each.startswith("snis-") or each == "auto"
+    ]
     found = {name: curves[name] for name in names if _estimates(curves[name], at)}
     mean = bool(curves["amci"].mean_judged[at])
     if mean:

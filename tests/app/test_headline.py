@@ -52,6 +52,23 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     assert float(times.replace(",", "")) == pytest.approx((sizes[best] / own) ** 2, rel=0.1)
 
 
+def test_where_E2_is_known_the_rivals_are_plain_importance_sampling():
+    summary, curves = numbers("peak", theta=(0.4, 0.6, 0.3))
+    # Of f = prod_d 1 / (1 + t_d^2), with t = a (x - u) and x uniform, E[f^2] is in closed form.
+    a, u = 100**0.3, np.array([0.4, 0.6])
+    ends = [a * (1 - u), -a * u]
+    second = np.subtract(*(0.5 * (t / (1 + t**2) + np.arctan(t)) for t in ends)).prod() / a**2
+    mu = np.subtract(*map(np.arctan, ends)).prod() / a**2
+    assert mu == pytest.approx(float(amci.problem("peak").truth(theta=[0.4, 0.6, 0.3])))
+    at = list(curves.budgets).index(summary.total)
+    prior = curves["prior"]
+    expected = (second / mu**2 - 1) / summary.total
+    assert abs(prior.remse[at] - expected) < 4 * prior.remse_error[at]
+    text = headline(summary, curves).text
+    assert re.search(r"AMCI is .*off by .* %, IS from the reference (typically )?by .* %\.", text)
+    assert "SNIS" not in text
+
+
 def test_the_bound_is_one_of_independent_draws_from_one_proposal():
     summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     # 2 / sqrt(T) for a rare event.
