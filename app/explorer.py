@@ -22,7 +22,7 @@ from app.jobs import Jobs
 from app.learner import Learner
 from app.results import Results
 from app.scripts import PROJECTOR, REPLACE_ADDRESS
-from app.session import answer, guarded, on_failure
+from app.session import answer, guarded, on_failure, on_news
 from app.state import OPENING_PROBLEM, State
 from app.tour import Step, tour
 from app.views.amortization import MapCard
@@ -69,15 +69,21 @@ class Explorer:
     Arguments:
         document: The visitor's Bokeh document.
         query: The parameters in the page's address.
+        failed: Called where an answer fails.
     """
 
-    def __init__(self, document: Any, query: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        document: Any,
+        query: Mapping[str, str],
+        failed: Callable[[], Any] = lambda: None,
+    ) -> None:
         self.state = State(own.opening() or OPENING_PROBLEM)
         self.results = Results(Jobs(document))
         self.results.learner = self.learner = Learner(
             self.state, document, resting=lambda: self.results.resting
         )
-        self._document = document
+        self._document, self._failed = document, failed
         # While views are still to be turned to the problem; and whether to compute for it then.
         self._turning = self._asked = False
         wrong = self.state.read(query)
@@ -130,6 +136,7 @@ class Explorer:
             Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector", on_phones=False)),
         ]
         on_failure(document, self.report)
+        on_news(document, self.story.complain)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "released")
         # The theme starts nothing.
@@ -181,6 +188,7 @@ class Explorer:
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""
         log.error("a visitor could not be answered", exc_info=error)
+        self._failed()
         self.story.complain(f"That did not work: {str(error) or type(error).__name__}")
 
     def _follow(self, *events: Any) -> None:

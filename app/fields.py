@@ -29,22 +29,38 @@ class Field:
     Arguments:
         name: Its name, in the state, in links and in files.
         doc: What it is, in a sentence.
-        read: Makes a value, of a problem, from a text or a value.
+        read: Makes a value, of a problem, from a text or a value; where it is `personal`, of a
+            visitor as well.
         default: Where it starts, for a problem.
         write: Makes the text that a link holds.
         options: Where it is one of a few: these and their labels, for a problem.
         bounds: Where it is a number: the least and the largest.
         back: Whether Back and Reset set it back.
+        personal: Whether it can name what one visitor alone has.
     """
 
     name: str
     doc: str
-    read: Callable[[Problem, Any], Any]
+    read: Callable[..., Any]
     default: Callable[[Problem], Any]
     write: Callable[[Any], str] = str
     options: Callable[[Problem], Mapping[Any, str]] | None = None
     bounds: tuple[float, float] | None = None
     back: bool = True
+    personal: bool = False
+
+    def take(self, problem: Problem, given: Any, visitor: object) -> Any:
+        """Makes a value of what a visitor gave.
+
+        Arguments:
+            problem: The problem.
+            given: A text or a value.
+            visitor: Whose own may be named, see `app.own.variants`.
+
+        Raises:
+            ValueError: it is not allowed.
+        """
+        return self.read(problem, given, *([visitor] if self.personal else []))
 
 
 def usual_runs(problem: Problem) -> int:
@@ -142,13 +158,13 @@ def _first_plane(problem: Problem) -> tuple[str, str]:
     return only, only
 
 
-def _case(_: Problem, given: Any) -> str:
+def _case(_: Problem, given: Any, visitor: object) -> str:
     """The link of another state, checked."""
     from app.state import State
 
     if not given:
         return ""
-    pinned = State()
+    pinned = State(visitor=visitor)
     wrong = pinned.read(dict(parse_qsl(str(given))))
     if wrong:
         name, why = next(iter(wrong.items()))
@@ -164,11 +180,11 @@ def _variants(problem: Problem) -> dict[str, str]:
     return {name: name for name in own.variants(problem.name)}
 
 
-def _variant(problem: Problem, given: Any) -> str:
-    """Proposals that there are; a visitor's own as well, which are not listed for others."""
+def _variant(problem: Problem, given: Any, visitor: object) -> str:
+    """Proposals that there are for everybody, or the visitor's own."""
     found: str = str(given)
-    if not own.has_variant(problem.name, found):
-        allowed = ", ".join(own.variants(problem.name))
+    if found not in own.variants(problem.name, visitor):
+        allowed = ", ".join(own.variants(problem.name, visitor))
         raise ValueError(f"expected one of {allowed}, got {brief(given)}")
     return found
 
@@ -213,7 +229,14 @@ FIELDS: Mapping[str, Field] = {
         Field("f", "Another f, an expression of x and theta.", _target, lambda _: ""),
         Field("y", "The observation's coordinates.", **point("y")),
         Field("theta", "The coordinates of theta.", **point("theta")),
-        Field("variant", "The proposals.", _variant, _first(_variants), options=_variants),
+        Field(
+            "variant",
+            "The proposals.",
+            _variant,
+            _first(_variants),
+            options=_variants,
+            personal=True,
+        ),
         Field(
             "snapshot",
             "Frame of the training film; None for the trained proposals.",
@@ -279,7 +302,7 @@ FIELDS: Mapping[str, Field] = {
             lambda value: ",".join(map(str, value)),
             options=lambda problem: pairs(coordinate_names(problem)),
         ),
-        Field("compared", "The case kept for comparison.", _case, lambda _: ""),
+        Field("compared", "The case kept for comparison.", _case, lambda _: "", personal=True),
         Field(
             "theme",
             "Light, dark, or the system's setting.",

@@ -37,7 +37,7 @@ def read_link(state: State, link: Mapping[str, Any]) -> dict[str, str]:
         try:
             if len(str(link[name])) > READ:
                 raise ValueError(f"expected something short, got {brief(link[name])}")
-            taken[name] = FIELDS[name].read(state.problem, link[name])
+            taken[name] = FIELDS[name].take(state.problem, link[name], state.visitor)
             if name == "f":
                 state.open(state.original, f=taken.pop(name), keep=False)
         except OutOfBounds as error:
@@ -57,7 +57,7 @@ def kept(state: State, before: Problem, problem: Problem) -> dict[str, Any]:
         value = getattr(state, field.name)
         if field.name != "f" and (field.name in POINT or value != field.default(before)):
             try:
-                found[field.name] = field.read(problem, value)
+                found[field.name] = field.take(problem, value, state.visitor)
             except ValueError:
                 continue
     if not all(name in found for name in POINT):

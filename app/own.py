@@ -161,11 +161,6 @@ def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
     return (*known, *added.names(name, visitor))
 
 
-def has_variant(name: str, variant: str) -> bool:
-    """Whether there are such proposals, whoever's they are."""
-    return added.get(name, variant) is not None or variant in variants(name)
-
-
 def proposals(name: str, variant: str | None = None, revision: int = 0) -> Proposals:
     """The proposals of that variant; by default the first.
 

@@ -23,6 +23,7 @@ ANY_ADDRESS = "0.0.0.0"
 LOOPBACK = ("127.0.0.1", "localhost")
 HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
 ORIGIN = re.compile(rf"({HOST.pattern}(:[0-9]{{1,5}})?|\*)", re.ASCII)
+SITE = re.compile(rf"https?://(\*\.)?{HOST.pattern}(:([0-9]{{1,5}}|\*))?", re.ASCII)
 # An address for documentation (RFC 5737).
 ELSEWHERE = "192.0.2.1"
 # How long a page that is left is kept. A slow one takes seconds from its first line to connecting.
@@ -113,6 +114,20 @@ def names_elsewhere(text: str) -> list[str]:
     return names
 
 
+def sites(text: str) -> str:
+    """Reads sites as a content security policy has them, with spaces between.
+
+    Raises:
+        argparse.ArgumentTypeError: If `text` is anything else.
+    """
+    for each in text.split():
+        if not SITE.fullmatch(each):
+            raise argparse.ArgumentTypeError(
+                f"expected a site such as https://course.example, got {each!r}"
+            )
+    return text
+
+
 def page_url(port: int, address: str) -> str:
     """Gives the address to open on this machine."""
     host = "localhost" if address == ANY_ADDRESS else address
@@ -134,7 +149,7 @@ def has_screen_and_browser() -> bool:
 
 
 def command_and_environment(
-    port: int, address: str, origins: Sequence[str], *, prefix: str = ""
+    port: int, address: str, origins: Sequence[str], *, prefix: str = "", proxy: bool = False
 ) -> tuple[list[str], dict[str, str]]:
     """The command that serves the page, guarded from the first request on, and its environment.
 
@@ -143,13 +158,16 @@ def command_and_environment(
         address: The address to listen on.
         origins: What `allowed_origins` gives.
         prefix: Path before the page's own.
+        proxy: Whether every request comes through a proxy that names the visitor's address.
     """
     command = [sys.executable, "-m", "panel", "serve", str(DASHBOARD)]
-    command += ["--plugins", "app.guard", "--plugins", "app.ready"]
+    command += ["--plugins", "app.server.guard", "--plugins", "app.ready"]
     command += ["--port", str(port), "--address", address, "--prefix", prefix]
     # A page that has lost its connection reloads: what it has left is of no use to anybody.
     command += ["--unused-session-lifetime", str(MILLISECONDS_KEPT)]
     command += ["--check-unused-sessions", str(MILLISECONDS_BETWEEN_CHECKS)]
+    if proxy:
+        command.append("--use-xheaders")
     for each in origins:
         command += ["--allow-websocket-origin", each]
     search_path = [str(DASHBOARD.parents[1]), os.environ.get("PYTHONPATH", "")]
@@ -229,6 +247,18 @@ def main(arguments: list[str] | None = None) -> int:
         help="other names of the page, such as a proxy's: lecture.example,127.0.0.1:8443",
     )
     parser.add_argument(
+        "--proxy",
+        action="store_true",
+        help="every request comes through a proxy, which names the visitor's address",
+    )
+    parser.add_argument(
+        "--frames",
+        metavar="SITES",
+        type=sites,
+        help="sites that may show the page in a frame; default: all. "
+        "https://course.example, several with spaces between",
+    )
+    parser.add_argument(
         "--problem",
         metavar="FILE.py",
         action="append",
@@ -264,7 +294,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("Another name, such as a proxy's: make serve ORIGIN=name:port", flush=True)
     print("To stop it, press Ctrl+C.", flush=True)
 
-    command, environment = command_and_environment(port, address, origins)
+    command, environment = command_and_environment(port, address, origins, proxy=options.proxy)
+    if options.frames is not None:
+        environment["AMCI_FRAMES"] = options.frames
     if show:
         command.append("--show")
     if problems:

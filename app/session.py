@@ -11,7 +11,9 @@ __all__ = [
     "guarded",
     "late",
     "on_failure",
+    "on_news",
     "one_message",
+    "say",
     "weakly",
 ]
 
@@ -32,6 +34,11 @@ settings.simple_ids = settings.simple_ids()
 
 # Who tells a visitor what failed, by the visitor's document.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
+
+
+# How to say something on a visitor's page, and when that was done last, by the document.
+_SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
+_SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
 class Late(Protocol):
@@ -151,6 +158,24 @@ def _sweep(document: Any) -> None:
 def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
     """Has a method called with whatever fails while a document is told something."""
     _TELL[document] = weakly(tell)
+
+
+def on_news(document: Any, tell: Callable[[str], None]) -> None:
+    """Has a method called with whatever the server has to say to a document's visitor."""
+    _SAY[document] = weakly(tell)
+
+
+def say(document: Any, text: str, seconds: float) -> None:
+    """Says something on a visitor's page, unless it did within so many seconds."""
+    now = time.monotonic()
+    if document in _SAY and now - _SAID.get(document, -seconds) >= seconds:
+        _SAID[document] = now
+        document.add_next_tick_callback(partial(_say, document, text))
+
+
+def _say(document: Any, text: str) -> None:
+    with guarded(document):
+        _SAY[document](text)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ class State(param.Parameterized):
 
     Arguments:
         problem: Name of the problem that is looked at first.
+        visitor: Whose own proposals there are: the state that this one is kept beside.
     """
 
     problem: Any = param.ClassSelector(class_=Problem, constant=True, doc="What is integrated.")
@@ -53,8 +54,9 @@ class State(param.Parameterized):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, problem: str = OPENING_PROBLEM) -> None:
+    def __init__(self, problem: str = OPENING_PROBLEM, *, visitor: object | None = None) -> None:
         super().__init__()
+        self.visitor = visitor or self
         self._left: dict[str, dict[str, Point]] = {}
         self._steps = Steps()
         self._pinned: tuple[Any, State | None] = (None, None)
@@ -250,7 +252,7 @@ class State(param.Parameterized):
     def pinned(self) -> State | None:
         """The state that is kept to compare with, with this one's seed; None without one."""
         if self._pinned[0] != (self.compared, self.seed):
-            found = State() if self.compared else None
+            found = State(visitor=self.visitor) if self.compared else None
             if found is not None:
                 found.read({**dict(parse_qsl(self.compared)), "seed": self.seed})
             self._pinned = (self.compared, self.seed), found
@@ -268,7 +270,7 @@ class State(param.Parameterized):
         options = FIELDS[name].options
         found = {} if options is None else dict(options(self.problem))
         if name == "variant":
-            found |= {each: each for each in own.variants(self.problem.name, self)}
+            found |= {each: each for each in own.variants(self.problem.name, self.visitor)}
         return found
 
     def pin(self, kept: bool = True) -> None:
@@ -279,7 +281,7 @@ class State(param.Parameterized):
     def _set_all(self, asked: Mapping[str, str]) -> None:
         """Sets every field to what a link has, or back where the link is silent."""
         new = {
-            field.name: field.read(self.problem, asked[field.name])
+            field.name: field.take(self.problem, asked[field.name], self.visitor)
             if field.name in asked
             else field.default(self.problem)
             for field in FIELDS.values()
@@ -295,7 +297,7 @@ class State(param.Parameterized):
 
     def _read(self, field: Field, value: Any) -> Any:
         try:
-            return field.read(self.problem, value)
+            return field.take(self.problem, value, self.visitor)
         except ValueError as error:
             raise ValueError(f"{field.name}: {error}") from None
 

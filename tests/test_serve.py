@@ -97,6 +97,14 @@ def test_no_browser_is_opened_without_a_screen(monkeypatch: pytest.MonkeyPatch):
     assert not serve.has_screen_and_browser()
 
 
+@pytest.mark.parametrize("site", ["course.example", "https://a.example; script-src *"])
+def test_frames_are_of_sites(site: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        serve.main([f"--frames={site}"])
+    assert stopped.value.code == 2
+    assert "expected a site such as https://course.example" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("workers", ["0", "two"])
 def test_workers_must_be_a_number_of_processes(workers: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stopped:
@@ -115,3 +123,5 @@ def test_the_server_is_told_of_its_workers(monkeypatch: pytest.MonkeyPatch):
     assert (told["AMCI_WORKERS"], told["AMCI_SECONDS"]) == ("3", "20")
     serve.main([f"--port={port}", "--dask=tcp://127.0.0.1:8786"])
     assert told["AMCI_DASK"] == "tcp://127.0.0.1:8786"
+    serve.main([f"--port={port}", "--frames=https://a.example http://*.b.example:*"])
+    assert told["AMCI_FRAMES"] == "https://a.example http://*.b.example:*"

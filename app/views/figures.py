@@ -119,7 +119,9 @@ def picture(
     )
     created.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
     created.js_on_change("inner_width", script(created, FIGURES))
-    created.title = None
+    # Empty it takes no room. One that came and went with f would be unknown to the server where
+    # both happen in one message, and what the page says of its colours an error.
+    created.title = Title()
     created.add_tools(
         "save",
         CustomAction(
@@ -164,9 +166,7 @@ def describe(shown: figure, text: str) -> None:
 def entitle(part: Any, f: str) -> None:
     """Names another f in the pictures of a part of the page, so that saved ones name it too."""
     for each in part.select(Picture):
-        text = "" if each.object.title is None else each.object.title.text
-        if text != (f and f"f = {f}"):
-            each.object.title = Title(text=f"f = {f}") if f else None
+        each.object.title.text = f and f"f = {f}"
 
 
 def set_range(axis: Range1d, low: float, high: float) -> None:

@@ -143,7 +143,14 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     assert own.add_variant("good", "mine", made, visitor=other) == "mine-2"
     assert list(state.options("variant")) == ["reference", "mine"]
     assert list(other.options("variant")) == ["reference", "mine-2"]
+    # Nobody takes another's by its name, in an address or in a case to compare with.
+    assert "expected one of reference" in State("good").read({"variant": "mine"})["variant"]
+    assert "expected one of" in State().read({"compared": "problem=good&variant=mine"})["compared"]
+    with pytest.raises(ValueError, match="expected one of reference, mine-2"):
+        other.set(variant="mine")
     state.set(variant="mine")
+    state.pin()
+    assert state.beside.variant == "mine"
     asked = Asked("summary", state.choice)
     sent = tmp_path / "asked"
     sent.write_bytes(pickle.dumps(asked))

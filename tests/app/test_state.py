@@ -9,7 +9,7 @@ from conjugate import Share
 import amci_core as amci
 from amci_core.models import Variable
 from amci_core.proposals import available_variants
-from app import own
+from app import added, own
 from app.fields import FIELDS
 from app.presets import presets
 from app.state import State
@@ -307,3 +307,18 @@ def test_vectors_of_the_wrong_length_are_refused():
     assert "expected one of" in State().read({"problem": "tail-9"})["problem"]
     assert "no y" in State("peak").read({"y": "1"})["y"]
     assert state.choice == before
+
+
+def test_what_one_visitor_trained_another_cannot_name(state):
+    made = own.proposals("tail-1d", "oracle")
+    name = own.add_variant("tail-1d", "learnt", made, visitor=state)
+    other = State("tail-1d")
+    assert f"got {name!r}" in other.read({"variant": name})["variant"]
+    assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})
+    state.set(variant=name)
+    state.pin()
+    assert state.beside.variant == name
+    state.set(variant="spline")
+    state.go(-1)
+    assert state.variant == name
+    added.forget(state)

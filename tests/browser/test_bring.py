@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.tabular import read_table
-from app.guard import LONGEST_MESSAGE
+from app.server.messages import LONGEST_MESSAGE
 from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]

@@ -1,0 +1,1 @@
+r"""What strangers may do to a served page: requests, sessions, messages, shares, log."""

@@ -1,0 +1,470 @@
+"""The server answers its own names, gives out nothing but the page, and bears what it is sent."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import math
+import threading
+import time
+import tracemalloc
+import urllib.request
+from base64 import b64decode, b64encode
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from bokeh.core.serialization import Deserializer
+from bokeh.protocol.exceptions import ProtocolError
+from protocol import Page
+from servers import run_apart
+from serving import PATIENCE, served_dashboard
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import WebSocketClosedError, websocket_connect
+
+from app.server.guard import policy
+from app.server.messages import LONGEST_MESSAGE, check
+from app.server.records import LONGEST_RECORD
+from app.server.sessions import MOST_ERRORS
+from app.views.upload import CHUNK
+
+pytestmark = pytest.mark.xdist_group("guard")
+# Importing it runs the tests of the folder, and then ends the process.
+ENDS_PYTHON = "/components/unittest.__main__/TestProgram/css/x"
+COMPONENTS = [
+    ENDS_PYTHON,
+    "/components/app.explorer/Explorer/css/x",
+    "/components/panel.template.fast/FastBaseTemplate/_css/fast.css",
+    "/components//unittest.__main__/a/b/c",
+    "/dashboard/components/unittest.__main__/a/b/c",
+    "/components/",
+]
+
+
+FAR = 10**11
+
+
+def token(payload: object) -> str:
+    """A token as Bokeh makes them, unsigned."""
+    return b64encode(json.dumps(payload).encode()).decode().rstrip("=")
+
+
+PREPARED = token({"session_id": "prepared", "session_expiry": FAR})
+
+
+def get(address, host="", *, method="GET", headers=None, received=None) -> tuple[int, str]:
+    """The status and the text of an answer."""
+    sent = {**(headers or {}), **({"Host": host} if host else {})}
+    request = urllib.request.Request(address, method=method, headers=sent)
+    try:
+        answer = urllib.request.urlopen(request, timeout=PATIENCE)
+    except HTTPError as error:
+        answer = error
+    with answer:
+        if received is not None:
+            received.update(answer.headers)
+        return answer.status, answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("guard") / "log.txt"
+
+
+@pytest.fixture(scope="module")
+def address(log):
+    """The page, of a server whose first request would have ended it."""
+    with served_dashboard(log, first=ENDS_PYTHON) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def root(address: str) -> str:
+    return address.rpartition("/")[0]
+
+
+@pytest.mark.parametrize("path", COMPONENTS)
+def test_no_address_imports_a_module(root, path):
+    assert get(root + path) == (404, "There is nothing here.\n")
+
+
+@pytest.mark.slow
+def test_a_plain_server_is_guarded_from_the_first_visit_on(tmp_path):
+    with served_dashboard(tmp_path / "log.txt", plain=True) as address:
+        root = address.rpartition("/")[0]
+        for path in COMPONENTS:
+            assert get(root + path)[0] == 404
+        assert get(address, "evil.example")[0] == 403
+        assert get(f"{address}?bokeh-session-id=prepared")[0] == 403
+        run_apart(Page.come(address))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["bokeh-session-id=prepared", f"bokeh-token={PREPARED}"])
+def test_a_plain_servers_first_visit_cannot_name_its_session(tmp_path, query):
+    with served_dashboard(
+        tmp_path / "log.txt", plain=True, first=f"/dashboard?{query}"
+    ) as address:
+        with pytest.raises(HTTPClientError, match="403"):
+            run_apart(Page.connect(address, PREPARED))
+        run_apart(Page.come(address))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost:1"])
+@pytest.mark.parametrize("path", ["/dashboard", "/static/js/bokeh.min.js"])
+def test_the_server_answers_to_its_own_names_only(root, host, path):
+    status, text = get(root + path, host)
+    assert status == 403
+    assert text.count("\n") == 1
+    assert "make serve ORIGIN=" in text
+    assert len(text) < 200
+
+
+def test_the_servers_own_names_are_answered(root):
+    port = root.rpartition(":")[2]
+    for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"LOCALHOST:{port}"):
+        assert get(root + "/liveness", host)[0] == 404
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://localhost:1", "null"])
+def test_pages_of_other_sites_do_not_connect(address, origin):
+    async def connect() -> None:
+        await websocket_connect(
+            HTTPRequest(address.replace("http", "ws", 1) + "/ws", headers={"Origin": origin})
+        )
+
+    with pytest.raises(HTTPClientError, match="403"):
+        run_apart(connect())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "y=" + "A" * 10_000,
+        "theta=nan&y=inf&draws=1e999&runs=-1&seed=99999999999999999999",
+        "problem=%3Cimg%20src=x%20onerror=alert(1)%3E&variant=%00",
+    ],
+)
+def test_any_address_gives_the_page_and_short_messages(address, query):
+    async def visit() -> None:
+        page = await Page.come(f"{address}?{query}")
+        assert page.model(label="Threshold θ")
+        # What is wrong is told, and not at length; Panel's own Location holds the address.
+        roots = page.document["doc"]["roots"]
+        shown = json.dumps([each for each in roots if "search" not in each["attributes"]])
+        assert "A" * 100 not in shown
+        page.leave()
+
+    run_apart(visit())
+
+
+PATCH = '{"msgid": "1", "msgtype": "PATCH-DOC"}'
+
+
+def changed(value: object) -> list[str]:
+    """The parts of a message of a changed value."""
+    change = {"kind": "ModelChanged", "model": {"id": "p1"}, "attr": "value", "new": value}
+    return [PATCH, "{}", json.dumps({"events": [change]})]
+
+
+def gzipped(data: bytes) -> str:
+    return b64encode(gzip.compress(data)).decode()
+
+
+def packed(data: bytes) -> dict:
+    return {"type": "bytes", "data": gzipped(data)}
+
+
+HALF = bytes(LONGEST_MESSAGE // 2 + 1)
+TEXT = {"type": "array", "entries": ["a"]}
+BOMBS = {
+    "bytes": packed(bytes(100 * LONGEST_MESSAGE)),
+    "two halves": [packed(HALF), {"a": [packed(HALF)]}],
+    "many small": [packed(bytes(1100))] * 1000,
+    "a map's keys": {"type": "map", "entries": [[packed(HALF), 1], [packed(HALF), 2]]},
+    "an array": {"type": "ndarray", "array": packed(bytes(2 * LONGEST_MESSAGE)), "dtype": "uint8"},
+    "two gzips": {"type": "bytes", "data": b64encode(2 * gzip.compress(HALF)).decode()},
+    "a part of one": {"type": "bytes", "data": b64encode(gzip.compress(HALF)[:-9]).decode()},
+    "no gzip": {"type": "bytes", "data": b64encode(HALF).decode()},
+    "no base64": {"type": "bytes", "data": "§"},
+    "a buffer's name": {"type": "bytes", "data": {"id": "1"}},
+    "wide text": {"type": "ndarray", "array": TEXT, "dtype": "U99999999", "shape": [1]},
+    "a wide record": {
+        "type": "ndarray",
+        "array": TEXT,
+        "shape": [1],
+        "dtype": {"itemsize": 10**9},
+    },
+    "a model": {"type": "object", "name": "ColumnDataSource", "id": "1"},
+    "a slice": {"type": "slice", "start": 0, "stop": 10**9, "step": 1},
+    "nested": json.loads("[" * 60 + "]" * 60),
+}
+
+
+@pytest.mark.parametrize("value", BOMBS.values(), ids=BOMBS)
+def test_a_value_that_unpacks_to_more_than_a_message_may_is_refused_unread(value):
+    content = json.loads(changed(value)[-1])
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError):
+            check(content, LONGEST_MESSAGE)
+        assert tracemalloc.get_traced_memory()[1] < 5 * LONGEST_MESSAGE
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_piece_of_a_file_is_unpacked_once_as_bokeh_would():
+    piece = np.random.default_rng(0).bytes(CHUNK)
+    said = {"type": "map", "entries": [["data", packed(piece)], ["chunk", 1]]}
+    content = {"events": [{"kind": "MessageSent", "msg_data": said}]}
+    check(content, LONGEST_MESSAGE)
+    found = Deserializer().deserialize(content)
+    assert found["events"][0]["msg_data"] == {"data": piece, "chunk": 1}
+
+
+REFUSED = {
+    "a long frame": ["x" * (LONGEST_MESSAGE + 1)],
+    "many fragments": ["{}"] * 2_000,
+    "a bomb": changed(BOMBS["bytes"]),
+    "many values": changed([[]] * 200_000),
+    "another document": ['{"msgid": "1", "msgtype": "PUSH-DOC"}', "{}", '{"doc": {}}'],
+    "a new root": [PATCH, "{}", '{"events": [{"kind": "RootAdded", "model": {"id": "p1"}}]}'],
+    "no JSON": ["no JSON", "{}", "{}"],
+    "no text": [b"\x00\xff", "{}", "{}"],
+    "lists": ["[]", "[]", "[]"],
+    "no kind": ['{"msgid": "1", "msgtype": "NONSENSE"}', "{}", "{}"],
+    "deep": [PATCH, "{}", "[" * 10_000],
+    "no change": [PATCH, "{}", '{"events": [{"kind": "Nonsense"}]}'],
+    "less than none": [PATCH[:-1] + ', "num_buffers": -1}', "{}", '{"events": 3}'],
+    "a buffer": [PATCH[:-1] + ', "num_buffers": 1}', "{}", '{"events": []}', '{"id": "1"}', b"a"],
+}
+
+
+def test_what_no_page_sends_closes_the_connection_it_came_by_and_nothing_else(address, log):
+    async def visit() -> None:
+        page, other = await Page.come(address), await Page.come(address)
+        before = log.stat().st_size
+        for parts in REFUSED.values():
+            sending = await Page.connect(address, page.token)
+            with contextlib.suppress(WebSocketClosedError):
+                for part in parts:
+                    await sending.connection.write_message(part, binary=isinstance(part, bytes))
+            with pytest.raises(ConnectionError):
+                await sending.receive_until("never")
+        await answered(other, 2.3457)
+        assert log.stat().st_size - before < 2_000 * len(REFUSED)
+        other.leave()
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+def test_the_log_is_short_an_error_one_line_and_a_session_of_errors_closed(address, log):
+    async def visit() -> None:
+        page, before = await Page.come(address), len(log.read_text())
+        wrong = page.model(label=SLIDER)["id"], "value", "x" * 900_000
+        await page.change(*wrong)
+        text = (await page.receive_until("ERROR"))[1]
+        assert json.loads(text)["traceback"] is None
+        assert len(text) < 200
+        assert "/" not in text
+        with contextlib.suppress(WebSocketClosedError):
+            for _ in range(MOST_ERRORS):
+                await page.change(*wrong)
+        with pytest.raises(ConnectionError):
+            await page.receive_until("never")
+        with pytest.raises(HTTPClientError, match="403"):
+            await Page.connect(address, page.token)
+        said = log.read_text()[before:]
+        assert "ValueError" in said
+        assert max(map(len, said.splitlines())) < 2 * LONGEST_RECORD
+        assert len(said) < 3 * LONGEST_RECORD * MOST_ERRORS
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+TOKENS = {
+    "self-made": PREPARED,
+    "of a list": token({"session_id": ["prepared"], "session_expiry": FAR}),
+    "of nothing": token({}),
+    "no token": "x",
+}
+
+
+def test_only_the_server_names_sessions(address):
+    async def visit() -> None:
+        page = await Page.come(address)
+        name = json.loads(b64decode(page.token + "=" * (-len(page.token) % 4)))["session_id"]
+        for asked in ("prepared", name, ""):
+            assert get(f"{address}?bokeh-session-id={asked}")[0] == 403
+            assert get(address, headers={"Bokeh-Session-Id": asked or "x"})[0] == 403
+        for each in (TOKENS["of nothing"], page.token):
+            assert get(f"{address}?y=1&bokeh-token={each}")[0] == 403
+        # A token of one's own making, for the session of another.
+        for each in (*TOKENS.values(), token({"session_id": name, "session_expiry": FAR})):
+            with pytest.raises(HTTPClientError, match="403"):
+                await Page.connect(address, each)
+        # The page itself may come back, and has its own session then.
+        again = await Page.connect(address, page.token)
+        await again.send("PULL-DOC-REQ", {})
+        again.document = json.loads((await again.receive_until("PULL-DOC-REPLY"))[1])
+        assert again.model(label=SLIDER)["id"] == page.model(label=SLIDER)["id"]
+        again.leave()
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("OPTIONS", "/dashboard/autoload.js", 404),
+        ("GET", "/dashboard/autoload.js?bokeh-autoload-element=x", 404),
+        ("GET", "/dashboard/metadata", 404),
+        ("GET", "/static/js/%00", 400),
+        ("GET", "/dashboard%0a", 400),
+        ("GET", "/static/js/" + "a" * 5_000, 404),
+        ("OPTIONS", "/dashboard", 405),
+        ("POST", "/dashboard", 405),
+        ("DELETE", "/static/js/bokeh.min.js", 405),
+        ("GET", "/dashboard/ws", 403),
+    ],
+)
+def test_a_request_that_nothing_answers_is_refused_in_a_line(root, method, path, status):
+    found, text = get(root + path, method=method)
+    assert found == status
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/dashboard", "/static/js/bokeh.min.js", "/nothing", "/components/"]
+)
+def test_every_answer_says_what_a_page_may_do(root, path):
+    headers = {}
+    get(root + path, received=headers)
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+    assert not [name for name in headers if name.startswith("Access-Control")]
+    rules = dict(
+        rule.strip().split(" ", 1) for rule in headers["Content-Security-Policy"].split(";")
+    )
+    assert rules["default-src"] == "'none'"
+    assert "unsafe-inline" not in rules["script-src"]
+    assert "frame-ancestors" not in rules
+
+
+def test_frames_are_those_that_were_named():
+    rule = "frame-ancestors 'self' https://course.example"
+    assert rule in policy(frames="https://course.example")
+
+
+SLIDER = "Threshold θ"
+WRONG_VALUES = ["abc", None, math.nan, math.inf, -1e308, [1, 2], {"a": 1}, {"id": "p1"}]
+
+
+async def answered(page: Page, threshold: float) -> None:
+    """Moves the slider, and waits for the densities of its new place."""
+    await page.change(page.model(label=SLIDER)["id"], "value", threshold)
+    while True:
+        _, _, buffers = await page.receive()
+        arrays = [np.frombuffer(each) for each in buffers if len(each) % 8 == 0]
+        if any((abs(each - threshold) < 1e-9).any() for each in arrays):
+            return
+
+
+def test_values_that_no_widget_gives_leave_the_page_alive(address):
+    async def visit() -> None:
+        # Of too many errors a page would be closed.
+        for values in (WRONG_VALUES[:4], WRONG_VALUES[4:]):
+            page = await Page.come(address)
+            slider, choices = page.model(label=SLIDER)["id"], page.model(title="Problem")["id"]
+            for value in values:
+                for name in ("value", "value_throttled", "nonsense"):
+                    await page.change(slider, name, value)
+                await page.change(choices, "value", value)
+            await page.change("p0", "value", 1.0)
+            await answered(page, 2.3457)
+            page.leave()
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+@pytest.mark.slow
+def test_in_a_flood_of_moves_others_are_answered_and_after_it_the_page_is(address):
+    async def visit() -> None:
+        page, other = await Page.come(address), await Page.come(address)
+        slider = page.model(label=SLIDER)["id"]
+        moves, ebbing = 0, False
+
+        async def flood() -> None:
+            nonlocal moves
+            while not ebbing:
+                await page.change(slider, "value", 1 + moves % 300 / 100)
+                moves += 1
+                # Some 740 a second.
+                await asyncio.sleep(0 if moves % 74 else 0.1)
+
+        flooding = asyncio.create_task(flood())
+        while moves < 300:
+            await asyncio.sleep(0.01)
+        await answered(other, 2.3457)
+        assert not flooding.done()
+        ebbing = True
+        await flooding
+        await answered(page, 4.2371)
+        for each in (page, other):
+            each.leave()
+
+    run_apart(asyncio.wait_for(visit(), 2 * PATIENCE))
+
+
+def fetch_from(host: str, address: str) -> int:
+    """The status of a page that is fetched from another address of this machine."""
+    parts = urlsplit(address)
+    connection = HTTPConnection(parts.hostname, parts.port, PATIENCE, source_address=(host, 0))
+    with contextlib.closing(connection):
+        connection.request("GET", parts.path)
+        return connection.getresponse().status
+
+
+@pytest.mark.slow
+def test_a_class_behind_one_address_opens_the_page_at_once(address):
+    """Thirty browsers come within ten seconds, one after the other."""
+
+    async def come() -> None:
+        async def one(number: int) -> Page:
+            await asyncio.sleep(number / 3)
+            return await Page.come(address)
+
+        for page in await asyncio.gather(*map(one, range(30))):
+            assert page.model(label=SLIDER)
+            page.leave()
+
+    run_apart(come())
+
+
+@pytest.mark.slow
+def test_who_fetches_pages_in_loops_is_told_to_wait_and_others_are_answered(address):
+    ended = threading.Event()
+    statuses: list[int] = []
+
+    def fetch() -> None:
+        while not ended.is_set():
+            statuses.append(fetch_from("127.0.0.2", address.replace("localhost", "127.0.0.1")))
+
+    with ThreadPoolExecutor(8) as loops:
+        for _ in range(8):
+            loops.submit(fetch)
+        while 503 not in statuses:
+            time.sleep(0.05)
+
+        async def visit() -> None:
+            page = await Page.come(address)
+            await answered(page, 2.3457)
+            page.leave()
+
+        run_apart(visit())
+        ended.set()
+    assert statuses[0] == 200
