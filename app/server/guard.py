@@ -124,7 +124,7 @@ def policy(nonce: str = "", frames: str = FRAMES) -> str:
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
-        "connect-src": "'self'",
+        "connect-src": "'self' blob:",
         "manifest-src": "'self'",
         "base-uri": "'self'",
         "form-action": "'self'",

@@ -1,7 +1,7 @@
 r"""What a message of a page may be, in bytes of all its parts once they are unpacked.
 
 A page sends what somebody did: a model's new value, an event, a piece of a file. Bokeh would take
-more: buffers, new models, a whole document, arrays of any type, and gzip of any size. That is
+more: new models, a whole document, arrays of any type, and gzip of any size. That is
 refused before Bokeh reads it.
 """
 
@@ -13,6 +13,7 @@ import binascii
 import json
 import zlib
 from base64 import b64decode
+from collections.abc import Mapping
 from typing import Any
 
 from bokeh.core.serialization import Buffer
@@ -26,8 +27,8 @@ LONGEST_MESSAGE = 2**20
 # to a hundred.
 MOST_VALUES = 20_000
 DEEPEST = 50
-# Header, metadata and content; buffers would follow.
-PARTS = 3
+# Header, metadata, content, and ten buffers of two parts each; a piece of a file has one.
+MOST_PARTS = 23
 KINDS = {"PULL-DOC-REQ", "PATCH-DOC"}
 EVENTS = {"ModelChanged", "MessageSent"}
 # What a value can be made of, beside what JSON has.
@@ -51,31 +52,33 @@ class Bounded(Receiver):
         self.parts += 1
         if self.held > LONGEST_MESSAGE:
             raise ProtocolError("the message is too large")
-        if isinstance(fragment, bytes) or sum(map(fragment.count, ",[{")) > MOST_VALUES:
-            raise ProtocolError("the message is no text, or has too many values")
+        if isinstance(fragment, str) and sum(map(fragment.count, ",[{")) > MOST_VALUES:
+            raise ProtocolError("the message has too many values")
         try:
             message = await super().consume(fragment)
-            if message is None and self.parts < PARTS:
-                return None
             if message is None:
-                raise ProtocolError("a page's message has no buffers")
+                if self.parts >= MOST_PARTS:
+                    raise ProtocolError("the message has too many buffers")
+                return None
             header = message.header
             if not isinstance(header, dict) or header.get("msgtype") not in KINDS:
                 raise ProtocolError("a page sends no message of that kind")
             if header["msgtype"] == "PATCH-DOC":
-                check(message.content, LONGEST_MESSAGE - self.held)
+                sizes = {buffer.id: len(buffer.data) for buffer in message.buffers}
+                check(message.content, LONGEST_MESSAGE - self.held, sizes)
         except (json.JSONDecodeError, RecursionError, TypeError, AttributeError) as error:
             raise ProtocolError(f"no message: {type(error).__name__}") from None
         self.held = self.parts = 0
         return message
 
 
-def check(content: Any, room: int) -> None:
+def check(content: Any, room: int, buffers: Mapping[str, int] | None = None) -> None:
     """Refuses what a page does not say, and unpacks its bytes in place.
 
     Arguments:
         content: What a message says, as JSON has it.
         room: Bytes that all of its parts together may unpack to.
+        buffers: The sizes of its buffers; one counts as often as it is named.
 
     Raises:
         ProtocolError: a page says no such thing, or it unpacks to more.
@@ -92,7 +95,7 @@ def check(content: Any, room: int) -> None:
             if isinstance(each, list):
                 inner += each
             elif isinstance(each, dict):
-                room = _unpack(each, room)
+                room = _unpack(each, room, buffers or {})
                 inner += each.values()
         level = [each for each in inner if isinstance(each, dict | list)]
         if not level:
@@ -100,7 +103,7 @@ def check(content: Any, room: int) -> None:
     raise ProtocolError("the message is nested too deeply")
 
 
-def _unpack(value: dict[str, Any], room: int) -> int:
+def _unpack(value: dict[str, Any], room: int, buffers: Mapping[str, int]) -> int:
     """Unpacks a value that is bytes; gives the room that is left."""
     kind = value.get("type", "map")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -111,6 +114,12 @@ def _unpack(value: dict[str, Any], room: int) -> int:
     ):
         raise ProtocolError("a page sends no array of that type")
     if kind != "bytes":
+        return room
+    named = value.get("data")
+    if isinstance(named, dict) and named.keys() == {"id"} and named["id"] in buffers:
+        room -= buffers[named["id"]]
+        if room < 0:
+            raise ProtocolError("the message unpacks to too much")
         return room
     try:
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

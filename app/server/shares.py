@@ -116,7 +116,7 @@ class Shares:
 
 
 # Pages: somebody who reloads again and again, and a class of thirty that opens the page at once.
-PAGES = Shares(Rate(0.25, 10), Rate(0.5, 40))
+PAGES = Shares(Rate(0.25, 10), Rate(0.5, 60))
 # Messages: a drag sends up to sixty moves a second, the first look at a page some thirty messages.
 MESSAGES = Shares(Rate(100, 300), Rate(400, 1200))
 

@@ -319,6 +319,7 @@ def test_what_one_visitor_trained_another_cannot_name(state):
     state.pin()
     assert state.beside.variant == name
     state.set(variant="spline")
+    state.settle()
     state.go(-1)
     assert state.variant == name
     added.forget(state)
