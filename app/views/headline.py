@@ -26,8 +26,7 @@ STYLE = """
         box-sizing: border-box; }
 .headline { margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
             max-width: 75ch; min-height: 2.6em;  color: var(--ink); text-wrap: balance; }
-.why { margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted);
-       max-width: 120ch; }
+.why { margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted); }
 .verdict { color: var(--level); font-weight: 600; }
 @media (max-width: 599.95px) { .said { min-height: 12rem; } .headline { font-size: 1.2rem; } }
 """
@@ -63,7 +62,7 @@ class HeadlineView:
         colour = f"--level: var(--{VERDICTS[found.level]})" if found.level else ""
         common = how_typical(typical(self._state.problem, self._state.y))
         reason = sentence(found.reason) if found.reason else ""
-        why = f'<span class="verdict">{reason}</span> {escape(found.about)} {escape(common)}'
+        why = f'<span class="verdict">{reason}</span> {escape(found.bound)} {escape(common)}'
         content = (
             f'<div class="said" style="{colour}">'
             f'<p class="headline" role="status">{escape(found.text)}</p>'

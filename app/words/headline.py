@@ -25,9 +25,8 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
-# Draws from which on the asymptotic bound is told.
+# Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
-UNSETTLED = "Medians are compared: these runs do not determine the means."
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,14 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
-        about: What the errors are, and the bound on self-normalised samplers; or nothing.
+        bound: The bound on self-normalised samplers, in a sentence; or nothing.
         shares: Whether sharing samples would help, so that the page offers to go there.
     """
 
     text: str
     level: str = ""
     reason: str = ""
-    about: str = ""
+    bound: str = ""
     shares: bool = False
 
 
@@ -92,25 +91,25 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
-    about = " ".join(filter(None, ("" if amci.mean else UNSETTLED, _about_bound(curves, at))))
+    bound = about_bound(curves, at)
     own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
     if not rivals:
-        return Headline(f"{own}.", level, reason, about)
+        return Headline(f"{own}.", level, reason, bound)
     name = min(rivals, key=lambda each: rivals[each].size)
     rival, label = rivals[name], ESTIMATORS[name].label
     if rival.size > ALIKE * amci.size:
         if len(rivals) > 1 and name not in PLAIN:
             label = f"the best SNIS from the same proposals ({label.removeprefix('SNIS ')})"
-        text = f"{own}, {label} {_by(rival)}."
+        text = f"{own}, {label} by {_percent(rival.size)}."
         if amci.size >= EXACT:
             text += f" That is {_times((rival.size / amci.size) ** 2)} less squared error."
-        return Headline(text, level, reason, about)
+        return Headline(text, level, reason, bound)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
-    text = f"{small}{own}, {label} {_by(rival)}"
+    text = f"{small}{own}, {label} by {_percent(rival.size)}"
     shares = amci.size > ALIKE * max(rival.size, shared.size)
     if shares:
-        text += f"; with shared samples AMCI {_by(shared)}"
-    return Headline(f"{text}.", level, reason, about, shares)
+        text += f"; with shared samples AMCI by {_percent(shared.size)}"
+    return Headline(f"{text}.", level, reason, bound, shares)
 
 
 def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error]:
@@ -148,25 +147,15 @@ def _estimates(curve: Curve, at: int) -> bool:
     return varies or math.sqrt(median) < EXACT
 
 
-def _about_bound(curves: ErrorCurves, at: int) -> str:
-    """The bound in its own words, and whether fixed numbers of draws go below it.
-
-    Empty where it is not known, and for a few draws, since it is asymptotic.
-    """
+def about_bound(curves: ErrorCurves, at: int) -> str:
+    """The bound on SNIS in its own words; empty where it is not known, and for a few draws."""
     if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
         return ""
     bound = float(curves["bound"].squared.mean[at])
     if not math.isfinite(bound):
         return ""
-    text = (
-        "With many independent draws from one proposal, no SNIS is off by less than "
-        f"{_percent(math.sqrt(bound))} (asymptotic bound)"
-    )
-    if "snis-qm-stratified" in curves.by_name:
-        squared = curves["snis-qm-stratified"].squared
-        if ALIKE**2 * max(squared.mean[at], squared.quartiles[1][at]) < bound:
-            text += "; with fixed numbers from q₁ and q₂, SNIS qₘ can be"
-    return f"{text}."
+    least = _percent(math.sqrt(bound))
+    return f"With many independent draws from one proposal, no SNIS does better than {least}."
 
 
 def how_typical(share: float) -> str:
@@ -192,10 +181,6 @@ def _measured(curves: ErrorCurves, at: int) -> str:
 
 def _off(error: _Error) -> str:
     return f"{'' if error.mean else 'typically '}off by {_percent(error.size)}"
-
-
-def _by(error: _Error) -> str:
-    return f"{'' if error.mean else 'typically '}by {_percent(error.size)}"
 
 
 def _percent(error: float) -> str:

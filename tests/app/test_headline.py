@@ -47,7 +47,7 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     own = at_total(curves, summary, "amci", mean=False)
     assert best == "snis-qm-stratified"
     said = f"AMCI is typically off by {100 * own:.2g} %, the best SNIS from the same proposals "
-    assert said + f"(qₘ stratified) typically by {100 * sizes[best]:.2g} %." in found.text
+    assert said + f"(qₘ stratified) by {100 * sizes[best]:.2g} %." in found.text
     times = re.search(r"That is ([\d.,]+) times less squared error", found.text)[1]
     assert float(times.replace(",", "")) == pytest.approx((sizes[best] / own) ** 2, rel=0.1)
 
@@ -74,23 +74,19 @@ def test_the_bound_is_one_of_independent_draws_from_one_proposal():
     # 2 / sqrt(T) for a rare event.
     mu = PROBLEM.truth(1.0, 3.0)
     bound = 100 * 2 * (1 - float(mu)) / math.sqrt(128)
-    text = headline(summary, curves).about
+    text = headline(summary, curves).bound
     assert "many independent draws from one proposal" in text
-    assert "asymptotic" in text
     assert f"{bound:.2g} %" in text
     assert f"{bound:.2g} %" not in headline(summary, curves).text
 
 
-def test_where_fixed_numbers_of_draws_go_below_the_bound_the_headline_says_so():
-    # At (-2, 3) q1 and q2 hardly overlap: the stratified mixture is AMCI in other words.
+def test_where_q1_and_q2_hardly_overlap_the_stratified_mixture_is_as_good_as_amci():
     summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=1000)
     own, rival = (
         at_total(curves, summary, name, mean=True) for name in ("amci", "snis-qm-stratified")
     )
     assert rival == pytest.approx(own, rel=0.1)
-    found = headline(summary, curves)
-    assert "times less" not in found.text
-    assert "with fixed numbers from q₁ and q₂" in found.about
+    assert "times less" not in headline(summary, curves).text
 
 
 def test_exact_proposals_are_called_exact():
@@ -114,7 +110,8 @@ def test_errors_of_one_kind_are_compared():
     text = headline(summary, curves).text
     said = [float(each) / 100 for each in re.findall(r"by ([\d.]+) %", text)]
     at = list(curves.budgets).index(summary.total)
-    assert len(said) == text.count("typically") == 3
+    assert len(said) == 3
+    assert text.count("typically") == 1
     assert not all(curves[name].mean_judged[at] for name in curves.by_name)
     amci, *others, auto = (
         at_total(curves, summary, name, mean=False)
@@ -133,11 +130,11 @@ def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
     summary, curves = numbers("gain-loss", y=1.0, theta=0.4)
     at = list(curves.budgets).index(summary.total)
     bound = 100 * math.sqrt(float(curves["bound"].squared.mean[at]))
-    assert f"{bound:.2g} %" in headline(summary, curves).about
+    assert f"{bound:.2g} %" in headline(summary, curves).bound
 
 
 def test_the_bound_is_not_told_of_a_few_draws():
-    assert "bound" not in headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).about
+    assert not headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).bound
 
 
 def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():

@@ -47,25 +47,25 @@ def test_opening_and_another_problem_shift_little(visit, width, height):
 def test_the_tour_goes_on_by_buttons_and_keys_on_a_dark_phone_too(visit):
     opened = visit("?tour=two-integrals", width=390, height=844, scheme="dark")
     page = opened.page
-    opened.wait_for_text("Step 1 of 12")
+    opened.wait_for_text("Step 1 of 13")
     page.get_by_text("How many of 5,000 posterior draws").click()
     opened.wait_for_text("About one: the tail holds")
     opened.press("Next")
-    opened.wait_for_text("Step 2 of 12")
+    opened.wait_for_text("Step 2 of 13")
     page.keyboard.press("Escape")
     page.evaluate("() => document.activeElement?.blur()")
     page.keyboard.press("ArrowRight")
-    opened.wait_for_text("Step 3 of 12")
+    opened.wait_for_text("Step 3 of 13")
     opened.wait("() => window.location.search.includes('tour=bound')")
     # A handle keeps its keys.
     opened.slider(Y).focus()
     page.keyboard.press("ArrowRight")
     opened.wait_for_value(Y, 1.01)
-    assert page.get_by_text("Step 3 of 12").is_visible()
+    assert page.get_by_text("Step 3 of 13").is_visible()
     opened.press("Leave")
-    page.get_by_text("Step 3 of 12").wait_for(state="hidden")
+    page.get_by_text("Step 3 of 13").wait_for(state="hidden")
     opened.press("Tour")
-    opened.wait_for_text("Step 3 of 12")
+    opened.wait_for_text("Step 3 of 13")
     opened.wait_for_value(Y, 1.0)
 
 
@@ -180,7 +180,7 @@ def test_every_preset_can_be_opened_and_comes_to_a_sentence(visit):
 @pytest.mark.parametrize("step", ["learning", "your-f"])
 def test_a_link_to_a_step_opens_it_without_a_complaint(visit, step):
     opened = visit(f"?tour={step}")
-    opened.wait_for_text("of 12.")
+    opened.wait_for_text("of 13.")
     opened.wait("() => Bokeh.documents[0].is_idle")
     alerts = opened.page.get_by_role("alert").all()
     assert [each.inner_text() for each in alerts if each.is_visible()] == []
@@ -210,7 +210,7 @@ BOTH = """() => {
 
 def test_two_ways_in_one_message_are_one_step(visit):
     opened = visit("?tour=1")
-    opened.wait_for_text("Step 1 of 12")
+    opened.wait_for_text("Step 1 of 13")
     opened.page.evaluate(BOTH)
-    opened.wait_for_text("Step 2 of 12")
+    opened.wait_for_text("Step 2 of 13")
     assert not [each for each in opened.page.get_by_role("alert").all() if each.is_visible()]

@@ -170,18 +170,18 @@ def test_each_tab_opens_its_card(at):
 
 def test_the_tour_leads_from_step_to_step_and_sets_the_page(at):
     opened = at("&tour=two-integrals")
-    opened.wait_for_text("Step 1 of 12")
+    opened.wait_for_text("Step 1 of 13")
     opened.press("Next")
-    opened.wait_for_text("Step 2 of 12")
+    opened.wait_for_text("Step 2 of 13")
     opened.page.keyboard.press("Escape")
     opened.page.evaluate("() => document.activeElement?.blur()")
     opened.page.keyboard.press("ArrowRight")
-    opened.wait_for_text("Step 3 of 12")
+    opened.wait_for_text("Step 3 of 13")
     opened.wait("() => location.search.includes('tour=bound')")
     opened.press("Leave")
-    opened.page.get_by_text("Step 3 of 12").wait_for(state="hidden")
+    opened.page.get_by_text("Step 3 of 13").wait_for(state="hidden")
     opened.press("Tour")
-    opened.wait_for_text("Step 3 of 12")
+    opened.wait_for_text("Step 3 of 13")
 
 
 def test_on_a_phone_handles_stay_in_sight_and_nothing_is_too_wide(at):
