@@ -148,8 +148,13 @@ def _estimates(curve: Curve, at: int) -> bool:
 
 
 def about_bound(curves: ErrorCurves, at: int) -> str:
-    """The bound on SNIS in its own words; empty where it is not known, and for a few draws."""
+    """The bound on SNIS in its own words; empty where it is not known, and for a few draws.
+
+    Nor is it given where E2 is known, since there nobody self-normalises.
+    """
     if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
+        return ""
+    if not PLAIN.keys().isdisjoint(curves.by_name):
         return ""
     bound = float(curves["bound"].squared.mean[at])
     if not math.isfinite(bound):
