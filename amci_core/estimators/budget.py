@@ -52,7 +52,7 @@ def split_budget(
             cost is not positive, or the total does not buy one draw of each.
 
     References:
-        `docs/concepts.md`, "Error", without sharing; "Every estimator is a table" for V*.
+        `docs/concepts.md`, "Error", without sharing; "Estimators are tables" for V*.
 
     Example:
         >>> from amci_core.estimators import Moments

@@ -113,7 +113,7 @@ def optimum(moments: Moments) -> Table:
         moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
 
     References:
-        `docs/concepts.md`, "Every estimator is a table"; with two proposals u* = (P + Q)^-1 Q e.
+        `docs/concepts.md`, "Estimators are tables"; with two proposals u* = (P + Q)^-1 Q e.
 
     Example:
         >>> single = np.diag([1.0, 0.0, 4.0]), np.full((3, 3), np.nan), np.diag([4.0, 0.0, 1.0])
