@@ -483,11 +483,11 @@ def test_a_browser_that_reloads_on_and_on_is_told_when_to_come_again(address):
     cookie = first.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
-    for _ in range(20):
-        answer = fetch_from("127.0.0.3", address, cookie.partition(";")[0])
-        if answer.status != 200:
-            break
-    assert answer.status == 503
-    assert int(answer.headers["Retry-After"]) >= 1
+    with ThreadPoolExecutor(20) as tabs:
+        name = cookie.partition(";")[0]
+        answers = list(tabs.map(lambda _: fetch_from("127.0.0.3", address, name), range(20)))
+    waits = [int(each.headers["Retry-After"]) for each in answers if each.status == 503]
+    assert len(waits) >= 5
+    assert min(waits) >= 1
     # Another one behind the same address is not.
     assert fetch_from("127.0.0.3", address).status == 200
