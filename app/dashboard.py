@@ -12,8 +12,9 @@ import panel as pn
 
 from app.explorer import Explorer
 from app.from_files import serve_files
+from app.link import decoded
 from app.ready import get_ready
-from app.server.guard import admit, count_error, decoded
+from app.server.guard import admit, count_error
 from app.session import answer, building, weakly
 from app.shell import page
 from app.style import VARIABLES

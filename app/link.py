@@ -2,9 +2,9 @@ r"""What a state takes over: from an address or a file, and from another problem
 
 from __future__ import annotations
 
-__all__ = ["kept", "read_link"]
+__all__ = ["decoded", "kept", "read_link"]
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import param
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from app.state import State
 
 POINT = ("y", "theta")
+
+
+def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
+    """The parameters of a page's address as text, whatever bytes came.
+
+    Arguments:
+        arguments: For each name its values; the first one holds.
+    """
+    return {
+        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
+    }
 
 
 def read_link(state: State, link: Mapping[str, Any]) -> dict[str, str]:

@@ -6,16 +6,12 @@ starts; with plain `panel serve` the first visit does.
 
 from __future__ import annotations
 
-__all__ = ["ROUTES", "admit", "count_error", "decoded"]
+__all__ = ["ROUTES", "admit", "count_error"]
 
 import asyncio
 import logging
 import math
-import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
-from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
@@ -23,10 +19,11 @@ from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from panel.io.resources import COMPONENT_PATH
-from tornado.httputil import HTTPHeaders, HTTPServerRequest
-from tornado.web import OutputTransform, RequestHandler
+from tornado.httputil import HTTPServerRequest
+from tornado.web import RequestHandler
 
 from app.server import compat
+from app.server.headers import Headers
 from app.server.messages import LONGEST_MESSAGE, Bounded
 from app.server.records import shorten_records
 from app.server.sessions import SESSIONS, brings_session
@@ -53,20 +50,6 @@ PART, WHOLE_DOCUMENT, CONNECTION = 1 / 3, 100, 10
 TOLD_AFTER, SECONDS_BETWEEN = 1.0, 60.0
 TOO_MANY = "Your browser sends more than the server answers: its moves are answered late."
 DOOR = Door()
-# Who may show the page in a frame: `--frames` of `app.serve`. Empty: everybody.
-FRAMES = os.environ.get("AMCI_FRAMES", "")
-INLINE = re.compile(rb"<script\b(?![^>]*\bsrc=)")
-
-
-def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
-    """The parameters of a page's address as text, whatever bytes came.
-
-    Arguments:
-        arguments: For each name its values; the first one holds.
-    """
-    return {
-        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
-    }
 
 
 class Refusal(RequestHandler):
@@ -86,52 +69,6 @@ class Refusal(RequestHandler):
             # A browser that shows it comes again by itself.
             self.set_header("Refresh", seconds)
         self.finish(f"{self.why}\n")
-
-
-class Headers(OutputTransform):
-    """Tells a browser what the page may do, with every answer.
-
-    Bokeh's scripts make functions of text, and Panel's import modules of text (`unsafe-eval`,
-    `blob:`); both set styles inline. Of inline scripts those of the answer itself may run, marked
-    with a number that only this answer has.
-    """
-
-    def transform_first_chunk(
-        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
-    ) -> tuple[int, HTTPHeaders, bytes]:
-        """Adds the headers."""
-        nonce = ""
-        if finishing and "html" in headers.get("Content-Type", ""):
-            nonce = token_urlsafe(16)
-            chunk = INLINE.sub(f"<script nonce={nonce}".encode(), chunk)
-            headers["Content-Length"] = str(len(chunk))
-        headers["Content-Security-Policy"] = policy(nonce)
-        headers["X-Content-Type-Options"] = "nosniff"
-        headers["Referrer-Policy"] = "same-origin"
-        return status_code, headers, chunk
-
-
-def policy(nonce: str = "", frames: str = FRAMES) -> str:
-    """The content security policy of an answer.
-
-    Arguments:
-        nonce: The mark of inline scripts that may run; empty: none may.
-        frames: Who may show it in a frame, with spaces between; empty for everybody.
-    """
-    rules = {
-        "default-src": "'none'",
-        "script-src": "'self' blob: 'unsafe-eval'" + (f" 'nonce-{nonce}'" if nonce else ""),
-        "style-src": "'self' 'unsafe-inline'",
-        "img-src": "'self' data: blob:",
-        "font-src": "'self' data:",
-        "connect-src": "'self' blob:",
-        "manifest-src": "'self'",
-        "base-uri": "'self'",
-        "form-action": "'self'",
-    }
-    if frames:
-        rules["frame-ancestors"] = f"'self' {frames}"
-    return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
 def why_refused(application: BokehTornado, request: HTTPServerRequest) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from servers import run_apart
 
 from app.explorer import Explorer
 from app.fields import FIELDS
-from app.server.guard import decoded
+from app.link import decoded
 from app.shell import page
 from app.state import State
 

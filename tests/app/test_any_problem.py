@@ -33,7 +33,9 @@ LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
 SWEPT = ("evaluation-bound", "evaluation-current")
 # Draws are ticks where they are played: beside the page's own densities.
 TICKS = ("train-densities-draws", "train-marginal-data-draws")
-MAY_BE_EMPTY = ("errors-bound", "train-bound", "reuse-marks", *LEARNING, *SWEPT, *TICKS)
+# Plain draws are for problems whose E2 is known.
+PLAIN = ("errors-prior", "errors-reference")
+MAY_BE_EMPTY = ("errors-bound", *PLAIN, "train-bound", "reuse-marks", *LEARNING, *SWEPT, *TICKS)
 
 
 def do_at_once(_, __, work, *, show, finish):

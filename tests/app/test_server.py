@@ -26,7 +26,7 @@ from serving import PATIENCE, served_dashboard
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
-from app.server.guard import policy
+from app.server.headers import policy
 from app.server.messages import LONGEST_MESSAGE, check
 from app.server.records import LONGEST_RECORD
 from app.server.sessions import MOST_ERRORS
