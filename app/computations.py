@@ -21,7 +21,7 @@ from app.store import store_of
 KEPT = 16
 # Computations of independent runs.
 IN_RUNS = ("error_curves", "reuse", "evaluation")
-CURVE_FIGURES = ("mean", "mean_judged", "median_judged", "failed", "quartiles")
+CURVE_FIGURES = ("mean", "mean_error", "mean_judged", "median_judged", "failed", "quartiles")
 REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
-from amci_core.diagnostics.verdict import LEVELS
+from amci_core.diagnostics import TermDiagnostics
 from amci_core.errors.runs import usual_estimators
+from amci_core.errors.spread import determined
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
@@ -66,6 +67,8 @@ class Summary:
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
             infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
+        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
+            of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
@@ -81,6 +84,7 @@ class Summary:
     total: int
     seen: int
     kappa: float
+    judged: bool
     effective: dict[str, float]
     hits: int | None
     hits_of: int
@@ -91,17 +95,12 @@ class Summary:
     mu: Mu
 
     @property
-    def judged(self) -> bool:
-        """Whether the draws can tell where AMCI's error comes from."""
-        return self.verdict != LEVELS[-1]
-
-    @property
     def about_kappa(self) -> str:
         """What kappa says, in words."""
-        if not self.judged:
-            return "The draws cannot tell: they miss part of the integral."
         if math.isnan(self.kappa):
             return "All proposals are exact: AMCI has no error."
+        if not self.judged:
+            return "The draws cannot tell which of E₁ and E₂ the error comes from."
         if math.isinf(self.kappa):
             if "E2" not in self.effective:
                 return f"E₂ is known: all of AMCI's error comes from {self.of_E1}."
@@ -187,6 +186,8 @@ def summarize(
         share = float(with_q2.nonzero_share)
         hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
     spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
+    kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
+    terms = [own.diagnostics[term] for term in effective]
     return Summary(
         rows=tuple(
             Row(
@@ -195,14 +196,16 @@ def summarize(
                 standard_error=standard_error(e, high - low),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
-                remark=_remark(e, mu, where, problem.f_range),
+                # AMCI is judged by all of its draws, once.
+                remark=_remark(e, own if name == "amci" else e, mu, where, problem.f_range),
                 f_width=high - low,
             )
             for name, e in estimates.items()
         ),
         total=total,
         seen=seen.n,
-        kappa=_ratio(_spread_of_E1(own, effective, seen.n), spread),
+        kappa=kappa,
+        judged=not distrusted(own) and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         hits_of=hits_of,
@@ -228,6 +231,13 @@ def _spread(effective: float, draws: int) -> float:
     return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
 
 
+def _determined(term: TermDiagnostics) -> bool:
+    """Whether the draws determine the spread of a term's weights: few may make all of it."""
+    squared = np.square(term.weights * term.draws - 1)
+    error = squared.std() / math.sqrt(term.draws)
+    return bool(determined(squared.mean(), error, term.draws))
+
+
 def _ratio(first: float, second: float) -> float:
     if second < ROUNDING**0.5:
         return math.nan if first < ROUNDING**0.5 else math.inf
@@ -243,7 +253,9 @@ def _worth(name: str, effective: float, draws: int) -> str:
     return f"{draws:,} draws from {name} are worth {worth} ideal draws."
 
 
-def _remark(found: Estimate, mu: Mu, where: str, f_range: tuple[float, float]) -> str:
+def _remark(
+    found: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
+) -> str:
     value, spread = float(found.value), float(found.standard_error)
     error = abs(value - mu.value)
     if value == 0:
@@ -255,8 +267,8 @@ def _remark(found: Estimate, mu: Mu, where: str, f_range: tuple[float, float]) -
     if np.isnan(spread):
         return "too few draws for a standard error"
     (low, high), why = f_range, ""
-    if distrusted(found):
-        why = in_symbols(found.verdict.reasons[0])
+    if distrusted(judged):
+        why = in_symbols(judged.verdict.reasons[0])
     beyond = spread > high - low
     if not low <= value <= high:
         how_far = "" if beyond else " by about its standard error"

@@ -63,7 +63,7 @@ def _print(result: dict[str, Any]) -> None:
             (
                 name,
                 term,
-                f"{seen['effective_draws']:,.1f} of {seen['draws']:,}",
+                f"{seen['fewest_draws']:,.1f} of {seen['draws']:,}",
                 *(number(seen[figure], 3) for figure in ("largest_share", "missed_share")),
                 *(number(seen[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )

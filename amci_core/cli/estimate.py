@@ -14,8 +14,8 @@ from amci_core.cli import terminal
 
 # What JSON shows of a term's diagnostics.
 FIGURES = (
-    *("proposal", "effective_draws", "largest_share", "nonzero_share", "missed_share"),
-    *("pareto_k", "pareto_threshold", "draws"),
+    *("proposal", "effective_draws", "fewest_draws", "largest_share", "nonzero_share"),
+    *("missed_share", "pareto_k", "pareto_threshold", "draws"),
 )
 
 
@@ -169,7 +169,7 @@ def _print(result: dict[str, Any]) -> None:
             (
                 name,
                 number(result["terms"][name]["value"]),
-                f"{term['effective_draws']:,.1f} of {term['draws']:,}",
+                f"{term['fewest_draws']:,.1f} of {term['draws']:,}",
                 *(number(term[figure]) for figure in ("largest_share", "nonzero_share")),
                 *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )

@@ -141,9 +141,14 @@ def judge(
         for name, term in diagnostics.items()
         for finding in _of_term(term, _short(name, signed), _short(term.proposal, signed))
     ]
-    if relative_error is not None:
-        findings += _of_error(np.asarray(relative_error, dtype=np.float64))
     findings += more
+    if relative_error is not None:
+        # Draws that miss part of a term cannot tell the standard error.
+        untold = np.any([each.holds for each in findings if each.level == NO_TRUST], axis=0)
+        findings += [
+            each._replace(holds=each.holds & ~(untold & (each.level < NO_TRUST)))
+            for each in _of_error(np.asarray(relative_error, dtype=np.float64))
+        ]
     codes = np.asarray(np.max([finding.level * finding.holds for finding in findings], axis=0))
     why = np.empty(codes.shape, dtype=object)
     why.fill(())

@@ -31,8 +31,8 @@ ESTIMATES = {
 }
 # What `as_dict` holds of a term's diagnostics.
 FIGURES = (
-    *("proposal", "draws", "effective_draws", "largest_share", "nonzero_share", "missed_share"),
-    *("pareto_k", "pareto_threshold"),
+    *("proposal", "draws", "effective_draws", "fewest_draws", "largest_share", "nonzero_share"),
+    *("missed_share", "pareto_k", "pareto_threshold"),
 )
 LEVEL = 0.95
 

@@ -107,7 +107,7 @@ class StripCard(Card):
             tiles = [_tile(TRUTH, number(mu, 4), about, (of_a, mu))]
         if level.error == 0 or self.shown is not None:
             of_a = None if self.kept is None else self.kept.value.level.value
-            tiles.append(_level_tile(level, of_a))
+            tiles.append(_level_tile(level, of_a, problem.y is not None))
         self._point.object = f'<div class="tiles">{"".join(tiles)}</div>'
 
     def draw(self, found: Summary, *, complete: bool) -> None:
@@ -205,10 +205,10 @@ def _tile(
 
 def _source_tile(found: Summary, kept: Summary | None) -> str:
     """Where AMCI's error comes from: kappa, or the only term that has any."""
-    if not found.judged:
-        return _tile(SOURCE, "not judged", found.about_kappa)
     if math.isnan(found.kappa):
         return _tile(SOURCE, "no proposal", found.about_kappa)
+    if not found.judged:
+        return _tile(SOURCE, "not judged", found.about_kappa)
     if math.isinf(found.kappa):
         alone = "" if "E1_minus" in found.effective else " alone"
         return _tile(SOURCE, found.of_E1 + alone, found.about_kappa)
@@ -224,26 +224,27 @@ def _reference_tile(mu: Mu, of_a: float | None) -> str:
     return _tile("Reference value of μ(y, θ)", number(mu.value, 4), about, (of_a, mu.value))
 
 
-def _level_tile(level: Level, kept: float | None) -> str:
+def _level_tile(level: Level, kept: float | None, observed: bool) -> str:
     """The mismatch; with its error where it is estimated."""
     if math.isnan(level.value):
         return _tile("Mismatch, estimated", "not judged", "too few draws reach both densities")
     if level.error == 0:
-        about = _about_level(level.value)
+        about = _about_level(level.value, observed)
         return _tile("Mismatch", f"{number(level.value)} nats", about, (kept, level.value))
     figure = f"{number(level.value)} ± {number(level.error, 1)} nats"
-    about = _about_level(level.value)
+    about = _about_level(level.value, observed)
     return _tile("Mismatch, estimated", figure, about, (kept, level.value))
 
 
-def _about_level(level: float) -> str:
+def _about_level(level: float, observed: bool) -> str:
+    of = "posterior" if observed else "prior"
     if level < 0.1:
-        return "g is close to the posterior"
+        return f"g is close to the {of}"
     if level < 2:
-        return "g differs moderately from the posterior"
+        return f"g differs moderately from the {of}"
     if level < 6:
-        return "g lies at the edge of the posterior"
-    return "g lies far in the tail of the posterior"
+        return f"g lies at the edge of the {of}"
+    return f"g lies far in the tail of the {of}"
 
 
 def _relative(error: float, of_mu: float) -> str:

@@ -100,6 +100,12 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
             f"The effective sample size is {percent(term.effective / draws)} of the draws: "
             "these weights hardly vary, so the shape of their tail is not judged."
         )
+    elif term.effective * term.largest < 1 / draws:
+        parts.append(
+            f"The effective sample size is {effective(term.effective)} of {draws:,}, as the draws "
+            f"of all components show. {proposal}'s own do not: their weights look even, the "
+            f"largest is {percent(term.largest)} of their sum."
+        )
     else:
         parts.append(
             f"The effective sample size is {effective(term.effective)} of "

@@ -11,6 +11,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors import Curve, ErrorCurves
+from amci_core.errors.spread import COMMON_SHARE, effective_runs
 from app.colours import ESTIMATORS, PLAIN
 from app.numbers.typical import DRAWS, LEAST
 from app.summary import Summary
@@ -25,6 +26,9 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
+# How an error is known; and the effective runs from which on a mean that the runs do not determine
+# is told: it is then right to a third or so.
+ABOUT, TYPICALLY, ROUGH = "about", "typically", 8
 # Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
 
@@ -50,15 +54,39 @@ class Headline:
 
 @dataclass(frozen=True)
 class _Error:
-    """A relative error of an estimator: the root mean square over the runs, or the median."""
+    """A relative error of an estimator over the runs.
+
+    Arguments:
+        size: The root mean square, or the root of the median.
+        how: How it is known: empty for a mean that the runs determine, `ABOUT` for one that they
+            do not, `TYPICALLY` for a median.
+    """
 
     size: float
-    mean: bool
+    how: str = ""
 
     @classmethod
-    def of(cls, curve: Curve, at: int, *, mean: bool) -> _Error:
-        squared = curve.squared.mean if mean else curve.squared.quartiles[1]
-        return cls(math.sqrt(float(squared[at])), mean)
+    def mean(cls, curve: Curve, at: int, runs: int) -> _Error | None:
+        """The root mean square, if there are runs enough for one.
+
+        Runs with an error in common may all miss what a rare one meets.
+        """
+        squared = curve.squared
+        mean, median = float(squared.mean[at]), float(squared.quartiles[1][at])
+        if curve.mean_judged[at]:
+            return cls(math.sqrt(mean))
+        unseen = squared.unseen is not None and bool(squared.unseen[at])
+        effective = float(effective_runs(squared.mean[at], squared.mean_error[at], runs))
+        if unseen or median > COMMON_SHARE * mean or effective < ROUGH:
+            return None
+        return cls(math.sqrt(mean), ABOUT)
+
+    @classmethod
+    def median(cls, curve: Curve, at: int) -> _Error:
+        return cls(math.sqrt(float(curve.squared.quartiles[1][at])), TYPICALLY)
+
+    def __str__(self) -> str:
+        return f"{ABOUT} {_percent(self.size)}" if self.how == ABOUT else _percent(self.size)
 
 
 def awaited(log_truth: float, about_truth: str) -> Headline:
@@ -69,7 +97,7 @@ def awaited(log_truth: float, about_truth: str) -> Headline:
         about_truth: What mu is, in words.
     """
     if math.isnan(log_truth):
-        return Headline("The truth is not known here. Measuring the errors …")
+        return Headline("Measuring the errors …")
     said = about_truth[:1].upper() + about_truth[1:]
     value = number(math.exp(log_truth), 3)
     if any(character.isdigit() for character in said):
@@ -91,7 +119,8 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
-    bound = about_bound(curves, at)
+    # The bound is on a mean.
+    bound = "" if amci.how == TYPICALLY else about_bound(curves, at)
     own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
     if not rivals:
         return Headline(f"{own}.", level, reason, bound)
@@ -100,43 +129,43 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if rival.size > ALIKE * amci.size:
         if len(rivals) > 1 and name not in PLAIN:
             label = f"the best SNIS from the same proposals ({label.removeprefix('SNIS ')})"
-        text = f"{own}, {label} by {_percent(rival.size)}."
-        if amci.size >= EXACT:
-            text += f" That is {_times((rival.size / amci.size) ** 2)} less squared error."
+        text = f"{own}, {label} by {rival}."
+        if amci.size >= EXACT and amci.how != TYPICALLY:
+            times = _times((rival.size / amci.size) ** 2)
+            some = "some " if ABOUT in (amci.how, rival.how) else ""
+            text += f" That is {some}{times} less squared error."
         return Headline(text, level, reason, bound)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
-    text = f"{small}{own}, {label} by {_percent(rival.size)}"
+    text = f"{small}{own}, {label} by {rival}"
     shares = amci.size > ALIKE * max(rival.size, shared.size)
     if shares:
-        text += f"; with shared samples AMCI by {_percent(shared.size)}"
+        text += f"; with shared samples AMCI by {shared}"
     return Headline(f"{text}.", level, reason, bound, shares)
 
 
 def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error]:
     """Errors of one kind: AMCI's, those of self-normalised samplers, AMCI's with shared samples.
 
-    Root mean squares where the runs determine AMCI's and that of whoever may have the least, else
-    medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the
-    threshold, does not estimate: its error says how far that answer is from the truth.
+    Root mean squares where there are runs enough for AMCI's and that of whoever may have the
+    least, else medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never
+    below the threshold, does not estimate: its error says how far that answer is from the truth.
     """
     # Where E2 is known nobody self-normalises.
     names = [each for each in curves.by_name if each in PLAIN] or [
         each for each in curves.by_name if each.startswith("snis-") or each == "auto"
     ]
     found = {name: curves[name] for name in names if _estimates(curves[name], at)}
-    mean = bool(curves["amci"].mean_judged[at])
-    if mean:
-        sizes = {n: _Error.of(c, at, mean=bool(c.mean_judged[at])) for n, c in found.items()}
-        for group in (("auto",), [name for name in sizes if name != "auto"]):
-            there = [sizes[name] for name in group if name in sizes]
-            mean &= min(there, key=lambda each: each.size).mean if there else True
-    errors = {
-        name: _Error.of(curve, at, mean=mean)
-        for name, curve in found.items()
-        if not mean or curve.mean_judged[at]
-    }
-    amci = _Error.of(curves["amci"], at, mean=mean)
-    shared = errors.pop("auto", _Error(math.inf, mean))
+    medians = {name: _Error.median(curve, at) for name, curve in found.items()}
+    means = {name: _Error.mean(curve, at, curves.runs) for name, curve in found.items()}
+    errors = {name: each for name, each in means.items() if each is not None}
+    amci = _Error.mean(curves["amci"], at, curves.runs)
+    for group in (["auto"], [name for name in found if name != "auto"]):
+        least = min((errors[name].size for name in group if name in errors), default=math.inf)
+        if any(medians[n].size < least for n in group if n in found and n not in errors):
+            amci = None
+    if amci is None:
+        amci, errors = _Error.median(curves["amci"], at), medians
+    shared = errors.pop("auto", _Error(math.inf))
     return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, shared
 
 
@@ -185,7 +214,7 @@ def _measured(curves: ErrorCurves, at: int) -> str:
 
 
 def _off(error: _Error) -> str:
-    return f"{'' if error.mean else 'typically '}off by {_percent(error.size)}"
+    return f"{'typically ' if error.how == TYPICALLY else ''}off by {error}"
 
 
 def _percent(error: float) -> str:

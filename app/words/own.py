@@ -28,8 +28,8 @@ def note(name: str, variant: str) -> str:
         said = (
             "every term is sampled from the prior. Errors are those of plain importance sampling."
             if q2 is None
-            else "every term is sampled from q₂, since the posterior is unchanged. AMCI is then "
-            "as good as SNIS q₂, and no better."
+            else "every term is sampled from q₂, since the posterior is unchanged. AMCI then "
+            "has no advantage over SNIS q₂, and half the draws for each term."
         )
         return f"No proposals have been trained for this f: {said}"
     if name in own.OWN and variant == REFERENCE:

@@ -41,7 +41,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         f"With {counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
-        f"The optimum by the full covariance, u* = {both(found.optimum)}.{heavy}"
+        f"The first-order optimum by the full covariance, u* = {both(found.optimum)}.{heavy}"
         + (f" {reference}" if reference else "")
         + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
     )

@@ -25,8 +25,10 @@ for name in usual_estimators(problem, proposals):
     found = amci.estimate(
         problem, proposals, y, theta, draws=draws, estimator=name, seed={seed}
     )
-    answer = f"{{float(found.value):.4g}} ± {{float(found.standard_error):.2g}}"
-    print(f"{{name:18}} {{answer}}, {{found.verdict.level}}")
+    error = f"{{float(found.standard_error):.2g}}"
+    if found.verdict.level == "do not trust":
+        error = "not judged"
+    print(f"{{name:18}} {{float(found.value):.4g}} ± {{error}}")
 """
 
 

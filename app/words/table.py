@@ -77,7 +77,7 @@ def _terms(found: dict[str, Any]) -> str:
                 (
                     f"{NAMES[name]}, {pretty(term, signed=signed)}",
                     escape(seen["proposal"]),
-                    f"{_draws(seen['effective_draws'])} of {seen['draws']:,}",
+                    f"{_draws(seen['fewest_draws'])} of {seen['draws']:,}",
                     _k_hat(seen),
                     percent(seen["largest_share"]) if seen["largest_share"] is not None else "–",
                     "not known" if missed is None else percent(missed),

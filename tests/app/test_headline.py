@@ -38,35 +38,26 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     found = headline(summary, curves)
     assert found.level == "reliable"
-    # A few runs decide the mean errors, so medians are compared.
     sizes = {
-        name: at_total(curves, summary, name, mean=False)
+        name: at_total(curves, summary, name, mean=True)
         for name in ("snis-q2", "snis-qm", "snis-qm-stratified")
     }
     best = min(sizes, key=sizes.get)
-    own = at_total(curves, summary, "amci", mean=False)
+    own = at_total(curves, summary, "amci", mean=True)
     assert best == "snis-qm-stratified"
-    said = f"AMCI is typically off by {100 * own:.2g} %, the best SNIS from the same proposals "
-    assert said + f"(qₘ stratified) by {100 * sizes[best]:.2g} %." in found.text
-    times = re.search(r"That is ([\d.,]+) times less squared error", found.text)[1]
-    assert float(times.replace(",", "")) == pytest.approx((sizes[best] / own) ** 2, rel=0.1)
+    # Some ten to thirty effective runs make these means.
+    said = f"AMCI is off by about {100 * own:.2g} %, the best SNIS from the same proposals "
+    assert said + f"(qₘ stratified) by about {100 * sizes[best]:.2g} %." in found.text
+    times = re.search(r"That is some ([\d.,]+) times less squared error", found.text)[1]
+    assert float(times.replace(",", "")) == pytest.approx((sizes[best] / own) ** 2, rel=0.3)
 
 
-def test_where_E2_is_known_the_rivals_are_plain_importance_sampling():
-    summary, curves = numbers("peak", theta=(0.4, 0.6, 0.3))
-    # Of f = prod_d 1 / (1 + t_d^2), with t = a (x - u) and x uniform, E[f^2] is in closed form.
-    a, u = 100**0.3, np.array([0.4, 0.6])
-    ends = [a * (1 - u), -a * u]
-    second = np.subtract(*(0.5 * (t / (1 + t**2) + np.arctan(t)) for t in ends)).prod() / a**2
-    mu = np.subtract(*map(np.arctan, ends)).prod() / a**2
-    assert mu == pytest.approx(float(amci.problem("peak").truth(theta=[0.4, 0.6, 0.3])))
-    at = list(curves.budgets).index(summary.total)
-    prior = curves["prior"]
-    expected = (second / mu**2 - 1) / summary.total
-    assert abs(prior.remse[at] - expected) < 4 * prior.remse_error[at]
-    text = headline(summary, curves).text
-    assert re.search(r"AMCI is .*off by .* %, IS from the reference (typically )?by .* %\.", text)
-    assert "SNIS" not in text
+def test_where_hardly_a_run_makes_the_mean_medians_are_compared_and_no_bound_is_given():
+    summary, curves = numbers("cancer", y=(500.0, 900.0), runs=30)
+    found = headline(summary, curves)
+    own = at_total(curves, summary, "amci", mean=False)
+    assert f"AMCI is typically off by {100 * own:.2g} %" in found.text
+    assert not found.bound
 
 
 def test_the_bound_is_one_of_independent_draws_from_one_proposal():
@@ -104,26 +95,17 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     assert f"{100 * bound:.2g} %" not in found.text
 
 
-def test_errors_of_one_kind_are_compared():
-    # By means where the runs determine all of them, else all by medians.
-    summary, curves = numbers("cancer", y=(900.0, 60.0))
-    text = headline(summary, curves).text
-    said = [float(each) / 100 for each in re.findall(r"by ([\d.]+) %", text)]
-    at = list(curves.budgets).index(summary.total)
-    assert len(said) == 3
-    assert text.count("typically") == 1
-    assert not all(curves[name].mean_judged[at] for name in curves.by_name)
+def test_a_loss_offers_to_share_samples():
+    summary, curves = numbers("cancer", y=(900.0, 60.0), runs=200)
+    found = headline(summary, curves)
+    said = [float(each) / 100 for each in re.findall(r"by (?:about )?([\d.]+) %", found.text)]
     amci, *others, auto = (
-        at_total(curves, summary, name, mean=False)
+        at_total(curves, summary, name, mean=True)
         for name in ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "auto")
     )
-    expected = [amci, min(others), auto]
-    np.testing.assert_allclose(said, expected, rtol=0.06)
-    summary, curves = numbers("tail-1d", y=1.0, theta=1.0, runs=100)
-    at = list(curves.budgets).index(summary.total)
-    assert curves["amci"].mean_judged[at]
-    error = math.sqrt(curves["amci"].squared.mean[at])
-    assert f"AMCI is off by {100 * error:.2g} %" in headline(summary, curves).text
+    np.testing.assert_allclose(said, [amci, min(others), auto], rtol=0.06)
+    assert "with shared samples AMCI" in found.text
+    assert found.shares
 
 
 def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
@@ -144,12 +126,6 @@ def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
     assert "q1" in found.reason
 
 
-def test_where_sharing_helps_it_is_offered():
-    found = headline(*numbers("cancer", y=(900.0, 60.0), runs=60))
-    assert found.shares
-    assert "with shared samples AMCI" in found.text
-
-
 def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():
     summary, curves = numbers("tail-1d", y=-4.0, theta=5.0, variant="paper")
     believed = dataclasses.replace(summary, verdict="reliable")
@@ -161,9 +137,9 @@ def test_without_a_relative_error_none_is_told():
     assert "μ is 0 here" in found.text
 
 
-def test_before_the_first_draw_it_says_what_mu_is_or_that_it_is_not_known():
+def test_before_the_first_draw_it_says_what_mu_is_where_that_is_known():
     assert "1 posterior draw in 4,900" in awaited(-8.5, "1 posterior draw in 4,900").text
-    assert "not known" in awaited(math.nan, "").text
+    assert awaited(math.nan, "").text == "Measuring the errors …"
     assert awaited(math.log(0.25), "the probability").text.startswith("The probability is 0.25")
 
 

@@ -125,6 +125,14 @@ def test_strip_diagnostics_and_draw_by_draw_say_the_same_of_the_same_draws(probl
         assert played.estimate[draws - 1] == pytest.approx(found.rows[0].value)
 
 
+def test_kappa_is_not_judged_where_a_few_draws_make_it():
+    # By 192,000 draws each it is 1.8 here; sets of 1,000 say 0.7 to 0.95.
+    cancer = amci.problem("cancer")
+    found = summary(cancer, amci.load_proposals("cancer"), (500.0, 900.0), None)
+    assert not found.judged
+    assert "cannot tell" in found.about_kappa
+
+
 def test_what_the_draws_cannot_tell_is_not_judged(problem):
     # By quadrature, q1 misses 73 % of g, and its relative ESS is 3e-31.
     found = summary(problem, amci.load_proposals("tail-1d", variant="paper"), -4.0, 5.0)
