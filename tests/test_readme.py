@@ -5,6 +5,8 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from amci_core import problems
@@ -58,6 +60,20 @@ def test_the_table_of_problems_holds_the_recorded_numbers(row):
         rel=0.05,
     )
     assert evaluation["below_bound"]["amci"][-1] == 1
+
+
+def test_plain_draws_from_the_prior_have_the_error_told_for_the_peak():
+    # E[f^2] over the unit square, from the antiderivative of 1 / (1 + z^2)^2.
+    def antiderivative(z):
+        return z / (2 * (1 + z**2)) + np.arctan(z) / 2
+
+    cases = pq.read_table(pretrained_root() / "peak" / "spline" / "cases.parquet").to_pylist()
+    theta = np.array([case["theta"] for case in cases if case["estimator"] == "amci"])
+    mu = np.array([case["truth"] for case in cases if case["estimator"] == "amci"])
+    a, u = 100 ** theta[:, 2:], theta[:, :2]
+    squared = ((antiderivative(a * (1 - u)) - antiderivative(-a * u)) / a).prod(-1)
+    told = float(re.search(r"with a median of\s+(\S+) over the same pairs", README)[1])
+    assert np.median((squared / mu**2 - 1) / 1000) == pytest.approx(told, rel=0.02)
 
 
 def test_every_problem_is_in_the_table():
