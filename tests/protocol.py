@@ -32,13 +32,14 @@ class Page:
         self.document: Any = {}
 
     @classmethod
-    async def come(cls, address: str) -> Any:
+    async def come(cls, address: str, cookie: str = "") -> Any:
         """Opens the page, and takes its whole document as a browser does."""
-        request = HTTPRequest(address, request_timeout=PATIENCE)
+        headers = {"Cookie": cookie}
+        request = HTTPRequest(address, headers=headers, request_timeout=PATIENCE)
         html = (await AsyncHTTPClient(max_clients=100).fetch(request)).body.decode()
         found = re.search(r'"token":"([^"]+)"', html)
         assert found is not None
-        page = await cls.connect(address, found[1])
+        page = await cls.connect(address, found[1], cookie)
         await page.send("PULL-DOC-REQ", {})
         page.document = json.loads((await page.receive_until("PULL-DOC-REPLY"))[1])
         # The page says when it is loaded: then what it asks for is computed.
@@ -46,12 +47,12 @@ class Page:
         return page
 
     @classmethod
-    async def connect(cls, address: str, token: str) -> Any:
+    async def connect(cls, address: str, token: str, cookie: str = "") -> Any:
         """Another connection of a page that has come, as after a break."""
         path, _, query = address.partition("?")
         socket = HTTPRequest(
             f"{path.replace('http', 'ws', 1)}/ws?{query}",
-            headers={"Origin": path.rpartition("/")[0]},
+            headers={"Origin": path.rpartition("/")[0], "Cookie": cookie},
         )
         connection = await websocket_connect(
             socket, subprotocols=["bokeh", token], max_message_size=2**30

@@ -6,7 +6,7 @@ our code with the first visit, is guarded from then on.
 
 from __future__ import annotations
 
-__all__ = ["install", "sockets_of", "used_token"]
+__all__ = ["hang_up", "install", "sockets_of", "used_token"]
 
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +30,8 @@ def install(
     receiver: type,
     on_message: Wrap,
     handle: Wrap,
+    on_ping: Wrap,
+    on_pong: Wrap,
     longest_message: int,
     close: Wrap,
     error: Wrap,
@@ -47,6 +49,9 @@ def install(
         on_message: Called with theirs, the socket and a fragment. Bokeh reads on at any
             rate.
         handle: Called with theirs, the socket and a message.
+        on_ping: Called with theirs, the socket and the data. Tornado answers at any rate.
+        on_pong: Called with theirs, the socket and the data. Tornado takes those too that it
+            has not asked for.
         longest_message: Bytes of a frame. Bokeh's option is not there for who imports us late.
         close: Called with theirs, the socket, a code and a reason. Bokeh's codes are none of the
             protocol's, and its reasons have any length.
@@ -71,10 +76,19 @@ def install(
     wrapped(SessionHandler, "get_session", get_session)
     wrapped(ws.WSHandler, "on_message", on_message)
     wrapped(ws.WSHandler, "_handle", handle)
+    wrapped(ws.WSHandler, "on_ping", on_ping)
+    wrapped(ws.WSHandler, "on_pong", on_pong)
     wrapped(ws.WSHandler, "close", close)
     setattr(ws, "Receiver", receiver)  # noqa: B010  mypy knows a class there
     setattr(ws.WSHandler, "max_message_size", longest_message)  # noqa: B010
     setattr(ServerConnection, "error", error)  # noqa: B010
+
+
+def hang_up(socket: Any, code: int, why: str) -> None:
+    """Closes a websocket at once: Tornado would read on until the other side agrees."""
+    if socket.ws_connection is not None:
+        socket.ws_connection.client_terminated = True
+        socket.close(code, why)
 
 
 def sockets_of(session: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from app.server import compat
 from app.server.headers import Headers
 from app.server.messages import LONGEST_MESSAGE, Bounded
 from app.server.records import shorten_records
-from app.server.sessions import SESSIONS, brings_session
+from app.server.sessions import SESSIONS, SMALL, brings_session
 from app.server.shares import COOKIE, MESSAGES, PAGES, Door, Visitor, new_cookie
 from app.session import say
 
@@ -145,9 +145,13 @@ def count_error(document: Any) -> None:
     """Notes an error of a document's session; one with too many is closed."""
     session = getattr(document.session_context, "session", None)
     if session is not None and SESSIONS.errs(session.id):
-        log.error("a session with too many errors is closed")
-        for socket in compat.sockets_of(session):
-            socket.close(POLICY_VIOLATION, "too many errors")
+        _shut(session, "too many errors")
+
+
+def _shut(session: Any, why: str) -> None:
+    log.error("a session is closed: %s", why)
+    for socket in compat.sockets_of(session):
+        socket.close(POLICY_VIOLATION, why)
 
 
 def _find_handler(
@@ -190,9 +194,47 @@ async def _on_message(theirs: Any, socket: Any, fragment: str | bytes) -> None:
 
 
 async def _handle(theirs: Any, socket: Any, message: Any) -> Any:
+    session, size = socket.connection.session, socket.receiver.size
+    if size > SMALL and SESSIONS.sends(session, size):
+        _shut(session, "the page has sent too much")
+        return None
     if message.msgtype == "PULL-DOC-REQ":
         await _in_turn(socket, WHOLE_DOCUMENT)
-    return await theirs(socket, message)
+        return await theirs(socket, message)
+    return await _one_by_one(theirs, socket, message)
+
+
+async def _one_by_one(theirs: Any, socket: Any, message: Any) -> Any:
+    """Does what a message says event by event, others' moves in between; the last one's reply.
+
+    The parts of the message have paid for its first event.
+    """
+    first, *others = message.content["events"] or [None]
+    if others:
+        message.content = {"events": [first]}
+    reply = await theirs(socket, message)
+    for event in others:
+        await _in_turn(socket, 1)
+        await asyncio.sleep(0)
+        # Nobody waits for the moves of who has left, and what follows an error is not done.
+        if socket.ws_connection is None or reply.msgtype == "ERROR":
+            break
+        message.content = {"events": [event]}
+        reply = await theirs(socket, message)
+    return reply
+
+
+async def _on_pong(theirs: Any, socket: Any, data: bytes) -> None:
+    await _in_turn(socket, PART)
+    theirs(socket, data)
+
+
+def _on_ping(theirs: Any, socket: Any, data: bytes) -> None:
+    """No browser's script sends pings; Tornado reads on, so that they cannot wait."""
+    if MESSAGES.ask(_visitor(socket.request)):
+        compat.hang_up(socket, POLICY_VIOLATION, "too many pings")
+    else:
+        theirs(socket, data)
 
 
 async def _in_turn(socket: Any, cost: float) -> None:
@@ -229,6 +271,8 @@ compat.install(
     receiver=Bounded,
     on_message=_on_message,
     handle=_handle,
+    on_ping=_on_ping,
+    on_pong=_on_pong,
     longest_message=LONGEST_MESSAGE,
     close=_close,
     error=_error,

@@ -41,6 +41,8 @@ class Bounded(Receiver):
     """Puts messages together, none of them larger or of another kind than a page's are."""
 
     held = parts = 0
+    # Bytes of the last message: as it came or once unpacked, whichever is more.
+    size = 0
 
     async def consume(self, fragment: str | bytes) -> Any:
         """The message, once it is whole.
@@ -63,17 +65,19 @@ class Bounded(Receiver):
             header = message.header
             if not isinstance(header, dict) or header.get("msgtype") not in KINDS:
                 raise ProtocolError("a page sends no message of that kind")
+            self.size = self.held
             if header["msgtype"] == "PATCH-DOC":
                 sizes = {buffer.id: len(buffer.data) for buffer in message.buffers}
-                check(message.content, LONGEST_MESSAGE - self.held, sizes)
+                room = LONGEST_MESSAGE - self.held
+                self.size = max(self.held, room - check(message.content, room, sizes))
         except (json.JSONDecodeError, RecursionError, TypeError, AttributeError) as error:
             raise ProtocolError(f"no message: {type(error).__name__}") from None
         self.held = self.parts = 0
         return message
 
 
-def check(content: Any, room: int, buffers: Mapping[str, int] | None = None) -> None:
-    """Refuses what a page does not say, and unpacks its bytes in place.
+def check(content: Any, room: int, buffers: Mapping[str, int] | None = None) -> int:
+    """Refuses what a page does not say, and unpacks its bytes in place; the room that is left.
 
     Arguments:
         content: What a message says, as JSON has it.
@@ -99,7 +103,7 @@ def check(content: Any, room: int, buffers: Mapping[str, int] | None = None) -> 
                 inner += each.values()
         level = [each for each in inner if isinstance(each, dict | list)]
         if not level:
-            return
+            return room
     raise ProtocolError("the message is nested too deeply")
 
 

@@ -2,7 +2,9 @@ r"""Fair shares of the server: per browser, and more widely per address.
 
 A browser is known by a cookie that the server signs: who makes one up has none. A class of thirty
 sits behind one address, and a page in another site's frame may get no cookie: the address counts
-alone then. What is beyond a share is told to come again (pages), or read more slowly (messages).
+alone then. Those with a cookie have one share of their address, those without another: who fetches
+pages without one takes nothing from a class that has opened the page. What is beyond a share is
+told to come again (pages), or read more slowly (messages).
 """
 
 from __future__ import annotations
@@ -67,20 +69,21 @@ class Shares:
 
     Arguments:
         browser: What a browser may.
-        address: What an address may, with all of its browsers.
+        address: What an address may, with all of its browsers; and again with all that has no
+            cookie.
         clock: Seconds that never go back.
     """
 
     def __init__(
         self, browser: Rate, address: Rate, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._rates, self._clock = (browser, address), clock
+        self._rates, self._clock = (browser, address, address), clock
         # When all that was asked for is paid off.
         self._paid: dict[tuple[int, str], float] = {}
 
     def on(self, clock: Callable[[], float]) -> Shares:
         """The same shares, all of them free, by another clock."""
-        return Shares(*self._rates, clock)
+        return Shares(*self._rates[:2], clock)
 
     def take(self, visitor: Visitor, cost: float = 1.0) -> float:
         """Takes a share in any case: seconds by which it comes too early, 0 within the share."""
@@ -97,10 +100,12 @@ class Shares:
         return self._wait(self._with(visitor, cost, now), now) or self.take(visitor, cost)
 
     def _with(self, visitor: Visitor, cost: float, now: float) -> dict[tuple[int, str], float]:
+        browser, address = visitor
+        names = (browser, address, "") if browser else ("", "", address)
         return {
             (kind, name): max(self._paid.get((kind, name), now), now)
             + cost / self._rates[kind].per_second
-            for kind, name in enumerate(visitor)
+            for kind, name in enumerate(names)
             if name
         }
 

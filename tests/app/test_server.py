@@ -29,7 +29,7 @@ from tornado.websocket import WebSocketClosedError, websocket_connect
 from app.server.headers import policy
 from app.server.messages import LONGEST_MESSAGE, check
 from app.server.records import LONGEST_RECORD
-from app.server.sessions import MOST_ERRORS
+from app.server.sessions import MOST_ERRORS, MOST_SENT
 from app.views.upload import CHUNK
 
 pytestmark = pytest.mark.xdist_group("guard")
@@ -290,6 +290,62 @@ def test_the_log_is_short_an_error_one_line_and_a_session_of_errors_closed(addre
         assert "ValueError" in said
         assert max(map(len, said.splitlines())) < 2 * LONGEST_RECORD
         assert len(said) < 3 * LONGEST_RECORD * MOST_ERRORS
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+def test_a_session_that_sends_too_much_in_its_life_is_closed(address):
+    async def visit() -> None:
+        page = await Page.come(address)
+        sizes = [packed(bytes(990_000))] * (MOST_SENT // 990_000 + 1)
+        with contextlib.suppress(WebSocketClosedError):
+            for each in sizes:
+                await page.change(page.model(label=SLIDER)["id"], "tags", [each])
+        with pytest.raises(ConnectionError):
+            await page.receive_until("never")
+        assert page.connection.close_reason == "the page has sent too much"
+        with pytest.raises(HTTPClientError, match="403"):
+            await Page.connect(address, page.token)
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+async def come_apart(address: str) -> Page:
+    """A page in a browser with a cookie, whose share is its own."""
+    given = {}
+    get(address, received=given)
+    return await Page.come(address, given["Set-Cookie"].partition(";")[0])
+
+
+def test_in_one_message_of_many_moves_others_are_answered(address):
+    async def visit() -> None:
+        page, other = await come_apart(address), await Page.come(address)
+        slider = page.model(label=SLIDER)["id"]
+        change = {"kind": "ModelChanged", "model": {"id": slider}, "attr": "value"}
+        moves = [{**change, "new": 1 + number % 300 / 100} for number in range(1500)]
+        # After what the page has said when it was opened.
+        await page.receive_until("OK")
+        await page.send("PATCH-DOC", {"events": moves})
+        done = asyncio.create_task(page.receive_until("OK"))
+        await asyncio.sleep(0.2)
+        await answered(other, 2.3457)
+        assert not done.done()
+        done.cancel()
+        for each in (page, other):
+            each.leave()
+
+    run_apart(asyncio.wait_for(visit(), PATIENCE))
+
+
+def test_who_sends_pings_beyond_a_share_is_closed(address):
+    async def visit() -> None:
+        page = await come_apart(address)
+        with contextlib.suppress(WebSocketClosedError):
+            for _ in range(1000):
+                page.connection.ping(b"")
+        with pytest.raises(ConnectionError):
+            await page.receive_until("never")
+        assert page.connection.close_reason == "too many pings"
 
     run_apart(asyncio.wait_for(visit(), PATIENCE))
 

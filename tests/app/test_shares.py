@@ -1,11 +1,13 @@
 """A browser has a share of the server, whatever its tabs do; a class shares an address."""
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.server.sessions import MOST_ERRORS, Sessions
+from app.server.records import LONGEST_RECORD, MOST_RECORDS, Places, Short
+from app.server.sessions import MOST_ERRORS, MOST_SENT, Sessions
 from app.server.shares import MESSAGES, PAGES, Door, Rate, Shares, Visitor, new_cookie
 
 
@@ -70,6 +72,12 @@ def test_new_cookies_give_an_address_no_more(clock):
     assert shares.ask(browser("192.0.2.2")) == 0
 
 
+def test_visitors_without_a_cookie_take_nothing_from_those_who_have_one(clock):
+    shares = Shares(Rate(1, 3), Rate(1, 10), clock)
+    assert sum(shares.ask(Visitor("", "192.0.2.1")) == 0 for _ in range(20)) == 10
+    assert shares.ask(browser()) == 0
+
+
 def test_moves_beyond_a_share_come_later_all_of_them(clock):
     messages = MESSAGES.on(clock)
     tab, sent = browser(), 740
@@ -124,3 +132,40 @@ def test_a_token_holds_while_it_may_be_shown_and_until_too_many_errors(clock):
     assert sessions.knows("token")
     clock.now += 1
     assert not sessions.knows("token")
+
+
+def test_what_a_session_sends_in_its_life_is_bounded_by_whatever_sockets_it_comes(clock):
+    class Session:
+        id = "one"
+
+    sessions, one = Sessions(clock), Session()
+    sessions.give("token", "one", 300)
+    piece = MOST_SENT // 64
+    assert not any(sessions.sends(one, piece) for _ in range(64))
+    assert not sessions.sends(Session(), piece)
+    assert sessions.knows("token")
+    assert sessions.sends(one, piece)
+    assert not sessions.knows("token")
+
+
+def test_a_place_in_the_code_fills_no_log_and_says_what_it_left_out(clock, monkeypatch):
+    monkeypatch.setattr(Short, "places", Places(clock))
+    log, told = logging.Logger("apart"), []
+    handler = logging.Handler()
+    handler.emit = told.append
+
+    def make(line: int, message: str = "x") -> None:
+        log.handle(Short("apart", logging.ERROR, "a.py", line, message, (), None))
+
+    log.addHandler(handler)
+    for _ in range(MOST_RECORDS + 7):
+        make(1)
+    assert len(told) == MOST_RECORDS
+    make(2)
+    assert len(told) == MOST_RECORDS + 1
+    clock.now += 60
+    make(1, "y" * 1000)
+    make(1)
+    assert told[-2].getMessage().endswith("… (7 more like this were left out)")
+    assert len(told[-2].getMessage()) < LONGEST_RECORD + 50
+    assert told[-1].getMessage() == "x"
