@@ -187,9 +187,10 @@ async def _get_session(theirs: Any, handler: Any) -> Any:
 
 
 async def _on_message(theirs: Any, socket: Any, fragment: str | bytes) -> None:
-    await _in_turn(socket, PART)
-    # What comes after it has been closed is not read.
-    if socket.ws_connection is not None:
+    # What comes after it has been closed is not read, nor what is left of who has gone.
+    if not _has_gone(socket):
+        await _in_turn(socket, PART)
+    if not _has_gone(socket):
         await theirs(socket, fragment)
 
 
@@ -217,7 +218,7 @@ async def _one_by_one(theirs: Any, socket: Any, message: Any) -> Any:
         await _in_turn(socket, 1)
         await asyncio.sleep(0)
         # Nobody waits for the moves of who has left, and what follows an error is not done.
-        if socket.ws_connection is None or reply.msgtype == "ERROR":
+        if _has_gone(socket) or reply.msgtype == "ERROR":
             break
         message.content = {"events": [event]}
         reply = await theirs(socket, message)
@@ -235,6 +236,11 @@ def _on_ping(theirs: Any, socket: Any, data: bytes) -> None:
         compat.hang_up(socket, POLICY_VIOLATION, "too many pings")
     else:
         theirs(socket, data)
+
+
+def _has_gone(socket: Any) -> bool:
+    """Whether a socket is closed: Tornado tells it only once the message is done."""
+    return socket.ws_connection is None or socket.ws_connection.is_closing()
 
 
 async def _in_turn(socket: Any, cost: float) -> None:

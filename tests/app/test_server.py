@@ -331,8 +331,17 @@ def test_in_one_message_of_many_moves_others_are_answered(address):
         await answered(other, 2.3457)
         assert not done.done()
         done.cancel()
-        for each in (page, other):
-            each.leave()
+        other.leave()
+        # What is left of them is not done for nobody.
+        page.connection.protocol.stream.close()
+        again, values = await Page.connect(address, page.token), []
+        for _ in range(2):
+            await asyncio.sleep(0.3)
+            await again.send("PULL-DOC-REQ", {})
+            again.document = json.loads((await again.receive_until("PULL-DOC-REPLY"))[1])
+            values.append(again.model(label=SLIDER)["attributes"]["value"])
+        assert values[0] == values[1]
+        again.leave()
 
     run_apart(asyncio.wait_for(visit(), PATIENCE))
 
