@@ -229,7 +229,7 @@ def modules():
     names = [amci_core.__name__, app.__name__]
     for package in (amci_core, app):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if found.name not in ("amci_core.__main__", "app.dashboard"):
+            if found.name not in ("amci_core.__main__", "app.dashboard", "app.server.guard"):
                 names.append(found.name)
     return [name for name in names if "_pretrained" not in name]
 

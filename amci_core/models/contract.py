@@ -167,11 +167,12 @@ def violations(
                 "mend f or declare nonnegative = False"
             )
             note(Violation("f", said), True)
-        elif bool(((value < problem.f_range[0]) | (value > problem.f_range[1])).any()):
-            low, high = problem.f_range
+        low, high = problem.f_range
+        finite = value[value.isfinite()]
+        if not negative and bool(((finite < low) | (finite > high)).any()):
             said = (
                 f"expected values within f_range, [{low:g}, {high:g}], got "
-                f"{float(value.min()):g} to {float(value.max()):g}; mend f or f_range"
+                f"{float(finite.min()):g} to {float(finite.max()):g}; mend f or f_range"
             )
             note(Violation("f", said), True)
     # By default the reference is the prior.

@@ -46,6 +46,7 @@ NOTHING = "There is nothing here."
 POLICY_VIOLATION, LARGEST_CODE = 1008, 4999
 # A message comes in three parts; the whole document costs as much as a second of moves.
 PART, WHOLE_DOCUMENT, CONNECTION = 1 / 3, 100, 10
+FURTHER = 0.1
 # A browser that is this many seconds ahead of its share is told so, at most so often.
 TOLD_AFTER, SECONDS_BETWEEN = 1.0, 60.0
 TOO_MANY = "Your browser sends more than the server answers: its moves are answered late."
@@ -208,14 +209,15 @@ async def _handle(theirs: Any, socket: Any, message: Any) -> Any:
 async def _one_by_one(theirs: Any, socket: Any, message: Any) -> Any:
     """Does what a message says event by event, others' moves in between; the last one's reply.
 
-    The parts of the message have paid for its first event.
+    The parts of the message have paid for its first event; others cost less, as a picture that is
+    moved sends several at once.
     """
     first, *others = message.content["events"] or [None]
     if others:
         message.content = {"events": [first]}
     reply = await theirs(socket, message)
     for event in others:
-        await _in_turn(socket, 1)
+        await _in_turn(socket, FURTHER)
         await asyncio.sleep(0)
         # Nobody waits for the moves of who has left, and what follows an error is not done.
         if _has_gone(socket) or reply.msgtype == "ERROR":

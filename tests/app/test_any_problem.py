@@ -34,7 +34,7 @@ SWEPT = ("evaluation-bound", "evaluation-current")
 # Draws are ticks where they are played: beside the page's own densities.
 TICKS = ("train-densities-draws", "train-marginal-data-draws")
 # Plain draws are for problems whose E2 is known.
-PLAIN = ("errors-prior", "errors-reference")
+PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
 MAY_BE_EMPTY = ("errors-bound", *PLAIN, "train-bound", "reuse-marks", *LEARNING, *SWEPT, *TICKS)
 
 

@@ -44,16 +44,6 @@ def test_exact_proposals_have_weights_of_one_and_no_error():
     np.testing.assert_allclose(found.estimate, found.mu.value, rtol=1e-9)
 
 
-def test_two_standard_errors_cover_the_truth_as_often_as_they_should():
-    problem, proposals = amci.problem("cancer"), amci.load_proposals("cancer")
-    hits = []
-    for seed in range(100):
-        found = playback(problem, proposals, (900.0, 60.0), None, seed=seed)
-        hits.append(abs(found.estimate[-1] - found.mu.value) <= 2 * found.error[-1])
-    # 95 % of 100 with a standard error of 2.2 %, four of these, and the normal approximation.
-    assert np.mean(hits) > 0.85
-
-
 def test_where_the_draws_show_that_q1_misses_most_of_g_no_standard_error_is_given():
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="paper")

@@ -294,6 +294,7 @@ def test_the_log_is_short_an_error_one_line_and_a_session_of_errors_closed(addre
     run_apart(asyncio.wait_for(visit(), PATIENCE))
 
 
+@pytest.mark.slow
 def test_a_session_that_sends_too_much_in_its_life_is_closed(address):
     async def visit() -> None:
         page = await Page.come(address)
@@ -317,6 +318,7 @@ async def come_apart(address: str) -> Page:
     return await Page.come(address, given["Set-Cookie"].partition(";")[0])
 
 
+@pytest.mark.slow
 def test_in_one_message_of_many_moves_others_are_answered(address):
     async def visit() -> None:
         page, other = await come_apart(address), await Page.come(address)
@@ -346,6 +348,7 @@ def test_in_one_message_of_many_moves_others_are_answered(address):
     run_apart(asyncio.wait_for(visit(), PATIENCE))
 
 
+@pytest.mark.slow
 def test_who_sends_pings_beyond_a_share_is_closed(address):
     async def visit() -> None:
         page = await come_apart(address)

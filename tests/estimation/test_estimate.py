@@ -86,7 +86,7 @@ class Scaled(type(PROBLEM)):
 
     def __init__(self, size):
         super().__init__(1)
-        self.size = size
+        self.size, self.f_range = size, (0.0, size)
 
     def f(self, x, theta):
         return self.size * super().f(x, theta)
