@@ -119,8 +119,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
-    # The bound is on a mean.
-    bound = "" if amci.how == TYPICALLY else about_bound(curves, at)
+    bound = about_bound(curves, at)
     own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
     if not rivals:
         return Headline(f"{own}.", level, reason, bound)
@@ -189,7 +188,8 @@ def about_bound(curves: ErrorCurves, at: int) -> str:
     if not math.isfinite(bound):
         return ""
     least = _percent(math.sqrt(bound))
-    return f"With many independent draws from one proposal, no SNIS does better than {least}."
+    which = "With many independent draws from one proposal"
+    return f"{which}, no SNIS has a root mean squared error below {least}."
 
 
 def how_typical(share: float) -> str:
