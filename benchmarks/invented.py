@@ -1,7 +1,7 @@
 r"""Problems that no proposal of the package was made for, each with a truth by another route.
 
 They are written as a user would write them: densities, samplers and a broad reference, without an
-optimal proposal. Thresholds are tuned on other problems, see `reliability.py`.
+optimal proposal.
 """
 
 from __future__ import annotations
