@@ -129,7 +129,6 @@ def estimate(
             for name, term in found.diagnostics.items()
         },
         **precision,
-        **({} if found.sharing is None else {"decided": found.sharing.why[0]}),
     }
     if form is terminal.Format.json:
         terminal.print_json(result)

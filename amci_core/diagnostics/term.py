@@ -2,7 +2,7 @@ r"""How well the draws that an estimate uses serve each of its terms."""
 
 from __future__ import annotations
 
-__all__ = ["TermDiagnostics", "diagnose", "sharing_of"]
+__all__ = ["TermDiagnostics", "diagnose"]
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
-from amci_core.diagnostics.pareto import ParetoFit, pareto_fit, pareto_threshold
-from amci_core.estimators.combine import Prepared, Sharing
-from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
+from amci_core.diagnostics.pareto import ParetoFit, pareto_fit
+from amci_core.estimators.combine import Prepared
+from amci_core.estimators.draws import TERMS, Array
 from amci_core.estimators.mis import Pooled
 
 # A draw that brings more than this share of a term outweighs the others.
@@ -21,7 +21,6 @@ OUTWEIGHS = 0.1
 LEAST_OUTWEIGHS = 2
 # Below this coefficient a table takes nothing of a term from a proposal.
 LEAST_SHARE = 1e-12
-SHARED = "reuse-optimal: the weights of E2 on the draws for E1 have tails that can be judged"
 
 
 @dataclass(frozen=True)
@@ -174,30 +173,3 @@ def _missed_share(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
             missed += share * np.vecdot(mass, outweighs)
         whole = np.sum(list(shares.values()), axis=0)
         return np.where(log_total > -np.inf, missed / whole, np.nan)
-
-
-def sharing_of(draws: Draws) -> Sharing:
-    """Where the draws of every q1 can serve E2."""
-    if len(draws.present) < 2:
-        return Sharing(np.zeros(draws.batch, dtype=bool), ("one proposal",))
-    allowed = np.ones(draws.batch, dtype=bool)
-    why = np.full(draws.batch, SHARED, dtype=object)
-    for j in reversed([j for j in draws.present if j != 2]):
-        log_w, name = draws.log_weight(j), PROPOSALS[j]
-        top = log_w.max(axis=-1, keepdims=True)
-        # None of its own draws is where q1 is zero.
-        misses = ((draws.log_q[j] == -np.inf) & (draws.log_joint > -np.inf)).any(axis=-1)
-        weights = np.exp(log_w - np.where(np.isfinite(top), top, 0.0))
-        k = pareto_fit(weights, ~misses).k
-        limit = float(pareto_threshold(draws.count(j)))
-        light = k < limit
-        allowed &= light & ~misses
-        for place in map(tuple, np.argwhere(~light | misses)):
-            if misses[place]:
-                reason = f"{name} misses part of the posterior, so that it cannot serve E2"
-            elif np.isnan(k[place]):
-                reason = f"{draws.count(j)} draws are too few to tell whether {name} serves E2"
-            else:
-                reason = f"w on {name} has k-hat {k[place]:.2f}, not below {limit:.2f}"
-            why[place] = f"amci: {reason}"
-    return Sharing(allowed, tuple(why.ravel()))

@@ -100,17 +100,16 @@ def stream_reuse_errors(
     check_seed(seed)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
-    reference = max(round(REFERENCE_SHARE * draws), 1)
+    with_reference = np.append(counts, max(round(REFERENCE_SHARE * draws), 1))
     planned = [runs * int(counts[j]) for j in (Q1, Q2)]
     sizes = _sizes(runs, largest=max(1, CHUNK_POINTS // (2 * draws)))
 
     def part(number: int) -> _Part:
         drawn = sampler.draw(
-            counts,
+            with_reference,
             generators(part_seed(seed, number))[0],
             runs=sizes[number],
             common=common,
-            reference=reference,
             reference_generator=generators(part_seed(seed, number, "reference"))[0],
         )
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]

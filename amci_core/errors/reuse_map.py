@@ -21,7 +21,7 @@ from amci_core.errors.curves import TRUTH_SHARE
 from amci_core.errors.runs import Truth
 from amci_core.errors.spread import QUARTILES, ROUNDING, effective_runs, quantiles
 from amci_core.errors.support import Support
-from amci_core.estimators import Moments, split_budget, tables
+from amci_core.estimators import Moments, Tabled, split_budget, tables
 from amci_core.estimators.budget import predicted_variance
 from amci_core.estimators.draws import Array
 
@@ -107,14 +107,14 @@ class ReuseErrors:
     @cached_property
     def best_split(self) -> int:
         """How many of a run's draws q1 should get where samples are shared in the best way."""
-        return self._split("reuse-optimal")
+        return self._split(Tabled(tables.amci(), tables.optimum))
 
     @cached_property
     def best_split_alone(self) -> int:
         """How many of a run's draws q1 should get where none are shared: AMCI."""
         return self._split("amci")
 
-    def _split(self, scheme: str) -> int:
+    def _split(self, scheme: str | Tabled) -> int:
         return int(split_budget(self.moments, sum(self.counts), estimator=scheme)[Q1])
 
     @cached_property

@@ -2,7 +2,7 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["cautions", "estimate", "pilot_moments", "reference_draws", "report"]
+__all__ = ["estimate", "evidence_of", "pilot_moments", "report"]
 
 import math
 import warnings
@@ -13,21 +13,21 @@ import numpy as np
 from torch import Tensor
 
 from amci_core.checks import check_count, check_number
-from amci_core.diagnostics.caution import caution
-from amci_core.diagnostics.verdict import Finding
+from amci_core.diagnostics.card import evidence
+from amci_core.diagnostics.verdict import Evidence
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts, Prepared
+from amci_core.estimators.control_variates import Regression
 from amci_core.estimators.draws import Array
+from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 PILOT_DRAWS = 64
-# Draws of the broad reference, which judge an estimate: as a share of those of a proposal.
-REFERENCE_SHARE, LEAST_REFERENCE, MOST_REFERENCE = 1 / 4, 128, 1000
 
 
 def estimate(
@@ -37,9 +37,10 @@ def estimate(
     theta: Any = None,
     *,
     draws: int | Sequence[int] | None = None,
-    estimator: str | Array | Estimator = "amci",
+    estimator: str | Array | Estimator = "amci-cv",
     alpha: float | None = None,
     beta: float | None = None,
+    defensive: float = DEFENSIVE,
     shift: float | str = 0.0,
     total: int | None = None,
     pilot: int = PILOT_DRAWS,
@@ -58,18 +59,21 @@ def estimate(
         theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
         draws: Number of draws from each proposal that the estimator uses, 64 by default, or the
             three numbers for q1_plus, q1_minus and q2, as `split_budget` gives them.
-        estimator: A name of `amci_core.estimators.ESTIMATORS`, `reuse`, `auto` (the optimal table
-            where the diagnostics allow q1's draws to carry E2, else AMCI; `Estimate.sharing` says
-            which and why), or a table of coefficients.
+        estimator: A name of `amci_core.estimators.ESTIMATORS` or a table of coefficients. The
+            default `amci-cv`, AMCI with control variates, uses all draws for every term.
         alpha: With `reuse`, the share of E1 that comes from q1's draws.
         beta: With `reuse`, the share of E2 that comes from q1's draws.
+        defensive: Share of all draws, from 0 to below 1, that the problem's defensive density
+            makes, beside those of the proposals: at least four. They are part of `amci-cv`, and
+            judge every other estimator. With 0 there are none, and no draw can tell what all
+            proposals miss.
         shift: A constant c: f - c is split into its positive and negative part, and c is added
             back. A c below f everywhere leaves no negative part. `pilot` takes an estimate of mu
             from a pilot, for a single pair.
-        total: In the place of `draws`, all draws together. An estimator that can split them
-            unevenly over several proposals, such as AMCI, takes a pilot first, whose draws are
-            part of the total, and splits the rest as its moments say (`split_budget`), for a
-            single pair. SNIS draws all from its one proposal.
+        total: In the place of `draws`, all draws together, those of the defensive density with
+            them. An estimator that can split them unevenly over several proposals, such as AMCI,
+            takes a pilot first, whose draws are part of the total, and splits the rest as its
+            moments say (`split_budget`), for a single pair. SNIS draws all from its one proposal.
         pilot: Draws of each proposal in a pilot; they are not used again.
         seed: Whole number >= 0; the same seed gives the same draws.
 
@@ -89,33 +93,43 @@ def estimate(
     """
     check_proposals(problem, proposals)
     chosen = resolve(estimator, alpha=alpha, beta=beta)
+    expected = "a number from 0 to below 1"
+    defensive = check_number("defensive", defensive, expected, lambda share: 0 <= share < 1)
     y, theta = problem.check(y, theta)
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
     sampler = Sampler(problem, proposals, y, theta, constant)
+    used = chosen.used(sampler.present)
     for_points, for_choices = generators(seed)
     counts, budget = None, 0
     if total is not None:
         if draws is not None:
             raise ValueError(f"draws: expected either draws or total, got {draws!r} and {total!r}")
         check_count("total", total, low=1, high=MAX_POINTS)
-        budget = int(total) - spent
+        budget = int(total) - spent - defensive_draws(total, defensive)
         if chosen.splits(sampler.present):
-            counts, spent = _split(sampler, total, spent, chosen, pilot=pilot, seed=seed)
+            counts, spent = _split(
+                sampler, budget, total=total, spent=spent, chosen=chosen, pilot=pilot, seed=seed
+            )
         elif budget < (least := chosen.least(sampler.present)):
-            raise ValueError(f"total: expected at least {spent + least} draws, got {total}")
+            raise ValueError(
+                f"total: expected at least {total - budget + least} draws, got {total}"
+            )
     elif draws is None or isinstance(draws, int | np.integer):
         each = 64 if draws is None else check_count("draws", draws, low=1, high=MAX_POINTS)
-        budget = each * len(chosen.used(sampler.present))
+        budget = each * len(used)
+        if chosen.splits(sampler.present):
+            counts = np.isin(range(3), used) * each
     else:
-        counts = _three(draws, chosen.used(sampler.present))
-    reserve = chosen.reserve([budget], sampler.present) if counts is None else counts
-    points = int(reserve.sum()) * math.prod(y.shape[:-1])
+        counts = _three(draws, used)
+    reserve = chosen.reserve([budget], sampler.present)[:3] if counts is None else counts
+    own = budget if counts is None else int(counts.sum())
+    reference = defensive_draws(round(own / (1 - defensive)), defensive)
+    points = (int(reserve.sum()) + reference) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
     drawn = sampler.draw(
-        reserve,
+        np.append(reserve, reference),
         for_points,
         common=chosen.common,
-        reference=reference_draws(reserve),
         reference_generator=generators(seed, "reference")[0],
     )
     if counts is None:
@@ -124,25 +138,19 @@ def estimate(
         prepared = chosen.prepare_all(drawn)
     return report(
         prepared,
-        draws=int(prepared.counts[-1].sum()) + spent,
+        draws=own + reference + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
-        cautions=cautions(proposals, y, theta),
+        evidence=evidence_of(proposals, y, theta),
     )
 
 
-def cautions(proposals: Proposals, y: Tensor, theta: Tensor | None) -> tuple[Finding, ...]:
-    """What the check after the training of these proposals says against cases near y, theta."""
+def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Evidence:
+    """What the long check of these proposals, if there was one, says of estimates at y, theta."""
     check = proposals.card.get("configuration", {}).get("verdict")
     if check is None:
-        return ()
-    return tuple(caution(check, y.numpy(), None if theta is None else theta.numpy()))
-
-
-def reference_draws(counts: Counts | Sequence[int]) -> int:
-    """How many draws of the broad reference go with these of the proposals."""
-    wanted = int(REFERENCE_SHARE * max(counts))
-    return min(max(wanted, LEAST_REFERENCE), MOST_REFERENCE)
+        return Evidence()
+    return evidence(check, y.numpy(), None if theta is None else theta.numpy())
 
 
 def report(
@@ -151,7 +159,8 @@ def report(
     draws: int,
     positive: bool,
     shift: float = 0.0,
-    cautions: tuple[Finding, ...] = (),
+    evidence: Evidence = Evidence(),
+    control: Regression | None = None,
 ) -> Estimate:
     """What an estimator makes of all of its draws; what goes with it is computed when asked for.
 
@@ -160,7 +169,8 @@ def report(
         draws: How many draws are reported.
         positive: Whether mu is known to be positive.
         shift: The constant that was taken from f.
-        cautions: Findings against estimates near here.
+        evidence: What is known of the proposals here.
+        control: AMCI with control variates on all draws, if these are not those of `prepared`.
     """
     return Estimate(
         combined=prepared.combine(),
@@ -168,7 +178,8 @@ def report(
         draws=draws,
         positive=positive,
         shift=shift,
-        cautions=cautions,
+        evidence=evidence,
+        control=control,
     )
 
 
@@ -249,19 +260,26 @@ def _constant(
 
 
 def _split(
-    sampler: Sampler, total: int, spent: int, chosen: Estimator, *, pilot: int, seed: int
+    sampler: Sampler,
+    budget: int,
+    *,
+    total: int,
+    spent: int,
+    chosen: Estimator,
+    pilot: int,
+    seed: int,
 ) -> tuple[Counts, int]:
-    """Draws from each proposal out of a total, by a pilot, and what was spent before them."""
+    """Draws from each proposal out of a budget, by a pilot, and what was spent before them."""
     if sampler.y.ndim > 1:
         raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
     known = moments(_pilot(sampler, pilot, seed, purpose="pilot"))
-    spent += pilot * len(sampler.present)
-    if total - spent < chosen.least(sampler.present):
+    of_pilot = pilot * len(sampler.present)
+    if budget - of_pilot < chosen.least(sampler.present):
         raise ValueError(
-            f"total: expected more than the pilot's {spent} draws, got {total}; "
-            "ask for a smaller pilot"
+            f"total: expected more than {total - budget + of_pilot} draws, those of the pilot "
+            f"and of the defensive density, got {total}; ask for a smaller pilot"
         )
-    return split_budget(known, total - spent, estimator=chosen), spent
+    return split_budget(known, budget - of_pilot, estimator=chosen), spent + of_pilot
 
 
 def _three(draws: Sequence[int], used: Sequence[int]) -> Counts:

@@ -16,14 +16,15 @@ from torch import Tensor
 
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import NEARLY_ALL, NO_TRUST, RELIABLE
-from amci_core.estimation.estimate import cautions, reference_draws, report
+from amci_core.diagnostics.verdict import NO_TRUST, RELIABLE
+from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, moments, resolve
 from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import REFERENCE, Array
+from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
@@ -31,13 +32,13 @@ from amci_core.models import Problem
 Rows = NDArray[np.int64]
 
 # The estimators whose draws can go on.
-SCHEMES = ("amci", "reuse-optimal")
+SCHEMES = ("amci-cv", "amci")
 # The rounding of an estimate itself, and the level of its intervals.
 LEAST_ERROR, LEVEL = 1e-15, 0.95
 # From fewer draws of a proposal than this, a standard error is not to be believed.
 FIRST_DRAWS = 128
-# Of a batch, pairs whose weights hardly vary need no more than these.
-QUICK_DRAWS, QUICK_REFERENCE = 32, 16
+# Of a batch, pairs that need no more than these are done at once.
+QUICK_DRAWS = 32
 # A step goes a little past what the error so far needs, and never far past it.
 MARGIN, LEAST_GROWTH, LARGEST_GROWTH = 1.1, 1.2, 4.0
 # A narrow interval that is not to be trusted gets the largest growth so often.
@@ -56,7 +57,7 @@ def estimate_to(
     *,
     relative_error: float = 0.01,
     max_draws: int = 1_000_000,
-    estimator: str = "amci",
+    estimator: str = "amci-cv",
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Precise:
@@ -80,7 +81,7 @@ def estimate_to(
         relative_error: Half-width wanted, as a share of the estimate, from 1e-15, the rounding
             of the estimate itself, to 1.
         max_draws: Draws of a pair after which it gives up.
-        estimator: `amci` or `reuse-optimal`.
+        estimator: `amci-cv` or `amci`.
         seed: Whole number >= 0.
         progress: Called after each step with what `Precise.steps` keeps of it.
 
@@ -100,7 +101,7 @@ def estimate_to(
     expected = f"a number from {LEAST_ERROR:g} to 1"
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
-    least = FIRST_DRAWS * len(proposals.present)
+    least = int(_with_defensive(np.isin(range(3), proposals.present) * FIRST_DRAWS).sum())
     check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
     search = _Search(problem, proposals, y, theta, float(relative_error), max_draws, estimator)
     for step in search.run(generators(seed)[0], generators(seed, "reference")[0]):
@@ -115,15 +116,13 @@ class _Group:
 
     Arguments:
         rows: Their numbers, (R,).
-        more: Draws of each proposal to come, (3,).
-        reference: Draws of the reference to come; at least one, so that its density is known.
+        more: Draws of each component to come, (4,).
         draws: What they have, of batch shape (R); None before the first draws.
         looks: How often their estimates have been looked at, but for quick looks.
     """
 
     rows: Rows
     more: Counts
-    reference: int
     draws: Draws | None = None
     looks: int = 0
 
@@ -137,9 +136,15 @@ class _Group:
     def parts(self) -> list[_Group]:
         """The same in groups with few enough points."""
         had = 0 if self.draws is None else self.draws.n
-        size = max(1, POINTS // (had + int(self.more.sum()) + self.reference))
+        size = max(1, POINTS // (had + int(self.more.sum())))
         places = np.arange(len(self.rows))
         return [self.of(places[i : i + size]) for i in range(0, len(places), size)]
+
+
+def _with_defensive(counts: Counts) -> Counts:
+    """Draws of the proposals, (3,), and of the defensive density beside them, (4,)."""
+    total = round(int(counts.sum()) / (1 - DEFENSIVE))
+    return np.append(counts, defensive_draws(total, DEFENSIVE))
 
 
 class _Search:
@@ -164,7 +169,7 @@ class _Search:
         self.values = np.full((5, n), np.nan)
         # Whether each is done, and how often it was narrow enough, but not to be trusted.
         self.reached, self.doubts = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
-        self.draws = np.zeros((n, 3), dtype=np.int64)
+        self.draws = np.zeros((n, 4), dtype=np.int64)
         self.verdicts: list[tuple[Rows, Verdict]] = []
         self.steps: list[tuple[int, float]] = []
         self.last: Draws | None = None
@@ -174,16 +179,15 @@ class _Search:
     ) -> Iterator[tuple[int, float]]:
         """Goes on until all pairs are done; what `Precise.steps` holds, one by one."""
         self.generators = generator, for_reference
-        first = np.isin(range(3), self.proposals.present) * FIRST_DRAWS
-        reference = reference_draws(first)
-        quick = np.minimum(first, QUICK_DRAWS)
+        there = np.isin(range(3), self.proposals.present)
+        first, quick = _with_defensive(there * FIRST_DRAWS), _with_defensive(there * QUICK_DRAWS)
         for start in range(0, len(self.draws), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(self.draws)))
             if not self.batch:
-                yield from self._follow([_Group(rows, first, reference)])
+                yield from self._follow([_Group(rows, first)])
                 continue
             left = []
-            for part in _Group(rows, quick, QUICK_REFERENCE).parts():
+            for part in _Group(rows, quick).parts():
                 group, _, pending = self._look(part)
                 yield self.steps[-1]
                 if len(pending):
@@ -191,7 +195,7 @@ class _Search:
             if left:
                 rows = np.concatenate([group.rows for group in left])
                 draws = Draws.stacked([group.draws for group in left if group.draws is not None])
-                group = _Group(rows, first - quick, reference - QUICK_REFERENCE, draws)
+                group = _Group(rows, first - quick, draws)
                 yield from self._follow(group.parts())
 
     def _follow(self, groups: list[_Group]) -> Iterator[tuple[int, float]]:
@@ -207,9 +211,9 @@ class _Search:
         theta = None if self.theta is None else self.theta[rows]
         return report(
             resolve(self.scheme).prepare_all(draws),
-            draws=sum(draws.count(j) for j in range(3)),
+            draws=draws.n,
             positive=self.problem.nonnegative,
-            cautions=cautions(self.proposals, self.y[rows], theta),
+            evidence=evidence_of(self.proposals, self.y[rows], theta),
         )
 
     def _look(self, group: _Group) -> tuple[_Group, Array, Rows]:
@@ -217,12 +221,10 @@ class _Search:
         theta = None if self.theta is None else self.theta[group.rows]
         sampler = Sampler(self.problem, self.proposals, self.y[group.rows], theta)
         generator, for_reference = self.generators
-        draws = sampler.draw(
-            group.more, generator, reference=group.reference, reference_generator=for_reference
-        )
+        draws = sampler.draw(group.more, generator, reference_generator=for_reference)
         if group.draws is not None:
             draws = group.draws.joined(draws)
-        counts = np.array([draws.count(j) for j in range(3)])
+        counts = np.array([draws.count(j) for j in range(4)])
         found = self._estimate(draws, group.rows)
         lower, upper = found.interval(LEVEL)
         own = found.uncertainty
@@ -233,9 +235,7 @@ class _Search:
         narrow, verdict = widths <= self.relative_error, found.verdict
         reached = narrow & (verdict.codes != NO_TRUST)
         done = reached & (verdict.codes == RELIABLE)
-        if counts.max() < FIRST_DRAWS:
-            done &= verdict.effective_share >= NEARLY_ALL
-        else:
+        if counts.max() >= FIRST_DRAWS:
             self.doubts[group.rows] += narrow & ~reached
             done |= (reached & (group.looks > 0)) | (found.draws >= self.max_draws)
             done |= self.doubts[group.rows] > DOUBTS
@@ -256,7 +256,8 @@ class _Search:
         draws = group.draws
         assert draws is not None
         counts = np.array([draws.count(j) for j in range(3)])
-        had, seen = int(counts.sum()), moments(draws)
+        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE))
+        seen = moments(draws)
         plans: dict[tuple[int, ...], list[int]] = {}
         for place, width in enumerate(widths.tolist()):
             # The error falls with the root of the draws; its square would overflow.
@@ -264,7 +265,7 @@ class _Search:
             doubted = ratio <= 1 and self.doubts[group.rows[place]] > 0
             least = LARGEST_GROWTH if doubted else LEAST_GROWTH
             growth = min(max(MARGIN * ratio**2, least), LARGEST_GROWTH)
-            wanted = min(self.max_draws, math.ceil(had * growth))
+            wanted = min(most, math.ceil(had * growth))
             more = np.maximum(split_budget(seen[place], wanted, estimator=self.scheme) - counts, 0)
             if more.sum() > wanted - had:
                 more = np.floor(more * (wanted - had) / more.sum()).astype(np.int64)
@@ -275,13 +276,15 @@ class _Search:
                 with np.errstate(divide="ignore"):
                     steps = np.ceil(np.log(more) / math.log(GRID) - 1e-9)
                 grid = np.where(more > 0, np.ceil(GRID**steps), 0).astype(np.int64)
-                more = grid if grid.sum() <= self.max_draws - had else more
+                more = grid if grid.sum() <= most - had else more
             plans.setdefault(tuple(more.tolist()), []).append(place)
         groups: list[_Group] = []
         for plan, places in plans.items():
-            one = replace(group.of(np.array(places)), more=np.array(plan))
-            wanted = reference_draws(counts + one.more) - draws.count(REFERENCE)
-            groups += replace(one, reference=max(wanted, 1)).parts()
+            of_all = _with_defensive(counts + plan)
+            more = of_all - np.append(counts, draws.count(REFERENCE))
+            # At least one of the defensive density, so that it is known at the new draws.
+            more = np.maximum(more, [0, 0, 0, 1])
+            groups += replace(group.of(np.array(places)), more=more).parts()
         return groups
 
     def found(self) -> Precise:
@@ -299,7 +302,7 @@ class _Search:
             interval=(lower, upper),
             relative_half_width=width,
             reached=self.reached.reshape(self.batch),
-            draws=self.draws.reshape(*self.batch, 3),
+            draws=self.draws.reshape(*self.batch, 4),
             verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
             steps=tuple(self.steps),
             single=None if last is None else self._estimate(last.of(0), 0),

@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NO_TRUST, Finding
-from amci_core.estimators.combine import Combined, Prepared, Sharing
+from amci_core.diagnostics.verdict import NO_TRUST, Evidence
+from amci_core.estimators.combine import Combined, Prepared
+from amci_core.estimators.control_variates import Regression, regress
 from amci_core.estimators.draws import TERMS, Array
+from amci_core.estimators.estimators import Regressed
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.estimators.uncertainty import Uncertainty, uncertainty
+from amci_core.estimators.uncertainty import (
+    Uncertainty,
+    of_errors,
+    of_table,
+    table_errors,
+    term_errors,
+)
 
 # The level of the interval that is shown.
 LEVEL = 0.95
@@ -49,11 +57,12 @@ class Estimate:
     Arguments:
         combined: What the estimator makes of its draws; the last one is the estimate.
         prepared: The table that it was made with, and its draws with those of the reference.
-        draws: Draws used of each pair, all proposals together, a pilot's with them; without those
-            of the reference, which only judge.
+        draws: Draws of each pair, all together: a pilot's and those of the defensive density with
+            them.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
-        cautions: What a check of the proposals says against estimates near here.
+        evidence: What is known of the proposals here.
+        control: AMCI with control variates on all draws, where these are not those of `prepared`.
 
     Warning:
         No error can be seen of mass that no draw has come near. The proposals' draws and those of
@@ -65,7 +74,8 @@ class Estimate:
     draws: int
     positive: bool
     shift: float = 0.0
-    cautions: tuple[Finding, ...] = ()
+    evidence: Evidence = Evidence()
+    control: Regression | None = None
 
     @cached_property
     def value(self) -> Array:
@@ -95,19 +105,26 @@ class Estimate:
         return pooled(self.prepared.draws)
 
     @cached_property
+    def _control(self) -> Regression:
+        return self.control or regress(self.prepared.draws)
+
+    @cached_property
+    def _regressed(self) -> bool:
+        return isinstance(self.prepared, Regressed)
+
+    @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        return uncertainty(self.prepared, self._pooled, self.combined)
+        if self._regressed:
+            found = of_errors(self._control.errors)
+        else:
+            found = of_table(self.prepared, self._pooled, self.combined)
+        return found.with_draws(self.evidence.r_eff)
 
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
-        return diagnose(self.prepared, self._pooled, self.uncertainty.term_errors)
-
-    @property
-    def sharing(self) -> Sharing | None:
-        """What `auto` decided; None for other estimators."""
-        return self.prepared.sharing
+        return diagnose(self.prepared, self._pooled, term_errors(self.prepared, self._pooled))
 
     @property
     def standard_error(self) -> Array:
@@ -144,16 +161,9 @@ class Estimate:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single pairs."""
-        # Gains and losses that cancel leave a small mu, but not a bad estimate of it.
-        *parts, E2 = self.terms.values()
-        found = self.uncertainty
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            log_unit = E2.log_value + found.log_unit
-            size = np.sum([np.exp(part.log_value - log_unit) for part in parts], axis=0)
-            if self.shift:
-                size = np.maximum(size, np.abs(self.value) * np.exp(-found.log_unit))
-            error = found.standard_error / size
-        return judge(self.diagnostics, error, self.cautions)
+        control = self._control
+        found = control.errors if self._regressed else table_errors(self.prepared, self.combined)
+        return judge(control, found, self.evidence)
 
     @property
     def bias(self) -> Array:
@@ -168,9 +178,8 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 
-        It reaches as far as the studentized error needs. On the log scale where mu is known to be
-        positive, so that it stays so; Fieller's else, and where reused draws made the estimate
-        itself negative. Fieller's is infinite where E2 cannot be told from zero.
+        Student's t on the standard error; on the log scale where mu is known to be positive and
+        the estimate is.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
@@ -246,7 +255,7 @@ class Precise:
         relative_half_width: Half of the width of these over the estimate, (*).
         reached: Whether that is as small as wanted, (*); never where the verdict is "do not
             trust".
-        draws: Draws of q1_plus, q1_minus and q2, (*, 3).
+        draws: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
             pairs and the largest half-width of those that were looked at.

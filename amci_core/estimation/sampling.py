@@ -63,18 +63,17 @@ class Sampler:
         *,
         runs: int | None = None,
         common: bool = False,
-        reference: int = 0,
         reference_generator: torch.Generator | None = None,
     ) -> Draws:
-        """counts[j] points of every proposal j, with all densities at each, of batch shape (*).
+        """counts[j] points of every component j, with all densities at each, of batch shape (*).
 
         Arguments:
-            counts: Number of points of each proposal, (3,).
+            counts: Number of points of each proposal, (3,), or of these and the reference, (4,).
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
-            reference: Number of points of the problem's broad reference.
-            reference_generator: Source of random numbers for these.
+            reference_generator: Source of random numbers for the reference's points; by default
+                the same.
 
         Raises:
             ValueError: common random numbers are wanted, and the numbers of points differ or a
@@ -85,8 +84,9 @@ class Sampler:
         sources: dict[int, torch.Generator | None] = dict.fromkeys(drawn, generator)
         sets = 1 if runs is None else runs
         shared = self._shared_noise(drawn, sets, generator) if common else None
-        if reference:
-            drawn[REFERENCE], sources[REFERENCE] = reference, reference_generator
+        if len(counts) > REFERENCE and counts[REFERENCE]:
+            drawn[REFERENCE] = int(counts[REFERENCE])
+            sources[REFERENCE] = reference_generator or generator
             densities[REFERENCE] = Reference(self.problem, self.y, self.theta)
         wanted = {j: n * sets for j, n in drawn.items()}
         self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 __all__ = ["ESTIMATES", "TableDiagnosis", "diagnose"]
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
+from amci_core.checks import check_number
 from amci_core.diagnostics import Verdict
+from amci_core.diagnostics.verdict import Evidence
 from amci_core.estimation.columns import read_columns
 from amci_core.estimation.estimate import report
 from amci_core.estimation.result import Estimate
-from amci_core.estimators import COMPONENTS, Draws, Estimator, Tabled, tables
+from amci_core.estimators import COMPONENTS, Draws, Estimator, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
+from amci_core.estimators.control_variates import regress
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import pooled
 
 # What a table of draws can give, the most exact first.
 ESTIMATES = {
+    "amci-cv": "AMCI with control variates: every term from all draws",
     "amci": "AMCI: each term from its own proposal",
     "snis-qm": "SNIS with all draws, as draws of their mixture q_m",
     "snis": "SNIS with q2, or with the only component",
@@ -35,6 +41,10 @@ FIGURES = (
     *("missed_share", "pareto_k", "pareto_threshold"),
 )
 LEVEL = 0.95
+# Copies of rows are no accident from this share on, and where rows take more than a few values.
+COPIES, FEW_VALUES = 0.02, 10
+# Neighbouring rows are correlated beyond so many standard deviations of independent ones.
+CORRELATED = 4.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ def diagnose(
     f: ArrayLike,
     component: ArrayLike | None = None,
     log_E2: float | None = None,
+    r_eff: float | None = None,
 ) -> TableDiagnosis:
     """Estimates mu = E[f] from a table of n independent draws, and says whether to believe it.
 
@@ -121,38 +132,85 @@ def diagnose(
         f: f at every draw, (n,), in units of f; anything where the density is zero.
         component: Which component each draw came from, (n,); not needed for a single one.
         log_E2: log E2 in nats, where it is known.
+        r_eff: Effective number of independent draws over n, in (0, 1], for dependent ones such as
+            a Markov chain's (ArviZ: `ess / n`). Standard errors then count so many draws.
 
     Returns:
-        AMCI where there are draws for each of its terms, SNIS with the mixture where there are
-        several components, SNIS with q2 or the only one.
+        AMCI, with control variates and without, where there are draws for each of its terms, SNIS
+        with the mixture where there are several components, SNIS with q2 or the only one. Without
+        draws of a reference nothing can tell what all others miss.
 
     Raises:
         ValueError: lengths differ, a column is missing, a name is unknown, numbers are NaN or
             infinite where they must not be, or there is nothing to estimate with.
 
     Warning:
-        Draws of a Markov chain are dependent, so that standard errors come out too small: thin
-        them to their effective number first. No diagnostic sees mass that no draw came near.
+        Rows must be independent draws, in the order in which they were drawn. Copies of rows and
+        correlated neighbours are refused as "do not trust", the latter unless `r_eff` is given. No
+        diagnostic sees mass that no draw came near.
 
     See also:
         `amci diagnose table.csv` for the command line.
     """
     draws, called, counts = read_columns(log_joint, log_q, f, component, log_E2)
+    expected = "a number above 0, at most 1"
+    share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
+    against = tuple(_dependence(draws, chain=r_eff is not None))
+    evidence, control = Evidence(against=against, r_eff=share), regress(draws)
     estimates, missing = {}, {}
-    for name, make in (("amci", _amci), ("snis-qm", _mixture), ("snis", _snis)):
+    for name, make in (
+        ("amci-cv", _regressed), ("amci", _amci), ("snis-qm", _mixture), ("snis", _snis),
+    ):  # fmt: skip
         made = make(draws, called)
         if isinstance(made, str):
             missing[name] = made
         else:
-            estimates[name] = report(made, draws=_used(made), positive=not draws.signed)
+            estimates[name] = report(
+                made,
+                draws=draws.n,
+                positive=not draws.signed,
+                evidence=evidence,
+                control=control,
+            )
     if not estimates:
         raise ValueError(f"component: nothing can be estimated: {'; '.join(missing.values())}")
     return TableDiagnosis(estimates, missing, counts)
 
 
-def _used(made: Prepared) -> int:
-    """How many draws an estimate is made of: all but those of the reference."""
-    return sum(made.draws.count(j) for j in range(3))
+def _dependence(draws: Draws, *, chain: bool) -> Iterator[str]:
+    """Why rows are not independent draws, in sentences."""
+    rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
+    distinct = np.unique(rows, axis=1).shape[1]
+    # Without a density that varies, ties say nothing.
+    if FEW_VALUES < distinct < (1 - COPIES) * draws.n:
+        yield (
+            f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after resampling "
+            "or for a discrete x: they are not independent draws"
+        )
+    for j in () if chain else draws.counts:
+        part = draws.stretch(j)
+        n = draws.count(j)
+        for values in (draws.f[part], draws.log_joint[part], draws.log_weight(j)):
+            ranks = rankdata(values) - (n + 1) / 2
+            correlation = np.vdot(ranks[1:], ranks[:-1]) / max(np.vdot(ranks, ranks), 1e-300)
+            if correlation > CORRELATED / np.sqrt(n):
+                yield (
+                    f"neighbouring rows of {COMPONENTS[j]} are correlated ({correlation:.2f}), as "
+                    "in a Markov chain or a sorted table: shuffle the latter, give r_eff for the "
+                    "former"
+                )
+                break
+
+
+def _regressed(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+    if len(draws.counts) < 2:
+        return "there is a single component"
+    why = _amci(draws, names)
+    return (
+        why
+        if isinstance(why, str)
+        else replace(resolve("amci-cv").prepare_all(draws), names=names)
+    )
 
 
 def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from amci_core.checks import check_number
 from amci_core.estimators import tables
 from amci_core.estimators.draws import Array
-from amci_core.estimators.estimators import Tabled, resolve
+from amci_core.estimators.estimators import ControlVariates, Tabled, resolve
 from amci_core.estimators.mis import Moments
 
 # No proposal gets less than this share of what its budget could buy: a moment can be too small.
@@ -62,6 +62,8 @@ def split_budget(
         array([24,  1, 74])
     """
     chosen = resolve(estimator)
+    if isinstance(chosen, ControlVariates):  # its draws come from the proposals as AMCI's do
+        chosen = Tabled(tables.amci())
     if not isinstance(chosen, Tabled) or chosen.common:
         raise ValueError(
             f"estimator: expected one that takes any numbers of draws, got {estimator!r}"

@@ -6,7 +6,7 @@ numbers of draws are formed with their own largest weight, and accumulated by lo
 
 from __future__ import annotations
 
-__all__ = ["Combined", "Counts", "Prepared", "Sharing", "combine", "running_log_means"]
+__all__ = ["Combined", "Counts", "Prepared", "combine", "ratio_of", "running_log_means"]
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -53,19 +53,6 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """What `auto` decided, for a batch (*) of pairs.
-
-    Arguments:
-        shared: Whether samples were shared by the optimal table; else it is AMCI, (*).
-        why: The reason in words, for each pair in a row.
-    """
-
-    shared: NDArray[np.bool_]
-    why: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Prepared:
     """Draws and the table that makes estimates of them.
 
@@ -75,10 +62,7 @@ class Prepared:
         counts: How many of them for each budget, (B, 3).
         strata: Where the draws are stratified, log q_k at every point for each of K components,
             (K, *, n): each of them gave as many points.
-        pivot: Where the control-variate form is used, logarithms of rough terms for every budget,
-            in nats, (*, B, 3): mu' is their ratio.
         paired: Whether the i-th points of all proposals come from the same random numbers.
-        sharing: What `auto` decided.
         names: What the components in the proposals' places are called.
     """
 
@@ -86,9 +70,7 @@ class Prepared:
     draws: Draws
     counts: Counts
     strata: Array | None = None
-    pivot: Array | None = None
     paired: bool = False
-    sharing: Sharing | None = None
     names: tuple[str, ...] = PROPOSALS
 
     @property
@@ -102,22 +84,7 @@ class Prepared:
         Raises:
             ValueError: the table uses a proposal without draws.
         """
-        found = combine(self.table, self.draws, self.counts)
-        if self.pivot is None:
-            return found
-        if self.draws.log_E2 is not None:
-            log_E2 = np.broadcast_to(self.draws.log_E2[..., None], found.ratio.shape)
-        else:
-            log_E2 = running_log_means(self.draws, 2, self.counts[:, 2])[..., 2]
-        return _controlled(found, log_E2, self.pivot)
-
-    @property
-    def groups(self) -> list[slice]:
-        """The stretches of points that were drawn alike; pairs of points count as one."""
-        draws = self.draws
-        if self.paired:
-            return [slice(draws.count(draws.present[0]))]
-        return [draws.stretch(j) for j, n in draws.counts.items() if n]
+        return combine(self.table, self.draws, self.counts)
 
     def parts(self, seen: Pooled) -> list[Part]:
         """What every component in use brings to the terms.
@@ -171,10 +138,10 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     sign = np.sign(relative)
     with np.errstate(divide="ignore"):
         log_terms = np.log(np.abs(relative)) + largest
-    return _ratio(sign, log_terms)
+    return ratio_of(sign, log_terms)
 
 
-def _ratio(sign: Array, log_terms: Array) -> Combined:
+def ratio_of(sign: Array, log_terms: Array) -> Combined:
     """(E1_plus - E1_minus) / E2 from signs and logarithms of terms, (*, B, 3) each.
 
     Arguments:
@@ -188,31 +155,6 @@ def _ratio(sign: Array, log_terms: Array) -> Combined:
         parts = sign[..., :2] * np.exp(np.minimum(log_parts - log_unit[..., None], 0.0))
     ratio = (parts[..., 0] - parts[..., 1]) * sign[..., 2]
     return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, ratio), log_unit)
-
-
-def _controlled(combined: Combined, log_E2: Array, log_rough: Array) -> Combined:
-    """The control-variate form of the same estimate: equal to first order, over an E2 above zero.
-
-    A table that takes a negative share of E2 from some draws can make E2 come out near zero. Its
-    E2 differs from q2's own, E2(q2), by a difference with mean zero, so that
-
-        mu = (E1_plus - E1_minus - mu' (E2 - E2(q2))) / E2(q2),
-
-    with any rough mu' has the same variance to first order.
-
-    Arguments:
-        combined: The estimates as the table gives them, with E2.
-        log_E2: log E2(q2) in nats, (*, B).
-        log_rough: Logarithms of the terms whose ratio is mu', in nats, (*, B, 3).
-    """
-    log_terms, sign = combined.log_terms.copy(), combined.sign.copy()
-    log_terms[..., 2], sign[..., 2] = log_E2, log_E2 > -np.inf
-    found = _ratio(sign, log_terms)
-    with np.errstate(over="ignore", invalid="ignore"):
-        excess = combined.sign[..., 2] * np.exp(combined.log_terms[..., 2] - log_E2) - 1
-        log_parts = log_rough[..., :2] - log_rough[..., 2:] - found.log_unit[..., None]
-        rough = np.nan_to_num(np.exp(log_parts[..., 0]) - np.exp(log_parts[..., 1]))
-    return replace(found, ratio=found.ratio - rough * excess)
 
 
 def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:

@@ -6,7 +6,16 @@ instance of `Tabled` (or a subclass of `Estimator`), and a line in `ESTIMATORS`.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "Automatic", "Estimator", "Mixture", "Tabled", "resolve"]
+__all__ = [
+    "DEFENSIVE",
+    "ESTIMATORS",
+    "ControlVariates",
+    "Estimator",
+    "Mixture",
+    "Tabled",
+    "defensive_draws",
+    "resolve",
+]
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,9 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Counts, Prepared
+from amci_core.estimators.combine import Combined, Counts, Prepared
+from amci_core.estimators.control_variates import regress
 from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
 from amci_core.estimators.mis import Moments, moments
+
+# Share of all draws that come from the defensive density, and the least number of them.
+DEFENSIVE, LEAST_DEFENSIVE = 1 / 8, 4
+# The axis of `Combined` along which budgets stand.
+ALONG = (("sign", -2), ("log_terms", -2), ("ratio", -1), ("log_unit", -1))
 
 
 class Estimator(ABC):
@@ -58,7 +73,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        """How many draws of each proposal must be at hand for these budgets, (3,)."""
+        """How many draws of each component must be at hand for these budgets, (4,)."""
 
     def prepare_all(self, draws: Draws) -> Prepared:
         """One estimate out of all the draws, however they are split.
@@ -85,7 +100,6 @@ class Tabled(Estimator):
         table: Coefficients v[j, t], see `amci_core.estimators.tables`.
         choose: A table (*, 3, 3) by the moments (*) of its own draws; what `table` uses then says
             how a budget is split, and it serves where there is nothing to share.
-        controlled: Whether the control-variate form of a chosen table is used.
         common: Whether all proposals transport the same random numbers. Errors of E1 and E2 that
             go the same way cancel in their ratio. With a table that shares samples they would
             hurt: both live off the same correlation.
@@ -93,7 +107,6 @@ class Tabled(Estimator):
 
     table: tables.Table
     choose: Callable[[Moments], tables.Table] | None = None
-    controlled: bool = False
     common: bool = False
 
     def table_of(self, present: Sequence[int]) -> tables.Table:
@@ -129,7 +142,7 @@ class Tabled(Estimator):
             raise ValueError(
                 f"budgets: expected at least {k} draws, one of each proposal, got {min(totals)}"
             )
-        counts = np.zeros((len(totals), 3), dtype=np.int64)
+        counts = np.zeros((len(totals), 4), dtype=np.int64)
         for rank, j in enumerate(used):
             # Common random numbers come in pairs or threes.
             counts[:, j] = [n // k + (rank < n % k and not self.common) for n in totals]
@@ -154,42 +167,73 @@ class Tabled(Estimator):
             )
         if self.choose is None or len(draws.present) < 2:
             return Prepared(table, draws, counts, paired=self.common)
-        chosen, rough = [], []
+        chosen = []
         for row in counts:
-            seen = moments(draws.first(row), robust=True)
-            best = np.array(self.choose(seen))
+            best = np.array(self.choose(moments(draws.first(row), robust=True)))
             best[..., [j for j in range(3) if j not in draws.present], :] = 0
             best[..., [1] * (not draws.signed) + [2] * (2 not in draws.present)] = 0
             # What cannot be judged from a few draws is left as it is without sharing.
             judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
             chosen.append(np.where(judged, best, table))
-            rough.append(seen.log_mean)
-        pivot = np.stack(rough, -2) if self.controlled else None
-        return Prepared(np.stack(chosen, -3), draws, counts, pivot=pivot)
+        return Prepared(np.stack(chosen, -3), draws, counts)
 
 
-class Automatic(Tabled):
-    """The optimal table where q1's draws can serve E2, else AMCI.
+@dataclass(frozen=True)
+class ControlVariates(Estimator):
+    """AMCI with control variates, see `amci_core.estimators.control_variates`.
 
-    A share of E2 from q1 rests on the weights w = p(x, y) / q1 at q1's draws. Where q1 misses part
-    of the posterior, as it does wherever it fits f p(x, y) well and f is zero somewhere, these
-    have no variance that draws could show; their Pareto k-hat tells where that is so. A budget is
-    split as for AMCI.
+    Arguments:
+        defensive: Share of a budget that the defensive density draws, at least four draws where
+            that leaves two of each proposal; the proposals share the rest equally.
     """
 
-    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        from amci_core.diagnostics.term import sharing_of  # which imports estimators
+    defensive: float = DEFENSIVE
 
-        # A budget's table rests on that budget's draws, and not on those of larger ones.
-        rest = {REFERENCE: draws.count(REFERENCE)}
-        found = [sharing_of(draws.first(dict(enumerate(row)) | rest)) for row in counts]
-        allowed = np.stack([each.shared for each in found], -1)[..., None, None]
-        if not allowed.any():
-            return replace(super()._prepared(draws, counts), sharing=found[-1])
-        shared = Tabled(self.table, tables.optimum, controlled=True)._prepared(draws, counts)
-        plain = self.table_of(draws.present)
-        plain[1, 1] *= draws.signed
-        return replace(shared, table=np.where(allowed, shared.table, plain), sharing=found[-1])
+    def least(self, present: Sequence[int]) -> int:
+        return len(present)
+
+    def splits(self, present: Sequence[int]) -> bool:
+        return True
+
+    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        of_proposals = Tabled(np.eye(3))
+        counts = []
+        for total in totals:
+            most = max(total - 2 * len(present), 0)
+            reference = min(defensive_draws(total, self.defensive), most)
+            row = of_proposals.reserve([total - reference], present)
+            counts.append(np.append(row[:REFERENCE], reference))
+        return np.array(counts)
+
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        return np.asarray(self._counts(totals, present).max(axis=0))
+
+    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        return self._prepared(draws, self._counts(totals, draws.present))
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        return self._prepared(draws, np.array([[draws.count(j) for j in range(4)]]))
+
+    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        own = np.diag([float(j in draws.present) for j in range(3)])
+        own[2, 2] *= draws.log_E2 is None
+        return Regressed(own, draws, counts)
+
+
+@dataclass(frozen=True)
+class Regressed(Prepared):
+    """Draws for AMCI with control variates; the table says which proposal each term starts from."""
+
+    def combine(self) -> Combined:
+        found = [regress(self.draws.first(row)).combined for row in self.counts]
+        return Combined(
+            *(np.concatenate([getattr(c, name) for c in found], axis) for name, axis in ALONG)
+        )
+
+
+def defensive_draws(total: int, share: float) -> int:
+    """How many draws of a total the defensive density makes: at least four, or none for 0."""
+    return max(round(share * total), LEAST_DEFENSIVE) if share else 0
 
 
 @dataclass(frozen=True)
@@ -215,7 +259,7 @@ class Mixture(Estimator):
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         if min(totals) < 1:
             raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
-        return np.isin(range(3), present) * max(totals)
+        return np.isin(range(4), present) * max(totals)
 
     def sides(self, present: Sequence[int]) -> dict[str, float]:
         if self.stratified or 2 not in present or len(present) < 2:
@@ -246,7 +290,7 @@ class Mixture(Estimator):
         strata = np.stack([mixed.log_q[j] for j in present])
         log_q = {j: q for j, q in mixed.log_q.items() if j == REFERENCE and j in counts}
         log_q[2] = np.logaddexp.reduce(strata) - np.log(len(present))
-        rows = np.zeros((len(totals), 3), dtype=np.int64)
+        rows = np.zeros((len(totals), 4), dtype=np.int64)
         rows[:, 2] = totals
         return Prepared(
             tables.snis_q2(),
@@ -269,16 +313,15 @@ class Reuse(Tabled):
 
 
 ESTIMATORS: dict[str, Estimator] = {
+    "amci-cv": ControlVariates(),
     "amci": Tabled(tables.amci()),
     "snis-q2": Tabled(tables.snis_q2()),
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
     "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
-    "reuse-optimal": Tabled(tables.amci(), tables.optimum, controlled=True),
     "amci-crn": Tabled(tables.amci(), common=True),
     "reuse": Reuse(tables.amci()),
-    "auto": Automatic(tables.amci()),
 }
 
 

@@ -2,66 +2,119 @@ r"""The error of an estimate: standard error, bias and intervals, from the momen
 
 Let a draw x of component j bring z_j(x) / n_j to the error of mu, with
 
-    z_j = w_j (v[j] . (f_plus, -f_minus, -mu)) / E2.
+    z_j = w_j (v[j] . (f_plus, -f_minus, -mu)) / E2
 
-The variance is V = sum_j Var_j[z_j] / n_j, each Var_j from the draws of all components (see
-`amci_core.estimators.mis`), all of it in a unit of about |mu|: squares of a mu below 1e-154 are
-zero in units of f. An interval reaches q standard errors to both sides, with q from the
-Edgeworth expansion of T = (estimate - mu) / standard error to the order 1 / n. It belongs to this
-standard error: T depends on the third and fourth cumulants of the error, on the noise of the
-estimated V, and on how far the two go together.
-
-References:
-    Hall, The bootstrap and Edgeworth expansion, 1992, sections 2.4 to 2.6.
-    Fieller, Some problems in interval estimation, J. Royal Statistical Society B, 1954.
+for a table v. The variance is V = sum_j Var_j[z_j] / n_j, each Var_j from the draws of all
+components (see `amci_core.estimators.mis`), all of it in a unit of about |mu|: squares of a mu
+below 1e-154 are zero in units of f. An interval is Student's t on the standard error, with as many
+degrees of freedom as half the effective number of squared errors, (sum e)^2 / sum e^2 with e what
+each draw adds to V.
 """
 
 from __future__ import annotations
 
-__all__ = ["Uncertainty", "central_interval", "normal_quantile", "uncertainty"]
+__all__ = [
+    "Errors",
+    "Uncertainty",
+    "bessel",
+    "centred",
+    "effective_number",
+    "of_errors",
+    "of_table",
+    "rounding",
+    "table_errors",
+    "term_errors",
+]
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.stats import t as student
 
 from amci_core.checks import check_number
 from amci_core.estimators.combine import Combined, Prepared
-from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import Part, Pooled
+from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.mis import Pooled
 from amci_core.estimators.tables import needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
 # A draw of f that is so many nats above mu differs from it.
 LARGEST = 700.0
-# Sums are rounded: a standard error is no smaller share of the value than this.
-LEAST_ERROR = 8 * np.finfo(float).eps
-# An interval never reaches further than this multiple of a normal one.
-WIDEST = 4.0
+# Degrees of freedom of an interval, over the effective number of squared errors.
+FREEDOM = 0.5
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
 
 
-class Cumulants(NamedTuple):
-    """Of the error over its standard deviation, and of e, the relative noise of its variance.
+@dataclass(frozen=True)
+class Errors:
+    """What every draw adds to the error of an estimate, for a batch (*), by these draws alone.
 
     Arguments:
-        third: Third cumulant of the error, (*).
-        fourth: Its fourth cumulant, (*).
-        with_noise: Cov[error, e], (*).
-        both: Third cumulant of (error, error, e), (*).
-        noise: Var[e], (*): for a sample variance of n normal draws 2 / n.
+        log_unit: Logarithm of the unit of f in nats, (*).
+        value: The estimate in that unit, (*).
+        of_E1: What a draw adds to (E1_plus - E1_minus) / E2 in that unit, (*, n), zero on average
+            over the draws of each component.
+        of_E2: What it adds to the relative error of E2, likewise.
+        counts: Numbers of draws of every component, in the order of the draws.
+        rounding: Rounding error of the estimate, as a share of it, (*).
     """
 
-    third: Array
-    fourth: Array
-    with_noise: Array
-    both: Array
-    noise: Array
+    log_unit: Array
+    value: Array
+    of_E1: Array
+    of_E2: Array
+    counts: tuple[int, ...]
+    rounding: Array
+
+    @property
+    def of_mu(self) -> Array:
+        """What each draw adds to the error of mu, in the unit, (*, n)."""
+        return np.asarray(self.of_E1 - self.value[..., None] * self.of_E2)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
+        both = np.stack([self.of_E1, self.of_E2], -2)
+        return np.asarray((both * bessel(self.counts)) @ both.swapaxes(-1, -2))
+
+    @property
+    def variance(self) -> Array:
+        """Of mu, in the unit squared, (*); NaN where a component has a single draw."""
+        z = self.of_mu
+        return np.vecdot(z * bessel(self.counts), z)
+
+    @property
+    def effective(self) -> Array:
+        """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*); NaN for no error."""
+        return effective_number(np.square(self.of_mu))
+
+
+def rounding(draws: Draws) -> Array:
+    """Rounding error of an estimate, as a share of it, (*): log p is as exact as its size allows."""
+    log_p = np.where(np.isfinite(draws.log_joint), np.abs(draws.log_joint), 0.0)
+    return np.asarray(np.finfo(float).eps * (8 + log_p.max(axis=-1)))
+
+
+def centred(values: Array, counts: tuple[int, ...]) -> Array:
+    """Values (*, n) less the mean of each component's draws."""
+    parts = np.split(values, np.cumsum(counts)[:-1], axis=-1)
+    return np.concatenate([part - part.mean(axis=-1, keepdims=True) for part in parts], axis=-1)
+
+
+def bessel(counts: tuple[int, ...]) -> Array:
+    """n_j / (n_j - 1) at every draw of a component with n_j draws, (n,); NaN for one."""
+    factor = [n / (n - 1) if n > 1 else np.nan for n in counts]
+    return np.repeat(factor, counts)
+
+
+def effective_number(parts: Array) -> Array:
+    """(sum e)^2 / sum e^2 of parts (*, n) of a sum, (*); NaN where all are zero."""
+    largest = parts.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        e = parts / largest
+        return np.asarray(np.square(e.sum(axis=-1)) / np.square(e).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -70,132 +123,94 @@ class Uncertainty:
 
     Arguments:
         log_unit: Logarithm of the unit of f, in nats, in which mu, its errors and its intervals
-            are given here, (*): (E1_plus + E1_minus) / E2, by the draws of all components.
+            are given here, (*).
         value: The estimate, (*).
         standard_error: Of it, (*); NaN where the draws say nothing of it, infinite where they show
             that a proposal misses part of a term that it is used for.
         covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
             (*, 2, 2).
-        term_errors: Standard deviation of each term's estimate over the term, (*, 3).
-        parts: The draws reweighted to each component, in shares q_j / q_m of the points, (*, n).
-        errors: z_j of every point under each of them, less its mean, (*, n).
-        groups: The stretches of points that were drawn alike.
+        effective: Effective number of squared errors, (*); NaN where there is no error.
     """
 
     log_unit: Array
     value: Array
     standard_error: Array
     covariance: Array
-    term_errors: Array
-    parts: Sequence[Part]
-    errors: Sequence[Array]
-    groups: Sequence[slice]
+    effective: Array
 
     @property
     def bias(self) -> Array:
         """Bias of the ratio to first order in 1 / n, (*): mu Var[E2] - Cov[E1, E2]."""
         return np.asarray(self.value * self.covariance[..., 1, 1] - self.covariance[..., 0, 1])
 
-    @cached_property
-    def cumulants(self) -> Cumulants:
-        """Those of the expansion; zero where there is no error, or no finite one."""
-        share, z = np.stack([part.share for part in self.parts]), np.stack(self.errors)
-        n = np.array([part.n for part in self.parts]).reshape(-1, *[1] * self.value.ndim)
-
-        def mean(values: Array) -> Array:
-            return np.asarray(np.vecdot(share, values))
-
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # Fourth powers of few large draws may leave the range of a float.
-            a = z / np.abs(z).max(axis=(0, -1))[..., None]
-            V = (mean(np.square(a)) / n).sum(axis=0)
-            a = a / np.sqrt(V)[..., None]
-            square = np.square(a)
-            # What each draw adds to the estimated variance, over the variance.
-            e = (share * square / n[..., None]).sum(axis=0)
-            noise_j = e - mean(e)[..., None]
-            # The variance is taken about a mean that goes with the error.
-            weighted = share * a
-            pull = np.vecdot(weighted.sum(axis=0), weighted)
-            found = np.stack(
-                [
-                    (mean(a * square) / n**2).sum(axis=0),
-                    ((mean(np.square(square)) - 3 * np.square(mean(square))) / n**3).sum(axis=0),
-                    mean(a * noise_j).sum(axis=0),
-                    ((mean(square * noise_j) - 2 * np.square(pull)) / n).sum(axis=0),
-                    sum(e[..., g].var(axis=-1) * e[..., g].shape[-1] for g in self.groups),
-                ]
-            )
-        known = np.isfinite(found).all(axis=0) & (V > 0)
-        return Cumulants(*np.where(known, found, 0.0))
-
-    def quantile(self, level: float, *, logarithmic: bool = False) -> Array:
-        """How many standard errors an interval of that level reaches to both sides, (*).
-
-        Arguments:
-            level: Probability that the interval covers mu.
-            logarithmic: Whether it is laid about log mu; else it is Fieller's, whose standard
-                error is taken at the true mu.
-
-        Raises:
-            ValueError: the level does not lie strictly between 0 and 1.
-        """
-        z = normal_quantile(level)
-        third, fourth, with_noise, both, noise = self.cumulants
-        curve = np.zeros_like(third)
-        if logarithmic:
-            slope, curve = self._bend(with_noise)
-            noise = np.maximum(noise + 2 * slope * with_noise + np.square(slope), 0.0)
-            both = both + slope * third + 2 * curve
-            with_noise = with_noise + slope
-        # Cumulants of the error over its standard error; its variance is 1 + k2.
-        k1, k3 = -with_noise / 2, third - 3 * with_noise
-        k2 = noise - both - curve + 7 / 4 * np.square(with_noise)
-        k4 = fourth - 6 * both - 6 * third * with_noise + 3 * noise + 18 * np.square(with_noise)
-        found = (
-            z
-            + (k2 + np.square(k1)) / 2 * z
-            + (k4 + 4 * k1 * k3) / 24 * (z**3 - 3 * z)
-            + np.square(k3) / 72 * (z**5 - 10 * z**3 + 15 * z)
+    def with_draws(self, share: float) -> Uncertainty:
+        """The same with a share of the draws."""
+        return replace(
+            self,
+            standard_error=self.standard_error / np.sqrt(share),
+            covariance=self.covariance / share,
+            effective=self.effective * share,
         )
-        # Where few draws count, terms of order 1 / n are not small.
-        return np.asarray(np.clip(found, z, WIDEST * z))
-
-    def _bend(self, with_noise: Array) -> tuple[Array, Array]:
-        """What the logarithm adds to e: a multiple of the error, and one of its square.
-
-        The standard error is then taken at the estimate, not at mu, and log(1 + x) bends.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            s = self.standard_error / np.abs(self.value)
-            v_12, v_22 = self.covariance[..., 0, 1], self.covariance[..., 1, 1]
-            with_E2 = (v_12 - self.value * v_22) / self.standard_error
-        known = np.isfinite(s) & np.isfinite(with_E2) & (s > 0)
-        s, with_E2, v_22 = (np.where(known, each, 0.0) for each in (s, with_E2, v_22))
-        slope = -2 * with_E2 - s
-        return slope, v_22 + 13 / 12 * np.square(s) + s * (with_E2 - with_noise / 2)
 
     def interval(self, level: float, *, positive: bool) -> tuple[Array, Array]:
         """Lower and upper ends (*) of a central interval for mu, in units of exp(log_unit).
 
         Arguments:
             level: Probability that the interval covers it.
-            positive: Whether mu is known to be positive.
+            positive: Whether mu is known to be positive: the interval is then laid about log mu,
+                where the estimate is positive too.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        return central_interval(
-            self.value,
-            self.standard_error,
-            self.covariance,
-            reach=self.quantile(level),
-            reach_of_log=self.quantile(level, logarithmic=True) if positive else None,
-        )
+        expected = "a number between 0 and 1"
+        level = check_number("level", level, expected, allowed=lambda v: 0 < v < 1)
+        # Without an error there is nothing to divide by.
+        freedom = np.maximum(FREEDOM * np.nan_to_num(self.effective, nan=np.inf), 1.0)
+        reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
+        lower, upper = self.value - reach, self.value + reach
+        if positive:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                factor = np.exp(reach / self.value)
+                lower = np.where(self.value > 0, self.value / factor, lower)
+                upper = np.where(self.value > 0, self.value * factor, upper)
+        return lower, upper
 
 
-def uncertainty(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:
-    """The error of the estimate that a table gives with all of its draws.
+def of_errors(errors: Errors) -> Uncertainty:
+    """The uncertainty by an estimate's own draws."""
+    error = np.maximum(np.sqrt(errors.variance), errors.rounding * np.abs(errors.value))
+    return Uncertainty(errors.log_unit, errors.value, error, errors.covariance, errors.effective)
+
+
+def table_errors(prepared: Prepared, combined: Combined) -> Errors:
+    """What every draw adds to the error of a table's estimate.
+
+    Arguments:
+        prepared: The table and its draws.
+        combined: Its estimates; the last one is that of all draws.
+    """
+    draws, table = prepared.draws, prepared.last_table
+    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
+    sign_E2, log_E2 = combined.sign[..., -1, 2, None], combined.log_terms[..., -1, 2, None]
+    of_E1, of_E2 = np.zeros(draws.log_joint.shape), np.zeros(draws.log_joint.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in needed(table):
+            part, v = draws.stretch(j), table[..., j, :, None] / draws.count(j)
+            w = draws.log_weight(j) - log_E2
+            for t, sign in ((0, 1.0), (1, -1.0)):
+                log_t = draws.log_factor(t, part) + w - log_unit[..., None]
+                of_E1[..., part] += sign * v[..., t, :] * sign_E2 * np.exp(log_t)
+            if draws.log_E2 is None:
+                of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
+    counts = tuple(n for n in draws.counts.values() if n)
+    return Errors(
+        log_unit, value, centred(of_E1, counts), centred(of_E2, counts), counts, rounding(draws)
+    )
+
+
+def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:
+    """The uncertainty of a table's estimate, by the draws of all components.
 
     Arguments:
         prepared: The table and its draws.
@@ -206,9 +221,9 @@ def uncertainty(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncerta
     sign_E2, log_E2 = combined.sign[..., -1, 2], combined.log_terms[..., -1, 2]
     log_unit = np.logaddexp(seen.log_mean[..., 0], seen.log_mean[..., 1]) - log_E2
     log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
-    covariance, variance = np.zeros((*log_unit.shape, 3, 3)), np.zeros(log_unit.shape)
+    covariance = np.zeros((*log_unit.shape, 3, 3))
+    squares = np.zeros((*log_unit.shape, parts[0].share.shape[-1]))
     infinite = np.zeros(log_unit.shape, dtype=bool)
-    errors = []
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         value = combined.ratio[..., -1] * np.exp(combined.log_unit[..., -1] - log_unit)
         # The terms as all draws see them, over the estimate's E2 and in the unit of mu.
@@ -219,38 +234,41 @@ def uncertainty(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncerta
         for part in parts:
             terms = [per_term[..., t, None] * term for t, term in part.terms.items()]
             z = np.asarray(sum(terms[1:], start=terms[0]))
-            errors.append(z)
-            variance += np.vecdot(part.share * z, z) / (part.n * part.spread)
+            squares += part.share * np.square(z) / (part.n * part.spread)[..., None]
             covariance += part.covariance() / part.n
             for t, missed in part.missed.items():
                 # E2 does not enter the error of mu = 0.
                 infinite |= missed & ((value != 0) | (t != 2))
-        term_errors = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
-        error = np.maximum(np.sqrt(variance), LEAST_ERROR * np.abs(value))
+        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding(prepared.draws) * np.abs(value))
         error = np.where(infinite, np.inf, error)
         of_ratio = sizes[..., :, None] * covariance * sizes[..., None, :]
         of_ratio = TO_RATIO @ of_ratio @ TO_RATIO.T
-        silent = _silent(prepared, value, log_unit)
     return Uncertainty(
         log_unit=log_unit,
         value=value,
-        standard_error=np.where(silent, np.nan, error),
+        standard_error=np.where(_silent(prepared, value, log_unit), np.nan, error),
         covariance=np.asarray(of_ratio),
-        term_errors=term_errors,
-        parts=parts,
-        errors=errors,
-        groups=prepared.groups,
+        effective=effective_number(squares),
     )
+
+
+def term_errors(prepared: Prepared, seen: Pooled) -> Array:
+    """Standard deviation of each term's estimate over the term, by all components, (*, 3)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        parts = prepared.parts(seen)
+        variances = [np.diagonal(p.covariance() / p.n, axis1=-2, axis2=-1) for p in parts]
+        return np.asarray(np.sqrt(np.sum(variances, axis=0)))
 
 
 def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.bool_]:
     """Whether the draws say nothing of an estimate's error, (*).
 
     Where E1 and E2 come from the same draws and f is the same at all of them, no draw adds to the
-    error, however wrong mu is: zero variance is then no sign of an exact estimate.
+    error, however wrong mu is: zero variance is then no sign of an exact estimate. It is one where
+    f is the same, and not zero, at the draws of every component.
     """
     draws, table = prepared.draws, prepared.last_table
-    silent = np.ones(value.shape, dtype=bool)
+    silent = (draws.f != draws.f[..., :1]).any(axis=-1) | (draws.f[..., 0] == 0)
     for j in needed(table):
         part, v = draws.stretch(j), table[..., j, :, None]
         f_plus, f_minus = (
@@ -262,55 +280,3 @@ def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.boo
         zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
         silent &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
     return silent
-
-
-def normal_quantile(level: float) -> float:
-    """How many standard errors a normal's central interval of that level reaches to both sides.
-
-    Raises:
-        ValueError: the level does not lie strictly between 0 and 1.
-    """
-    level = check_number("level", level, "a number between 0 and 1", allowed=lambda v: 0 < v < 1)
-    return float(-ndtri((1 - level) / 2))
-
-
-def central_interval(
-    value: Array,
-    standard_error: Array,
-    covariance: Array,
-    *,
-    reach: float | Array,
-    reach_of_log: float | Array | None,
-) -> tuple[Array, Array]:
-    """Lower and upper ends (*) of a central interval for mu: NaN where the error is.
-
-    Arguments:
-        value: The estimate of mu, (*), in units of f.
-        standard_error: Of it, (*), in units of f.
-        covariance: Of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2).
-        reach: How many standard errors Fieller's interval reaches to both sides, (*). Both ends
-            are infinite where E2 cannot be told from zero.
-        reach_of_log: The same for one about log mu, where mu is known to be positive and the
-            estimate is; None where it is not known.
-    """
-    lower, upper = _fieller(value, covariance, reach)
-    if reach_of_log is not None:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            factor = np.exp(reach_of_log * standard_error / value)
-            lower = np.where(value > 0, value / factor, lower)
-            upper = np.where(value > 0, value * factor, upper)
-    unknown = np.isnan(standard_error)
-    return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
-
-
-def _fieller(mu: Array, covariance: Array, z: float | Array) -> tuple[Array, Array]:
-    """Ends (*) of the set of m with (1, -m) . estimates within z standard deviations of 0."""
-    v_11, v_12, v_22 = covariance[..., 0, 0], covariance[..., 0, 1], covariance[..., 1, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        square = v_11 - 2 * mu * v_12 + np.square(mu) * v_22
-        determinant = np.maximum(v_11 * v_22 - np.square(v_12), 0.0)
-        room = 1 - z**2 * v_22
-        centre = mu + z**2 * (mu * v_22 - v_12) / room
-        half = z * np.sqrt(np.maximum(square - z**2 * determinant, 0.0)) / room
-    bounded = (room > 0) | np.isnan(room)
-    return np.where(bounded, centre - half, -np.inf), np.where(bounded, centre + half, np.inf)
