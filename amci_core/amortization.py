@@ -204,10 +204,7 @@ def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[st
     """What a map shows of each case, from draws of every proposal and of the reference."""
     problem, present = sampler.problem, sampler.present
     drawn = sampler.draw(
-        [draws if j in present else 0 for j in range(3)],
-        generator,
-        reference=draws * len(present),
-        reference_generator=generator,
+        [*(draws if j in present else 0 for j in range(3)), draws * len(present)], generator
     )
     seen = moments(drawn)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from amci_core.diagnostics import TermDiagnostics, Verdict, judge, pareto_tail
+from amci_core.diagnostics import TermDiagnostics, Verdict, pareto_tail
 from amci_core.diagnostics.pareto import ParetoTail
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
@@ -56,7 +56,6 @@ class TermWeights:
         largest: Share of the largest.
         missed: Share of the term where its draws hardly ever go, as others see it; NaN where there
             are no others.
-        level: The verdict on this term alone, one of `LEVELS`.
     """
 
     name: str
@@ -75,7 +74,6 @@ class TermWeights:
     nonzero: int
     largest: float
     missed: float
-    level: str
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,6 @@ def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> Term
         nonzero=int(term.nonzero_draws),
         largest=float(term.largest_share),
         missed=float(term.missed_share),
-        level=str(judge({name: term}).level),
     )
 
 

@@ -153,7 +153,6 @@ def _print(result: dict[str, Any]) -> None:
         "truth": None if result["truth"] is None else number(result["truth"], 8),
         "draws in all": str(result["draws_total"]),
         "reached": result.get("reached_text"),
-        "decided": result.get("decided"),
     }
     of = f"{result['problem']}, {case}" if case else result["problem"]
     terminal.print_table(
@@ -178,11 +177,3 @@ def _print(result: dict[str, Any]) -> None:
     typer.echo(f"Verdict: {result['verdict']['text']}.")
     for reason in result["verdict"]["reasons"][1:]:
         typer.echo(f"  {reason}.")
-    # Imported late: help does not wait for it.
-    from amci_core.diagnostics.verdict import LEVELS, NEARLY_ALL
-
-    for name, term in result["diagnostics"].items():
-        if result["verdict"]["level"] == LEVELS[0] and term["pareto_k"] > term["pareto_threshold"]:
-            even = term["effective_draws"] >= NEARLY_ALL * term["draws"]
-            why = "the weights hardly vary" if even else "draws of other components confirm them"
-            typer.echo(f"  {name}: its k-hat is above that limit, but {why}.")

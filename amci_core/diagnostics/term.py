@@ -19,6 +19,8 @@ from amci_core.estimators.mis import Pooled
 OUTWEIGHS = 0.1
 # The least of it, in units of the mean contribution: of fewer than ten, every draw brings a tenth.
 LEAST_OUTWEIGHS = 2
+# Where own weights make this share of the draws effective, their tail does not matter.
+NEARLY_ALL = 0.98
 # Below this coefficient a table takes nothing of a term from a proposal.
 LEAST_SHARE = 1e-12
 

@@ -62,6 +62,9 @@ class Evidence(NamedTuple):
     r_eff: float = 1.0
 
 
+UNKNOWN = Evidence()
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether estimates can be believed, for a batch (*); index it for a single one.
@@ -121,7 +124,7 @@ class Verdict:
         return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
 
 
-def judge(control: Regression, found: Errors, evidence: Evidence = Evidence()) -> Verdict:
+def judge(control: Regression, found: Errors, evidence: Evidence = UNKNOWN) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
     Arguments:
@@ -148,8 +151,7 @@ def judge(control: Regression, found: Errors, evidence: Evidence = Evidence()) -
          "too few", determined_by),
         *(
             (MORE_DRAWS, (evidence.r_eff * ess < LEAST_DEFENSIVE) & ~np.asarray(evidence.checked),
-             f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or too "
-             "narrow to tell", ess)
+             "x", ess)
             for name, ess in _defensive(control.draws).items()
         ),
     ]  # fmt: skip

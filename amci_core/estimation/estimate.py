@@ -14,13 +14,12 @@ from torch import Tensor
 
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics.card import evidence
-from amci_core.diagnostics.verdict import Evidence
+from amci_core.diagnostics.verdict import UNKNOWN, Evidence
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts, Prepared
-from amci_core.estimators.control_variates import Regression
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
 from amci_core.flows import Proposals
@@ -117,7 +116,7 @@ def estimate(
     elif draws is None or isinstance(draws, int | np.integer):
         each = 64 if draws is None else check_count("draws", draws, low=1, high=MAX_POINTS)
         budget = each * len(used)
-        if chosen.splits(sampler.present):
+        if chosen.fixed:
             counts = np.isin(range(3), used) * each
     else:
         counts = _three(draws, used)
@@ -149,7 +148,7 @@ def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Eviden
     """What the long check of these proposals, if there was one, says of estimates at y, theta."""
     check = proposals.card.get("configuration", {}).get("verdict")
     if check is None:
-        return Evidence()
+        return UNKNOWN
     return evidence(check, y.numpy(), None if theta is None else theta.numpy())
 
 
@@ -159,8 +158,7 @@ def report(
     draws: int,
     positive: bool,
     shift: float = 0.0,
-    evidence: Evidence = Evidence(),
-    control: Regression | None = None,
+    evidence: Evidence = UNKNOWN,
 ) -> Estimate:
     """What an estimator makes of all of its draws; what goes with it is computed when asked for.
 
@@ -170,7 +168,6 @@ def report(
         positive: Whether mu is known to be positive.
         shift: The constant that was taken from f.
         evidence: What is known of the proposals here.
-        control: AMCI with control variates on all draws, if these are not those of `prepared`.
     """
     return Estimate(
         combined=prepared.combine(),
@@ -179,7 +176,6 @@ def report(
         positive=positive,
         shift=shift,
         evidence=evidence,
-        control=control,
     )
 
 

@@ -280,7 +280,7 @@ class _Search:
             plans.setdefault(tuple(more.tolist()), []).append(place)
         groups: list[_Group] = []
         for plan, places in plans.items():
-            of_all = _with_defensive(counts + plan)
+            of_all = _with_defensive(counts + np.array(plan, dtype=np.int64))
             more = of_all - np.append(counts, draws.count(REFERENCE))
             # At least one of the defensive density, so that it is known at the new draws.
             more = np.maximum(more, [0, 0, 0, 1])

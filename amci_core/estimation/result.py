@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NO_TRUST, Evidence
+from amci_core.diagnostics.verdict import NO_TRUST, UNKNOWN, Evidence
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regression, regress
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.estimators.estimators import Regressed
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
+    Errors,
     Uncertainty,
     of_errors,
     of_table,
@@ -62,7 +63,6 @@ class Estimate:
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
         evidence: What is known of the proposals here.
-        control: AMCI with control variates on all draws, where these are not those of `prepared`.
 
     Warning:
         No error can be seen of mass that no draw has come near. The proposals' draws and those of
@@ -74,8 +74,7 @@ class Estimate:
     draws: int
     positive: bool
     shift: float = 0.0
-    evidence: Evidence = Evidence()
-    control: Regression | None = None
+    evidence: Evidence = UNKNOWN
 
     @cached_property
     def value(self) -> Array:
@@ -106,17 +105,24 @@ class Estimate:
 
     @cached_property
     def _control(self) -> Regression:
-        return self.control or regress(self.prepared.draws)
+        return regress(self.prepared.components or self.prepared.draws)
 
-    @cached_property
+    @property
     def _regressed(self) -> bool:
         return isinstance(self.prepared, Regressed)
 
     @cached_property
+    def _errors(self) -> Errors:
+        """What each draw adds to the estimate's error."""
+        if self._regressed:
+            return self._control.errors
+        return table_errors(self.prepared, self.combined)
+
+    @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        if self._regressed:
-            found = of_errors(self._control.errors)
+        if self._regressed or self.prepared.components is not None:
+            found = of_errors(self._errors)
         else:
             found = of_table(self.prepared, self._pooled, self.combined)
         return found.with_draws(self.evidence.r_eff)
@@ -161,9 +167,7 @@ class Estimate:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single pairs."""
-        control = self._control
-        found = control.errors if self._regressed else table_errors(self.prepared, self.combined)
-        return judge(control, found, self.evidence)
+        return judge(self._control, self._errors, self.evidence)
 
     @property
     def bias(self) -> Array:

@@ -24,9 +24,8 @@ from amci_core.estimation.estimate import report
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import COMPONENTS, Draws, Estimator, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
-from amci_core.estimators.control_variates import regress
 from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import pooled
+from amci_core.estimators.estimators import balanced
 
 # What a table of draws can give, the most exact first.
 ESTIMATES = {
@@ -156,7 +155,7 @@ def diagnose(
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
     against = tuple(_dependence(draws, chain=r_eff is not None))
-    evidence, control = Evidence(against=against, r_eff=share), regress(draws)
+    evidence = Evidence(against=against, r_eff=share)
     estimates, missing = {}, {}
     for name, make in (
         ("amci-cv", _regressed), ("amci", _amci), ("snis-qm", _mixture), ("snis", _snis),
@@ -170,7 +169,6 @@ def diagnose(
                 draws=draws.n,
                 positive=not draws.signed,
                 evidence=evidence,
-                control=control,
             )
     if not estimates:
         raise ValueError(f"component: nothing can be estimated: {'; '.join(missing.values())}")
@@ -184,8 +182,8 @@ def _dependence(draws: Draws, *, chain: bool) -> Iterator[str]:
     # Without a density that varies, ties say nothing.
     if FEW_VALUES < distinct < (1 - COPIES) * draws.n:
         yield (
-            f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after resampling "
-            "or for a discrete x: they are not independent draws"
+            f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after "
+            "resampling or for a discrete x: they are not independent draws"
         )
     for j in () if chain else draws.counts:
         part = draws.stretch(j)
@@ -213,11 +211,16 @@ def _regressed(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
     )
 
 
-def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+def _lacking(draws: Draws) -> str:
+    """Which of AMCI's proposals has no draws, in words; empty for none."""
     wanted = ["q1_plus", *["q1_minus"] * draws.signed, *["q2"] * (draws.log_E2 is None)]
     lacking = [name for name in wanted if not draws.count(COMPONENTS.index(name))]
-    if lacking:
-        return f"there are no draws of {' and '.join(lacking)}"
+    return f"there are no draws of {' and '.join(lacking)}" if lacking else ""
+
+
+def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
+    if lacking := _lacking(draws):
+        return lacking
     table = tables.amci()
     table[2, 2] = draws.log_E2 is None
     return _prepared(Tabled(table), draws, names)
@@ -234,10 +237,7 @@ def _snis(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
 def _mixture(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
     if len(draws.counts) < 2:
         return "there is a single component"
-    # Independent draws of q_m: their error is at least that of fixed numbers from each component.
-    log_q = {2: pooled(draws).log_mixture}
-    mixed = Draws(draws.f, draws.log_joint, log_q, {2: draws.n}, draws.signed, draws.log_E2)
-    return _prepared(Tabled(tables.snis_q2()), mixed, (*names[:2], "q_m"))
+    return balanced(draws, list(draws.counts))
 
 
 def _prepared(estimator: Estimator, draws: Draws, names: tuple[str, ...]) -> Prepared:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Combined", "Counts", "Prepared", "combine", "ratio_of", "running_log_means"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -60,8 +60,8 @@ class Prepared:
         table: Coefficients v[j, t], (3, 3), or a table for every pair and budget, (*, B, 3, 3).
         draws: The draws that it applies to.
         counts: How many of them for each budget, (B, 3).
-        strata: Where the draws are stratified, log q_k at every point for each of K components,
-            (K, *, n): each of them gave as many points.
+        components: For a mixture with a fixed number of draws from each component, these draws by
+            their components, in the same order.
         paired: Whether the i-th points of all proposals come from the same random numbers.
         names: What the components in the proposals' places are called.
     """
@@ -69,7 +69,7 @@ class Prepared:
     table: Table
     draws: Draws
     counts: Counts
-    strata: Array | None = None
+    components: Draws | None = None
     paired: bool = False
     names: tuple[str, ...] = PROPOSALS
 
@@ -93,11 +93,6 @@ class Prepared:
             seen: The draws, pooled.
         """
         table = self.last_table
-        if self.strata is not None:
-            # Each of K components gives n / K of the n points of q_m.
-            K = len(self.strata)
-            found = [seen.part(2, table[2] / K, stratum=log_q) for log_q in self.strata]
-            return [replace(part, n=part.n / K) for part in found]
         if not self.paired:
             return [seen.part(j, table[..., j, :]) for j in needed(table)]
         terms: dict[int, Array] = {}

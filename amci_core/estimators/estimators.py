@@ -13,6 +13,7 @@ __all__ = [
     "Estimator",
     "Mixture",
     "Tabled",
+    "balanced",
     "defensive_draws",
     "resolve",
 ]
@@ -44,6 +45,8 @@ class Estimator(ABC):
     """
 
     common: bool = False
+    # Whether the numbers of draws from each proposal are fixed, and not chance.
+    fixed: bool = True
 
     def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
         """The estimator with these arguments.
@@ -79,9 +82,9 @@ class Estimator(ABC):
         """One estimate out of all the draws, however they are split.
 
         Raises:
-            ValueError: the estimator splits a budget equally and in no other way.
+            ValueError: the estimator chooses the proposal of each draw by chance.
         """
-        raise ValueError("draws: this estimator takes the same number from every proposal")
+        raise ValueError("draws: this estimator chooses the proposal of each draw by chance")
 
     @abstractmethod
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
@@ -222,7 +225,7 @@ class ControlVariates(Estimator):
 
 @dataclass(frozen=True)
 class Regressed(Prepared):
-    """Draws for AMCI with control variates; the table says which proposal each term starts from."""
+    """Draws for AMCI with control variates; the table says what each term starts from."""
 
     def combine(self) -> Combined:
         found = [regress(self.draws.first(row)).combined for row in self.counts]
@@ -256,6 +259,10 @@ class Mixture(Estimator):
 
     stratified: bool
 
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        return self.stratified
+
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         if min(totals) < 1:
             raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
@@ -287,18 +294,31 @@ class Mixture(Estimator):
             return np.take_along_axis(values, index, axis=-1)
 
         mixed = draws.mapped(pick, counts)
-        strata = np.stack([mixed.log_q[j] for j in present])
-        log_q = {j: q for j, q in mixed.log_q.items() if j == REFERENCE and j in counts}
-        log_q[2] = np.logaddexp.reduce(strata) - np.log(len(present))
+        log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(len(present))
         rows = np.zeros((len(totals), 4), dtype=np.int64)
         rows[:, 2] = totals
-        return Prepared(
-            tables.snis_q2(),
-            replace(mixed, log_q=log_q),
-            rows,
-            strata if self.stratified else None,
-            names=(*PROPOSALS[:2], "q_m"),
-        )
+        return _mixed(mixed, log_mixture, rows)
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        return balanced(draws, draws.present) if self.stratified else super().prepare_all(draws)
+
+
+def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
+    """SNIS with the draws of these components, the first ones, as draws of their mixture."""
+    n = {j: draws.count(j) for j in mixed}
+    total = sum(n.values())
+    log_mixture = np.logaddexp.reduce([draws.log_q[j] + np.log(n[j] / total) for j in n])
+    rest = {REFERENCE: draws.n - total} if draws.n > total else {}
+    one = replace(draws, counts={2: total, **rest})
+    return replace(_mixed(one, log_mixture, np.array([[0, 0, total, 0]])), components=draws)
+
+
+def _mixed(draws: Draws, log_mixture: Array, counts: Counts) -> Prepared:
+    log_q = {2: log_mixture}
+    if draws.count(REFERENCE):
+        log_q[REFERENCE] = draws.log_q[REFERENCE]
+    draws = replace(draws, log_q=log_q)
+    return Prepared(tables.snis_q2(), draws, counts, names=(*PROPOSALS[:2], "q_m"))
 
 
 class Reuse(Tabled):

@@ -148,18 +148,15 @@ class Pooled:
             w = np.exp(log_t - self.draws.log_q[j][..., part])
         return np.where(self.ratios[j][..., part] > 0, w, 0.0)
 
-    def part(self, j: int, coefficients: Array, *, stratum: Array | None = None) -> Part:
+    def part(self, j: int, coefficients: Array) -> Part:
         """The draws reweighted to proposal j.
 
         Arguments:
             j: Its number.
             coefficients: What the terms t w_j / E_t are multiplied with, (*, 3); zero for a term
                 that is left out.
-            stratum: log density of one of j's strata in nats, (*, n), to which the draws are
-                reweighted instead.
         """
-        ratio = self.ratios[j] if stratum is None else np.exp(stratum - self.log_mixture)
-        ratio = ratio if self.kept is None else ratio * self.kept
+        ratio = self.ratios[j] if self.kept is None else self.ratios[j] * self.kept
         lost = self.ratios[j] == 0
         some = lost.any()
         terms, missed = {}, {}

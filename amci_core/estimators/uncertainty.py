@@ -35,13 +35,15 @@ from scipy.stats import t as student
 from amci_core.checks import check_number
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
-from amci_core.estimators.mis import Pooled
+from amci_core.estimators.mis import Part, Pooled
 from amci_core.estimators.tables import needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
 # A draw of f that is so many nats above mu differs from it.
 LARGEST = 700.0
+# Regions that the draws of a component meet with a smaller probability do not enter a variance.
+HARDLY_EVER = 0.05
 # Degrees of freedom of an interval, over the effective number of squared errors.
 FREEDOM = 0.5
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -83,7 +85,7 @@ class Errors:
     def variance(self) -> Array:
         """Of mu, in the unit squared, (*); NaN where a component has a single draw."""
         z = self.of_mu
-        return np.vecdot(z * bessel(self.counts), z)
+        return np.asarray(np.vecdot(z * bessel(self.counts), z))
 
     @property
     def effective(self) -> Array:
@@ -92,7 +94,7 @@ class Errors:
 
 
 def rounding(draws: Draws) -> Array:
-    """Rounding error of an estimate, as a share of it, (*): log p is as exact as its size allows."""
+    """Rounding error of an estimate, as a share of it, (*): that of log p."""
     log_p = np.where(np.isfinite(draws.log_joint), np.abs(draws.log_joint), 0.0)
     return np.asarray(np.finfo(float).eps * (8 + log_p.max(axis=-1)))
 
@@ -203,10 +205,10 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
                 of_E1[..., part] += sign * v[..., t, :] * sign_E2 * np.exp(log_t)
             if draws.log_E2 is None:
                 of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
-    counts = tuple(n for n in draws.counts.values() if n)
-    return Errors(
-        log_unit, value, centred(of_E1, counts), centred(of_E2, counts), counts, rounding(draws)
-    )
+    strata = prepared.components or draws
+    counts = tuple(n for n in strata.counts.values() if n)
+    of_E1, of_E2 = centred(of_E1, counts), centred(of_E2, counts)
+    return Errors(log_unit, value, of_E1, of_E2, counts, rounding(draws))
 
 
 def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:
@@ -234,7 +236,7 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
         for part in parts:
             terms = [per_term[..., t, None] * term for t, term in part.terms.items()]
             z = np.asarray(sum(terms[1:], start=terms[0]))
-            squares += part.share * np.square(z) / (part.n * part.spread)[..., None]
+            squares += _squares(part, z)
             covariance += part.covariance() / part.n
             for t, missed in part.missed.items():
                 # E2 does not enter the error of mu = 0.
@@ -250,6 +252,21 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
         covariance=np.asarray(of_ratio),
         effective=effective_number(squares),
     )
+
+
+def _squares(part: Part, z: Array) -> Array:
+    """What each draw adds to the variance of an estimate by a component's n_j draws, (*, n).
+
+    Its largest z have such a small probability that n_j draws hardly ever meet them. What they
+    bring is then missed, and so a bias; as a variance, one draw in a thousand runs would rule it.
+    """
+    found = part.share * np.square(z) / (part.n * part.spread)[..., None]
+    order = np.argsort(-np.abs(z), axis=-1)
+    met = part.n * np.cumsum(np.take_along_axis(part.share, order, -1), axis=-1)
+    unmet = np.zeros(z.shape, dtype=bool)
+    np.put_along_axis(unmet, order, met < HARDLY_EVER, -1)
+    missed = np.where(unmet, part.share * np.abs(z), 0.0)
+    return np.where(unmet, missed * missed.sum(axis=-1, keepdims=True), found)
 
 
 def term_errors(prepared: Prepared, seen: Pooled) -> Array:
@@ -279,4 +296,4 @@ def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.boo
         size = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
         zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
         silent &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
-    return silent
+    return np.asarray(silent)

@@ -39,8 +39,6 @@ EVALUATIONS = 20
 SEED = 2_019_06_12
 # With a smaller share of effective draws a case needs more than a thousand of them.
 LEAST_SHARE = 0.02
-# k-hat beyond which more draws do not help.
-LARGEST_K = 0.7
 # A particle is missed where its weight is so many times the mean, which a thousand draws hardly
 # meet; a case is not to be trusted where more than this share of its particles is missed.
 FAR_ABOVE, LARGEST_MISSED = 100.0, 0.05
@@ -102,7 +100,7 @@ def checked(
         level = RELIABLE
         if share < LEAST_SHARE or not np.isfinite(e.standard_error):
             level = MORE_DRAWS
-        if missed > LARGEST_MISSED or (k > LARGEST_K and share < 10 * LEAST_SHARE):
+        if missed > LARGEST_MISSED:
             level = NO_TRUST
         found.append(
             {

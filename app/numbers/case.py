@@ -12,10 +12,11 @@ import numpy as np
 from amci_core.checks import part_seed
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimation import Estimate
-from amci_core.estimation.estimate import cautions, reference_draws, report
+from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import PROPOSALS, resolve
 from amci_core.estimators.draws import REFERENCE, Array, Draws
+from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -50,11 +51,11 @@ class CaseDraws:
     ) -> None:
         y, theta = problem.check(y, theta)
         self._sampler = sampler = Sampler(problem, proposals, y, theta)
-        self._cautions = cautions(proposals, y, theta)
-        self.draws, points = self._draw(draws, reference_draws([draws]), seed)
+        self._evidence = evidence_of(proposals, y, theta)
+        self.draws, points = self._draw(draws, self._defensive(draws), seed)
         self.n = max(draws, LEAST_DRAWS)
         if self.n > draws:
-            rest = reference_draws([self.n]) - reference_draws([draws])
+            rest = self._defensive(self.n) - self._defensive(draws)
             more, further = self._draw(self.n - draws, rest, part_seed(seed, 0))
             self.draws = self.draws.joined(more)
             points = {j: np.concatenate([x, further[j]]) for j, x in points.items()}
@@ -63,20 +64,23 @@ class CaseDraws:
     def amci(self, count: int) -> Estimate:
         """AMCI's estimate with the first draws, so many of each proposal."""
         counts = dict.fromkeys(self._sampler.present, count)
-        first = self.draws.first({**counts, REFERENCE: reference_draws([count])})
+        first = self.draws.first({**counts, REFERENCE: self._defensive(count)})
         return report(
             resolve("amci").prepare_all(first),
-            draws=count * len(counts),
+            draws=first.n,
             positive=self._sampler.problem.nonnegative,
-            cautions=self._cautions,
+            evidence=self._evidence,
         )
+
+    def _defensive(self, count: int) -> int:
+        own = count * len(self._sampler.present)
+        return defensive_draws(round(own / (1 - DEFENSIVE)), DEFENSIVE)
 
     def _draw(self, count: int, reference: int, seed: Any) -> tuple[Draws, dict[int, Array]]:
         sampler = self._sampler
         drawn = sampler.draw(
-            [count if j in sampler.present else 0 for j in range(3)],
+            [*(count if j in sampler.present else 0 for j in range(3)), reference],
             generators(seed)[0],
-            reference=reference,
             reference_generator=generators(seed, "reference")[0],
         )
         return drawn, {j: points.numpy() for j, points in sampler.points.items()}

@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 
 from amci_core.diagnostics import LEVELS
 from amci_core.diagnostics.pareto import LARGEST_K
-from amci_core.diagnostics.verdict import NEARLY_ALL
+from amci_core.diagnostics.term import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import SHAPES, Style
 from app.diagnosis import TermWeights

@@ -21,7 +21,7 @@ from html import escape
 import numpy as np
 
 from amci_core.diagnostics.pareto import LEAST_DRAWS
-from amci_core.diagnostics.verdict import NEARLY_ALL
+from amci_core.diagnostics.term import NEARLY_ALL
 from app.diagnosis import Diagnosis, TermWeights
 from app.words.numbers import effective, number, percent, subscript
 
