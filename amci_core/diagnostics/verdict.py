@@ -36,7 +36,7 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
 # chosen on. N that is asked of unknown proposals, of ones that a long check passed, and failed.
-DETERMINED, CHECKED, FAILED = 40.0, 10.0, 60.0
+DETERMINED, CHECKED, FAILED = 25.0, 2.0, 40.0
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.0, 4.0
