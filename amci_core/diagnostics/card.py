@@ -12,6 +12,9 @@ import numpy as np
 from amci_core.diagnostics.verdict import CHECKED, DETERMINED, FAILED, RELIABLE, Evidence
 from amci_core.estimators.draws import Array
 
+# Relative ESS of every term, in the long check, of proposals of which few draws can say enough.
+ALL_BUT_EXACT = 0.9
+
 
 def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidence:
     """What the check says of estimates at y and theta.
@@ -30,7 +33,8 @@ def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidenc
     here = y if theta is None else np.concatenate([y, theta], -1)
     scale = np.maximum(there.std(0), 1e-12)
     nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
-    passed = np.array([case["level"] == RELIABLE for case in cases])[nearest]
+    exact = [case["share"] > ALL_BUT_EXACT and case["missed"] == 0 for case in cases]
     within = (here >= there.min(0) - scale) & (here <= there.max(0) + scale)
-    checked = passed & within.all(-1)
-    return Evidence(np.where(checked, CHECKED, np.where(passed, DETERMINED, FAILED)), checked)
+    checked = np.array(exact)[nearest] & within.all(-1)
+    failed = np.array([case["level"] != RELIABLE for case in cases])[nearest]
+    return Evidence(np.where(checked, CHECKED, np.where(failed, FAILED, DETERMINED)), checked)

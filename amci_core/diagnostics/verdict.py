@@ -3,7 +3,7 @@ r"""Whether an estimate can be believed: three questions to the draws.
 1. Is it determined? AMCI with control variates uses all draws of all components. The effective
    number of its squared residuals, N = (sum z^2)^2 / sum z^4, says how many draws make up its
    standard error. With few, the next draw can change both.
-2. Do the draws agree? An estimate agrees where it lies within two standard errors of the
+2. Do the draws agree? An estimate agrees where it lies within 2.5 standard errors of the
    difference from AMCI with control variates.
 3. Could they know? The draws of the defensive density, which no proposal has made, must reach
    every term by themselves. A long check of the proposals after their training can answer in their
@@ -35,11 +35,12 @@ LEVELS = ("reliable", "use more draws", "do not trust")
 RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
-# chosen on. N that is asked of unknown proposals, of ones that a long check passed, and failed.
+# chosen on. N that is asked of unknown proposals, of ones that a long check found all but exact,
+# and of ones that failed it.
 DETERMINED, CHECKED, FAILED = 25.0, 2.0, 40.0
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
-AGREE, CONTRADICT = 2.0, 4.0
+AGREE, CONTRADICT = 2.5, 4.0
 # Effective draws of the defensive density for each term.
 LEAST_DEFENSIVE = 3.0
 # Nats of Bernstein's bound beyond which densities do not integrate to the same number.

@@ -7,8 +7,8 @@ Let a draw x of component j bring z_j(x) / n_j to the error of mu, with
 for a table v. The variance is V = sum_j Var_j[z_j] / n_j, each Var_j from the draws of all
 components (see `amci_core.estimators.mis`), all of it in a unit of about |mu|: squares of a mu
 below 1e-154 are zero in units of f. An interval is Student's t on the standard error, with as many
-degrees of freedom as half the effective number of squared errors, (sum e)^2 / sum e^2 with e what
-each draw adds to V.
+degrees of freedom as the effective number of squared errors, (sum e)^2 / sum e^2 with e what each
+draw adds to V.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ ROUNDING = 1e-11
 LARGEST = 700.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
 HARDLY_EVER = 0.05
-# Degrees of freedom of an interval, over the effective number of squared errors.
-FREEDOM = 0.5
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
 
 
@@ -168,7 +166,7 @@ class Uncertainty:
         expected = "a number between 0 and 1"
         level = check_number("level", level, expected, allowed=lambda v: 0 < v < 1)
         # Without an error there is nothing to divide by.
-        freedom = np.maximum(FREEDOM * np.nan_to_num(self.effective, nan=np.inf), 1.0)
+        freedom = np.maximum(np.nan_to_num(self.effective, nan=np.inf), 1.0)
         reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
         lower, upper = self.value - reach, self.value + reach
         if positive:

@@ -26,6 +26,7 @@ from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
 from amci_core.training.data import TARGETS, Target
+from amci_core.training.verdict import checked
 
 # Weights are selected on the cases and draws of one seed, and reported on those of another.
 SELECTION_SEED = 2_019_06_09
@@ -137,15 +138,17 @@ class HeldOut:
         return kl, square
 
 
-def write_card(folder: Path, evaluation: Evaluation) -> None:
-    """Writes `evaluation.json`, and `quality` in `config.json`, of stored proposals.
+def write_card(folder: Path, evaluation: Evaluation, seconds: float = math.inf) -> None:
+    """Writes `evaluation.json`, and `quality` and `verdict` in `config.json`, of stored proposals.
 
     Weights are selected on one set of held-out cases and draws, and the quality comes from
-    another. The evaluation records the hashes of the weights that it judges.
+    another. The evaluation records the hashes of the weights that it judges. The verdict is that
+    of a long check, see `amci_core.training.verdict`.
 
     Arguments:
         folder: A folder with proposals.
         evaluation: What `amci_core.evaluate` found for them.
+        seconds: About how long the check may take.
 
     Raises:
         ValueError: the folder holds no proposals for that problem, or those of another variant; or
@@ -159,7 +162,11 @@ def write_card(folder: Path, evaluation: Evaluation) -> None:
     flows = {name: getattr(proposals, name) for name in config["proposals"]}
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
-    write_json(folder / "config.json", {**config, "quality": report(problem, flows)})
+    renewed = {
+        "quality": report(problem, flows),
+        "verdict": checked(problem, proposals, seconds=seconds),
+    }
+    write_json(folder / "config.json", {**config, **renewed})
 
 
 def report(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:

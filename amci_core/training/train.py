@@ -44,6 +44,8 @@ from amci_core.training.quality import report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
 
 CHECKPOINT = "checkpoint"
+# The check of trained proposals takes about this share of the time that they took.
+CHECK_SHARE = 0.2
 # The first checkpoint is written before the first step, the second one soon after.
 SECOND_CHECKPOINT_SECONDS = 8.0
 CHECKPOINT_SECONDS = 30.0
@@ -145,7 +147,7 @@ def train(
         pairs = min(PAIRS, max(pairs, FEWEST_PAIRS))
         (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
         found = evaluate(chosen, proposals, pairs=pairs, seed=int(own_seed))
-        write_card(session.out, found)
+        write_card(session.out, found, seconds=60 * CHECK_SHARE * plan["minutes"])
     shutil.rmtree(session.out / CHECKPOINT, ignore_errors=True)
     return session.out
 
