@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.diagnostics.verdict import CHECKED, DETERMINED, FAILED, RELIABLE, Evidence
+from amci_core.diagnostics.verdict import CHECKED, FAILED, RELIABLE, UNKNOWN, Evidence
 from amci_core.estimators.draws import Array
 
 # Relative ESS of every term, in the long check, of proposals of which few draws can say enough.
@@ -37,4 +37,6 @@ def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidenc
     within = (here >= there.min(0) - scale) & (here <= there.max(0) + scale)
     checked = np.array(exact)[nearest] & within.all(-1)
     failed = np.array([case["level"] != RELIABLE for case in cases])[nearest]
-    return Evidence(np.where(checked, CHECKED, np.where(failed, FAILED, DETERMINED)), checked)
+    asked = np.where(failed[..., None], FAILED, UNKNOWN)
+    asked = np.where(checked[..., None], CHECKED, asked)
+    return Evidence(asked[..., 0], asked[..., 1])

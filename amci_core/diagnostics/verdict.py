@@ -35,14 +35,12 @@ LEVELS = ("reliable", "use more draws", "do not trust")
 RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
-# chosen on. N that is asked of unknown proposals, of ones that a long check found all but exact,
-# and of ones that failed it.
-DETERMINED, CHECKED, FAILED = 25.0, 2.0, 40.0
+# chosen on. The N, and the effective draws of the defensive density for each term, that are asked
+# of unknown proposals, of ones that a long check found all but exact, and of ones that failed it.
+UNKNOWN, CHECKED, FAILED = (25.0, 3.0), (2.0, 0.0), (25.0, 25.0)
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
-# Effective draws of the defensive density for each term.
-LEAST_DEFENSIVE = 3.0
 # Nats of Bernstein's bound beyond which densities do not integrate to the same number.
 UNNORMALIZED = 10.0
 
@@ -52,18 +50,18 @@ class Evidence(NamedTuple):
 
     Arguments:
         needed: The N that is asked, (*).
-        checked: Whether a long check answers for these proposals here, (*).
+        defensive: The effective draws of the defensive density that are asked for each term, (*).
         against: Sentences against every estimate of the batch.
         r_eff: Effective number of independent draws over their number.
     """
 
-    needed: Array | float = DETERMINED
-    checked: NDArray[np.bool_] | bool = False
+    needed: Array | float = UNKNOWN[0]
+    defensive: Array | float = UNKNOWN[1]
     against: tuple[str, ...] = ()
     r_eff: float = 1.0
 
 
-UNKNOWN = Evidence()
+NOTHING_KNOWN = Evidence()
 
 
 @dataclass(frozen=True)
@@ -111,11 +109,12 @@ class Verdict:
             return f"{LEVELS[code]}: {reasons[0]}"
         n = self.determined_by.item()
         by = f"about {n:,.0f} draws determine its error" if np.isfinite(n) else "it has no error"
-        return f"{LEVELS[code]}: {by}"
+        return "; ".join([f"{LEVELS[code]}: {by}", *reasons])
 
     def __str__(self) -> str:
         if self.codes.size == 1:
-            return "\n  ".join((self.text, *self.reasons[1:]))
+            further = self.reasons[1:] if self.codes.item() else ()
+            return "\n  ".join((self.text, *further))
         counts = np.bincount(self.codes.ravel(), minlength=len(LEVELS))
         said = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
         return f"{', '.join(said) or 'none'}, of {self.codes.size:,} estimates"
@@ -125,7 +124,7 @@ class Verdict:
         return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
 
 
-def judge(control: Regression, found: Errors, evidence: Evidence = UNKNOWN) -> Verdict:
+def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
     Arguments:
@@ -151,10 +150,13 @@ def judge(control: Regression, found: Errors, evidence: Evidence = UNKNOWN) -> V
         (MORE_DRAWS, determined_by < evidence.needed, "about {:.0f} draws determine its error, "
          "too few", determined_by),
         *(
-            (MORE_DRAWS, (evidence.r_eff * ess < LEAST_DEFENSIVE) & ~np.asarray(evidence.checked),
-             "x", ess)
+            (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
+             f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
+             "too narrow to tell", ess)
             for name, ess in _defensive(control.draws).items()
         ),
+        (RELIABLE, not control.draws.count(REFERENCE), "there are no draws of a defensive density, "
+         "which alone can tell what all proposals miss", 0.0),
     ]  # fmt: skip
     shape = determined_by.shape
     codes, why = np.zeros(shape, dtype=np.int64), np.empty(shape, dtype=object)

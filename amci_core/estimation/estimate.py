@@ -14,7 +14,7 @@ from torch import Tensor
 
 from amci_core.checks import check_count, check_number
 from amci_core.diagnostics.card import evidence
-from amci_core.diagnostics.verdict import UNKNOWN, Evidence
+from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
@@ -148,7 +148,7 @@ def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Eviden
     """What the long check of these proposals, if there was one, says of estimates at y, theta."""
     check = proposals.card.get("configuration", {}).get("verdict")
     if check is None:
-        return UNKNOWN
+        return NOTHING_KNOWN
     return evidence(check, y.numpy(), None if theta is None else theta.numpy())
 
 
@@ -158,7 +158,7 @@ def report(
     draws: int,
     positive: bool,
     shift: float = 0.0,
-    evidence: Evidence = UNKNOWN,
+    evidence: Evidence = NOTHING_KNOWN,
 ) -> Estimate:
     """What an estimator makes of all of its draws; what goes with it is computed when asked for.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NO_TRUST, UNKNOWN, Evidence
+from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Evidence
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regression, regress
 from amci_core.estimators.draws import TERMS, Array
@@ -74,7 +74,7 @@ class Estimate:
     draws: int
     positive: bool
     shift: float = 0.0
-    evidence: Evidence = UNKNOWN
+    evidence: Evidence = NOTHING_KNOWN
 
     @cached_property
     def value(self) -> Array:
