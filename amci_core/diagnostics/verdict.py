@@ -38,11 +38,13 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
 # of unknown proposals, of ones that a long check found all but exact, and of ones that failed it.
 UNKNOWN, CHECKED, FAILED = (25.0, 3.0), (2.0, 0.0), (25.0, 25.0)
+# The N that is asked without draws of a defensive density.
+UNSEEN = 40.0
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
 # Nats of Bernstein's bound beyond which densities do not integrate to the same number.
-UNNORMALIZED = 10.0
+UNNORMALIZED = 7.0
 
 
 class Evidence(NamedTuple):
@@ -134,6 +136,7 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     """
     determined_by = evidence.r_eff * control.determined_by
     distance = np.sqrt(evidence.r_eff) * _distance(control.errors, found)
+    unseen = not control.draws.count(REFERENCE)
     other = np.exp(control.errors.log_unit) * control.errors.value
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
@@ -147,16 +150,16 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
          f"{CONTRADICT:g} standard errors of the difference away", other),
         (MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), "all draws together give "
          f"{{:.3g}}, more than {AGREE:g} standard errors of the difference away", other),
-        (MORE_DRAWS, determined_by < evidence.needed, "about {:.0f} draws determine its error, "
-         "too few", determined_by),
+        (MORE_DRAWS, determined_by < np.maximum(evidence.needed, UNSEEN * unseen),
+         "about {:.0f} draws determine its error, too few", determined_by),
         *(
             (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
              f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
              "too narrow to tell", ess)
             for name, ess in _defensive(control.draws).items()
         ),
-        (RELIABLE, not control.draws.count(REFERENCE), "there are no draws of a defensive density, "
-         "which alone can tell what all proposals miss", 0.0),
+        (RELIABLE, unseen, "without draws of a defensive density nothing can tell what all "
+         "proposals miss", 0.0),
     ]  # fmt: skip
     shape = determined_by.shape
     codes, why = np.zeros(shape, dtype=np.int64), np.empty(shape, dtype=object)
@@ -202,8 +205,8 @@ def _defensive(draws: Draws) -> dict[str, Array]:
 def _misfits(control: Regression) -> dict[str, Array]:
     """How far the draws contradict each component's density, in nats, (*), by its name.
 
-    A draw x comes from component j with probability a_j Q_j(x) if all densities are right: the
-    number of draws of j then has mean sum a_j Q_j and at most the variance of independent choices.
+    If all densities are right, the sum of a_j Q_j over all draws has mean n_j, and each term of it
+    lies between 0 and 1. Its variance within the draws of each component comes from all draws.
 
     References:
         Bernstein's inequality: Pr(|S| >= t) <= 2 exp(-t^2 / 2 / (V + t / 3)).
@@ -212,6 +215,9 @@ def _misfits(control: Regression) -> dict[str, Array]:
     for j, Q in control.ratios.items():
         share = draws.count(j) / draws.n * Q
         t = np.abs(draws.count(j) - share.sum(axis=-1))
-        V = (share * (1 - share)).sum(axis=-1)
-        found[COMPONENTS[j]] = np.square(t) / np.maximum(2 * (V + t / 3), 1e-300)
+        V = np.vecdot(share, share) - sum(
+            draws.count(k) * np.square(np.vecdot(share, of_k) / draws.n)
+            for k, of_k in control.ratios.items()
+        )
+        found[COMPONENTS[j]] = np.square(t) / np.maximum(2 * (np.maximum(V, 0) + t / 3), 1e-300)
     return found
