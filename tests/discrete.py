@@ -12,7 +12,10 @@ from amci_core.estimators.combine import Prepared
 
 @dataclass(frozen=True)
 class Discrete:
-    """p(x, y), f and the three proposals as tables over the points; f takes both signs."""
+    """p(x, y), f and the three proposals as tables over the points; f takes both signs.
+
+    The defensive density is uniform.
+    """
 
     joint: np.ndarray
     f: np.ndarray
@@ -48,24 +51,29 @@ class Discrete:
         """(E1_plus + E1_minus) / E2."""
         return float(self.terms[:2].sum() / self.terms[2])
 
-    def draws(self, counts: tuple[int, int, int], *, runs: int, seed: int) -> Draws:
-        """counts[j] points of every proposal j, in `runs` independent runs."""
+    @property
+    def densities(self) -> np.ndarray:
+        """The proposals and the defensive density, (4, K)."""
+        return np.vstack([self.q, np.full(len(self.f), 1 / len(self.f))])
+
+    def draws(self, counts: tuple[int, ...], *, runs: int, seed: int) -> Draws:
+        """counts[j] points of every component j, in `runs` independent runs."""
         rng = np.random.default_rng(seed)
         drawn = {j: n for j, n in enumerate(counts) if n}
+        q = self.densities
         x = np.concatenate(
-            [rng.choice(len(self.f), size=(runs, n), p=self.q[j]) for j, n in drawn.items()],
-            -1,
+            [rng.choice(len(self.f), size=(runs, n), p=q[j]) for j, n in drawn.items()], -1
         )
         return self.at(x, drawn)
 
     def at(self, x: np.ndarray, counts: dict[int, int]) -> Draws:
         """These points (*, n), of which the components gave as many each."""
         with np.errstate(divide="ignore"):
-            log_q = np.log(self.q)
+            log_q = np.log(self.densities)
         return Draws(
             f=self.f[x],
             log_joint=np.log(self.joint)[x],
-            log_q={j: log_q[j][x] for j in range(len(self.q))},
+            log_q={j: log_q[j][x] for j in range(4)},
             counts=counts,
             signed=True,
         )

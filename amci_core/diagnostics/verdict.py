@@ -181,8 +181,7 @@ def _distance(control: Errors, found: Errors) -> Array:
         between = np.abs(a * control.value - b * found.value)
         z = a[..., None] * control.of_mu - b[..., None] * found.of_mu
         z = centred(z, control.counts)
-        error = np.sqrt(np.vecdot(z * bessel(control.counts), z))
-        error += control.rounding * np.abs(a * control.value)
+        error = np.sqrt(np.vecdot(z * bessel(control.counts), z)) + control.rounding
         return np.where(between == 0, 0.0, between / error)
 
 

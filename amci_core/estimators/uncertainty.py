@@ -58,7 +58,7 @@ class Errors:
             over the draws of each component.
         of_E2: What it adds to the relative error of E2, likewise.
         counts: Numbers of draws of every component, in the order of the draws.
-        rounding: Rounding error of the estimate, as a share of it, (*).
+        rounding: Rounding error of the estimate in that unit, (*).
     """
 
     log_unit: Array
@@ -92,9 +92,11 @@ class Errors:
 
 
 def rounding(draws: Draws) -> Array:
-    """Rounding error of an estimate, as a share of it, (*): that of log p."""
-    log_p = np.where(np.isfinite(draws.log_joint), np.abs(draws.log_joint), 0.0)
-    return np.asarray(np.finfo(float).eps * (8 + log_p.max(axis=-1)))
+    """Rounding error of E1_plus, E1_minus and E2, as a share of each, (*): of log f and log p."""
+    with np.errstate(divide="ignore"):
+        logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
+    nats = np.where(np.isfinite(logs), logs, 0.0).max(axis=-1).sum(axis=0)
+    return np.asarray(np.finfo(float).eps * (8 + nats))
 
 
 def centred(values: Array, counts: tuple[int, ...]) -> Array:
@@ -179,7 +181,7 @@ class Uncertainty:
 
 def of_errors(errors: Errors) -> Uncertainty:
     """The uncertainty by an estimate's own draws."""
-    error = np.maximum(np.sqrt(errors.variance), errors.rounding * np.abs(errors.value))
+    error = np.maximum(np.sqrt(errors.variance), errors.rounding)
     return Uncertainty(errors.log_unit, errors.value, error, errors.covariance, errors.effective)
 
 
@@ -239,7 +241,7 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
             for t, missed in part.missed.items():
                 # E2 does not enter the error of mu = 0.
                 infinite |= missed & ((value != 0) | (t != 2))
-        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding(prepared.draws) * np.abs(value))
+        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding(prepared.draws))
         error = np.where(infinite, np.inf, error)
         of_ratio = sizes[..., :, None] * covariance * sizes[..., None, :]
         of_ratio = TO_RATIO @ of_ratio @ TO_RATIO.T

@@ -63,14 +63,13 @@ def test_stratifying_lowers_the_variance_of_a_term():
 
 
 def test_the_error_of_stratified_draws_is_that_within_the_components():
-    runs, n = 400, 3000
+    runs, n = 400, 1000
     draws = MODEL.draws((n, n, n), runs=runs, seed=5)
-    prepared = ESTIMATORS["snis-qm-stratified"].prepare(draws, [n], np.random.default_rng(6))
-    found = judged(prepared)
+    found = judged(ESTIMATORS["snis-qm-stratified"].prepare_all(draws))
     values = MODEL.factors * MODEL.joint / MODEL.q.mean(axis=0)
     within = np.mean([np.cov(values, aweights=q, ddof=0) for q in MODEL.q], axis=0)
     to_ratio = np.array([[1, -1, 0], [0, 0, 1]])
-    expected = to_ratio @ within @ to_ratio.T / n / MODEL.terms[2] ** 2
+    expected = to_ratio @ within @ to_ratio.T / (3 * n) / MODEL.terms[2] ** 2
     error = abs(found.covariance.mean(axis=0) - expected)
     # Ratios of means over n draws have a bias of order 1 / n.
     tolerance = 4 * found.covariance.std(axis=0) / np.sqrt(runs) + abs(expected) / 100

@@ -184,7 +184,7 @@ def test_shares_that_are_no_numbers_are_named(value):
         (np.diag([1, 0, 0]), r"table: expected columns .* got sums \[1.0, 0.0, 0.0\]"),
         (np.diag([0, 0, 1]), r"table: expected columns .* got sums \[0.0, 0.0, 1.0\]"),
         (np.diag([1, 0.5, 1]), r"table: expected columns .* got sums \[1.0, 0.5, 1.0\]"),
-        ("snis-q3", r"estimator: expected a table or one of amci, .* got 'snis-q3'"),
+        ("snis-q3", r"estimator: expected a table or one of amci-cv, .* got 'snis-q3'"),
         (None, r"table: expected finite coefficients"),
     ],
 )
