@@ -34,10 +34,14 @@ def estimate(
     estimator: Annotated[
         str,
         typer.Option(
-            help="amci, snis-q2, snis-q1, snis-qm, snis-qm-stratified, reuse-paper, "
-            "reuse-optimal, amci-crn, reuse (with --alpha and --beta) or auto."
+            help="amci-cv (AMCI with control variates), amci, snis-q2, snis-q1, snis-qm, "
+            "snis-qm-stratified, reuse-paper, amci-crn or reuse (with --alpha and --beta)."
         ),
-    ] = "amci",
+    ] = "amci-cv",
+    defensive: Annotated[
+        float | None,
+        typer.Option(help="Share of all draws from the defensive density. Default: 0.125."),
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="Share of E1 from q1, with reuse.")] = None,
     beta: Annotated[float | None, typer.Option(help="Share of E2 from q1, with reuse.")] = None,
     shift: Annotated[
@@ -67,7 +71,9 @@ def estimate(
         k: None if v is None else terminal.split(k, v, float) for k, v in texts.items()
     }
     chosen, proposals = terminal.load(problem, variant, folder)
-    options: dict[str, Any] = {"alpha": alpha, "beta": beta, "total": total, "shift": shift}
+    options: dict[str, Any] = {
+        "alpha": alpha, "beta": beta, "total": total, "shift": shift, "defensive": defensive
+    }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     precision: dict[str, Any] = {}
     counted = total is not None or relative_error is not None

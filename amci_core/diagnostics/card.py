@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.diagnostics.verdict import CHECKED, FAILED, RELIABLE, UNKNOWN, Evidence
+from amci_core.diagnostics.verdict import EXACT, INEXACT, UNKNOWN, Evidence
 from amci_core.estimators.draws import Array
 
 # Relative ESS of every term, in the long check, of proposals of which few draws can say enough.
@@ -35,8 +35,6 @@ def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidenc
     nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
     exact = [case["share"] > ALL_BUT_EXACT and case["missed"] == 0 for case in cases]
     within = (here >= there.min(0) - scale) & (here <= there.max(0) + scale)
-    checked = np.array(exact)[nearest] & within.all(-1)
-    failed = np.array([case["level"] != RELIABLE for case in cases])[nearest]
-    asked = np.where(failed[..., None], FAILED, UNKNOWN)
-    asked = np.where(checked[..., None], CHECKED, asked)
+    answered = np.where(np.array(exact)[nearest, None], EXACT, INEXACT)
+    asked = np.where(within.all(-1)[..., None], answered, UNKNOWN)
     return Evidence(asked[..., 0], asked[..., 1])

@@ -36,8 +36,8 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
-# of unknown proposals, of ones that a long check found all but exact, and of ones that failed it.
-UNKNOWN, CHECKED, FAILED = (25.0, 3.0), (2.0, 0.0), (25.0, 25.0)
+# of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
+UNKNOWN, EXACT, INEXACT = (25.0, 3.0), (2.0, 0.0), (25.0, 10.0)
 # The N that is asked without draws of a defensive density.
 UNSEEN = 40.0
 # Estimates agree within so many standard errors of their difference, and contradict one another

@@ -140,7 +140,8 @@ def estimate(
         draws=own + reference + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
-        evidence=evidence_of(proposals, y, theta),
+        # The check is of all proposals together.
+        evidence=evidence_of(proposals, y, theta) if used == sampler.present else NOTHING_KNOWN,
     )
 
 
