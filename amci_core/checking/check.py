@@ -131,14 +131,16 @@ def _check(problem: Problem, notes: Notes) -> None:
     # By default the reference is the prior.
     needs = "sample_likelihood sample_theta sample_reference log_reference"
     said = "sample_reference: whether its draws follow log_reference"
-    if not _has_default(problem):
-        run(said, check_reference, problem, drawn, notes, points=FEWEST, needs=needs)
+    sides = [(problem, "")]
     if not problem.nonnegative and not notes.failed("negated"):
-        negated = problem.negated()
-        if not _has_default(negated):
-            said = "negated: whether draws of its reference follow their density"
-            more = (negated, drawn, notes, "negated")
-            run(said, check_reference, *more, points=FEWEST, needs=needs)
+        sides.append((problem.negated(), "negated"))
+    for side, method in sides:
+        if not _has_default(side):
+            about = (side, drawn, notes, method)
+            said = (
+                "negated: whether draws of its reference follow their density" if method else said
+            )
+            run(said, check_reference, *about, points=FEWEST, needs=needs)
     needs += " x sample_prior log_prior log_likelihood negated"
     run(LONG_RUN, check_by_a_long_run, problem, drawn, notes, points=LEAST_DRAWS, needs=needs)
 

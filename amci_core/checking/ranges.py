@@ -91,9 +91,28 @@ def check_ranges(problem: Problem, drawn: Drawn, notes: Notes) -> None:
                 f"high, or mend {method}"
             )  # fmt: skip
         if variable is problem.x:
+            _check_discrete(points, notes)
             _check_degenerate(points, notes)
         else:
             _check_shown(variable, points, method, notes)
+
+
+def _check_discrete(x: Tensor, notes: Notes) -> None:
+    """Notes a coordinate of draws (n, D) that is whole or repeats values: it has no density."""
+    for at, column in enumerate(x.T):
+        values, largest = column.unique(), float(column.abs().max())
+        # Beyond 2^22 float32 has few numbers but whole ones; its steps are below 1e-6 of them.
+        whole = largest < 2**22 and bool((column == column.round()).all())
+        few = len(values) < len(column) / 2 and float(values.diff().median()) > 1e-6 * largest
+        if len(values) > 1 and (whole or few):
+            examples = " and ".join(f"{float(v):g}" for v in column[:2])
+            notes.error(
+                "x",
+                f"its coordinate {at} is discrete: {len(column):,} draws of sample_prior take "
+                f"{len(values):,} values, such as {examples}, where proposals need a density; let "
+                "x be continuous, or sum over that coordinate in log_likelihood",
+            )
+            return
 
 
 def _check_degenerate(x: Tensor, notes: Notes) -> None:

@@ -18,9 +18,15 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Independent, TransformedDistribution
 
+from amci_core.checking.comparison import compare
+from amci_core.checking.findings import Notes, place
+from amci_core.checking.samplers import affordable
 from amci_core.flows.density import ConditionalDensity, Proposal
+from amci_core.models import Problem
 
 LARGEST_SEED = 2**63 - 1
+# Of these, a twentieth goes into the draws that are compared with log_prob.
+SECONDS = 20.0
 
 
 class Distribution(Protocol):
@@ -74,6 +80,25 @@ class Outside(Proposal):
                     f"got {type(found).__name__}"
                 )
         return OutsideDensity(self, found, y.shape[:-1])
+
+    def check(self, problem: Problem) -> None:
+        """Compares many draws at a case of a problem with log_prob.
+
+        Raises:
+            ValueError: they contradict it, or it integrates to another number than one.
+        """
+        generator = torch.Generator().manual_seed(1)
+        y, theta = problem.sample_cases(1, generator)
+        y, theta = y[0].double(), None if theta is None else theta[0].double()
+        with torch.no_grad():
+            q = self(y, theta)
+            n = affordable(Notes(SECONDS), self.dim, lambda n: q.draw(n, generator))
+            found = compare(q.draw(n, generator)[0], q.log_prob, generator)
+        if found.alarm:
+            method, said = found.said("sample", "log_prob")
+            at = [f"y = {place(y)}"] * bool(len(y))
+            at += [] if theta is None else [f"theta = {place(theta)}"]
+            raise ValueError(f"{self.name}: {method}: {said}; at {', '.join(at)}")
 
 
 class OutsideDensity(ConditionalDensity):

@@ -80,9 +80,10 @@ class Proposals:
 
         Each is a function of y (*, D_y) and theta (*, D_theta), or None where the problem has no
         theta. It gives an object with `sample` and `log_prob`, of batch shape (*) and event shape
-        (D,); where D = 1 the event shape may be () instead. Its log density is normalised. Points
-        outside its support get -inf, whatever `validate_args` says. Its draws depend on the seed
-        alone: the global generator is seeded for them, and set back.
+        (D,); where D = 1 the event shape may be () instead. Points outside its support get -inf,
+        whatever `validate_args` says. Its draws depend on the seed alone: the global generator is
+        seeded for them, and set back. Up to 131,072 draws at one case are compared with its log
+        density, which has to be normalized; that takes a second or so.
 
         For sbi's NPE wrap the posterior in `amci_core.flows.SbiPosterior`.
 
@@ -103,8 +104,9 @@ class Proposals:
             to the dashboard (`app.own`) are run by each process, so that any function will do.
 
         Raises:
-            ValueError: one cannot be called, or is not there though the problem needs it. Once
-                they are drawn from: shapes do not fit or log_prob is NaN; it names the proposal.
+            ValueError: one cannot be called, or is not there though the problem needs it; shapes
+                do not fit, log_prob is NaN, draws do not follow log_prob, or its integral is not
+                one. It names the proposal.
 
         Example:
             >>> import amci_core as amci
@@ -133,13 +135,17 @@ class Proposals:
         def proposal(name: str, make: Maker | None) -> Proposal | None:
             return None if make is None else Outside(name, make, problem.x.dim, dtype)
 
-        return cls(
+        made = cls(
             problem.name,
             variant,
             Outside("q1_plus", q1_plus, problem.x.dim, dtype),
             proposal("q1_minus", q1_minus),
             proposal("q2", q2),
         )
+        for each in made.as_tuple:
+            if isinstance(each, Outside):
+                each.check(problem)
+        return made
 
     @classmethod
     def from_reference(cls, problem: Problem) -> Proposals:

@@ -21,8 +21,8 @@ LINE = (-math.inf, math.inf)
 
 
 def checked(problem):
-    """What a check finds on a clock that stands still: with any machine the same draws."""
-    return amci.check(problem, clock=lambda: 0.0)
+    """What a check finds on a clock that stands still, with some 16,000 draws on any machine."""
+    return amci.check(problem, seconds=4e-4, clock=lambda: 0.0)
 
 
 class Right(Problem):
@@ -343,6 +343,26 @@ MISTAKES = {
         changed(x=line(-2.0, math.inf, "x")),
         ("error", "x", r"sample_prior draws -\d.*, outside the range \[-2, inf\]; widen low"),
     ),
+    "counts for x": (
+        changed(
+            Tail,
+            x=line(0.0, math.inf, "x", dim=1),
+            log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
+            sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
+        ),
+        ("error", "x", r"coordinate 0 is discrete: .* such as \d+ and \d+, where proposals need"),
+    ),
+    "counts without repetition": (
+        changed(
+            sample_prior=lambda s, n, g: (1e5 * torch.randn(n, 2, generator=g)).round(),
+            f=lambda s, x, t: x[..., 0].abs() + t[..., 0],
+        ),
+        ("error", "x", "its coordinate 0 is discrete"),
+    ),
+    "tenths for x": (
+        changed(sample_prior=lambda s, n, g: (10 * torch.randn(n, 2, generator=g)).round() / 10),
+        ("error", "x", "its coordinate 0 is discrete"),
+    ),
     "a prior that raises within the range of x": (
         changed(
             Unseen,
@@ -488,6 +508,53 @@ def test_a_mistake_is_found_in_one_sentence(mistake):
     assert len(sentence) < 400
     # No other method is called wrong by an error.
     assert {each.method for each in found.errors} <= {method}, found
+
+
+class Slightly(Right):
+    """Densities have another constant, and samplers another scale and shift."""
+
+    constant, scale, shift = 0.0, 1.0, 0.0
+    log_normalizer = Problem.log_normalizer
+
+    def log_prior(self, x):
+        return super().log_prior(x) + self.constant
+
+    def log_likelihood(self, x, y):
+        return super().log_likelihood(x, y) + self.constant
+
+    def sample_prior(self, n, generator):
+        return self.scale * super().sample_prior(n, generator) + self.shift
+
+    def sample_likelihood(self, x, generator):
+        return x + self.scale * (super().sample_likelihood(x, generator) - x) + self.shift / 2
+
+
+class SlightlyReference(Right):
+    """The same of the reference."""
+
+    constant, scale = 0.0, 1.0
+
+    def sample_reference(self, y, theta, n, generator):
+        x = self.scale * super().sample_reference(y, theta, n, generator)[0]
+        return x, self.log_reference(x, y, theta)
+
+    def log_reference(self, x, y, theta):
+        return super().log_reference(x, y, theta) + self.constant
+
+
+@pytest.mark.parametrize(
+    ("base", "member", "value", "methods"),
+    [
+        (Slightly, "constant", 0.05, {"log_prior", "log_likelihood"}),
+        (Slightly, "scale", 1.02, {"sample_prior", "sample_likelihood"}),
+        (Slightly, "shift", 0.02, {"sample_prior", "sample_likelihood"}),
+        (SlightlyReference, "constant", 0.05, {"log_reference"}),
+        (SlightlyReference, "scale", 1.02, {"sample_reference"}),
+    ],
+)
+def test_many_draws_show_small_mistakes(base, member, value, methods):
+    found = amci.check(changed(base, **{member: value}), clock=lambda: 0.0)
+    assert {each.method for each in found.findings} == methods, found
 
 
 class Wrong(Right):

@@ -178,15 +178,18 @@ def test_in_several_dimensions_one_coordinate_outside_is_enough():
     assert made.q1_plus(y, theta).log_prob(x).tolist() == [[0, -math.inf]] * 2
 
 
-class Nameless:
-    def __init__(self, value):
-        self.value = value
+class Shifted:
+    """A normal distribution, drawn with an error, whose log density is off."""
+
+    def __init__(self, mean, *, scale=1.0, shift=0.0, constant=0.0):
+        self.q = Independent(Normal(mean, 1.0), 1)
+        self.draw, self.constant = Independent(Normal(mean + shift, scale), 1), constant
 
     def sample(self, shape):
-        return torch.zeros(*shape, 5)
+        return self.draw.sample(shape)
 
     def log_prob(self, x):
-        return torch.full(x.shape[:-1], self.value)
+        return self.q.log_prob(x) + self.constant
 
 
 WRONG = {
@@ -202,9 +205,9 @@ WRONG = {
     ),
     "coordinates apart": (
         lambda y, theta: Normal(y, 1.0),
-        r"expected log_prob of shape \(1, 3\), got \(1, 3, 5\); join the coordinates with",
+        r"expected log_prob of shape \(1,\), got \(1, 5\); join the coordinates with",
     ),
-    "NaN": (lambda y, theta: Nameless(math.nan), "sample"),
+    "NaN": (lambda y, theta: Shifted(y, constant=math.nan), r"log_prob is NaN at x = \["),
     "wrong arguments": (lambda y: Normal(y, 1.0), "takes 1 positional argument but 2 were given"),
     "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "give dtype=torch.float32"),
     "no scale": (lambda y, theta: Normal(y, -1.0), "(Expected parameter scale|std >= 0)"),
@@ -223,15 +226,24 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_proposal(kind):
         ).q2(*tail.check(np.zeros((3, 5)), np.ones((3, 5))))
 
 
-def test_a_log_density_that_is_nan_is_refused():
-    tail = amci.problem("tail-5d")
-    made = Proposals.from_distributions(
-        tail, q1_plus=lambda y, theta: Nameless(0.0), q2=lambda y, theta: Nameless(math.nan)
-    )
-    case = tail.check(np.zeros(5), np.ones(5))
-    assert made.q1_plus(*case).log_prob(torch.zeros(2, 5).double()).tolist() == [0, 0]
-    with pytest.raises(ValueError, match=r"^q2: log_prob is NaN at x = \[0.0, "):
-        made.q2(*case)
+CONTRADICTED = {
+    "another constant": (
+        {"constant": math.log(0.17)},
+        r"log_prob: integrates to 0\.17 in the place of 1, .* about 1\.77 nats; at y = \(",
+    ),
+    "0.05 nats": ({"constant": 0.05}, r"log_prob: integrates to 1\.05 in the place of 1, "),
+    "too wide": ({"scale": 1.02}, "sample: its draws do not follow log_prob, as "),
+    "shifted": ({"shift": 0.02}, "sample: its draws do not follow log_prob, as "),
+}
+
+
+@pytest.mark.parametrize("kind", CONTRADICTED)
+def test_draws_that_contradict_their_density_are_refused(kind):
+    error, why = CONTRADICTED[kind]
+    with pytest.raises(ValueError, match=f"^q1_plus: {why}"):
+        Proposals.from_distributions(
+            TAIL, q1_plus=lambda y, theta: Shifted(theta, **error), q2=wide
+        )
 
 
 def test_a_proposal_that_is_needed_or_is_not():
