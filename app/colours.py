@@ -21,7 +21,7 @@ PLAIN = {
 }
 ESTIMATORS = OF_THE_CORE | PLAIN
 # Those of sweeps over cases, the bound last.
-SWEPT = {name: style for name, style in OF_THE_CORE.items() if name != "auto"}
+SWEPT = {name: style for name, style in OF_THE_CORE.items() if name != "amci-cv"}
 
 SHAPES = {
     "q1": Style(

@@ -1,8 +1,8 @@
-r"""What the draws at one point say of each term's proposal: weights, their tail, the way to mu."""
+r"""What the draws at one point say: the verdict, each term's weights, the way to mu."""
 
 from __future__ import annotations
 
-__all__ = ["Along", "Diagnosis", "TermWeights", "diagnosis"]
+__all__ = ["Along", "Answer", "Diagnosis", "TermWeights", "diagnosis"]
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from amci_core.diagnostics import TermDiagnostics, Verdict, pareto_tail
+import amci_core as amci
+from amci_core.diagnostics import TermDiagnostics, pareto_tail
 from amci_core.diagnostics.pareto import ParetoTail
+from amci_core.diagnostics.verdict import LEVELS
+from amci_core.estimation import Estimate
 from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
@@ -31,6 +34,8 @@ TAIL_POINTS = 60
 # Numbers of draws at which the estimate is followed.
 STOPS, STOPS_A_STEP = 36, 9
 LEVEL = 0.95
+# Where the draws do not answer: so many times as many, or this share of them from the reference.
+MORE, LARGER_SHARE = 4, 0.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class TermWeights:
         tail_heights: Draws that it expects in a bin there.
         k: Pareto k-hat; NaN where it cannot be judged, -inf where there is no tail.
         error: Its standard error.
-        threshold: The largest k-hat that so many draws can vouch for.
+        threshold: The largest k-hat that ArviZ calls good with so many draws.
         effective: Effective sample size, in draws: the smaller of what these draws and the draws
             of all components show.
         nonzero: Draws at which t w is not zero.
@@ -85,12 +90,36 @@ class Along:
         value: The estimate, (B,), in units of f.
         low: Lower end of its 95 % interval, (B,).
         high: Upper end, (B,).
+        control: The estimate with control variates, (B,), in units of f.
     """
 
     draws: Array
     value: Array
     low: Array
     high: Array
+    control: Array
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What AMCI with control variates says.
+
+    Arguments:
+        draws: With which draws, in words.
+        value: Its estimate, in units of f.
+        error: Standard error of that.
+        level: The verdict on it, one of `LEVELS`.
+    """
+
+    draws: str
+    value: float
+    error: float
+    level: str
+
+    @classmethod
+    def of(cls, draws: str, found: Estimate) -> Answer:
+        level = str(found.verdict.level)
+        return cls(draws, float(found.value), float(found.standard_error), level)
 
 
 @dataclass(frozen=True)
@@ -105,6 +134,8 @@ class Diagnosis:
         level: The verdict on AMCI with all of these draws, one of `LEVELS`.
         text: It with its first reason.
         reasons: What speaks against the estimate.
+        answers: Of AMCI with control variates with the same draws; unless that is reliable, with
+            others too.
         asked: Draws from each proposal that were asked for, of which these are the first.
         asked_text: The verdict on AMCI with these alone.
         steps: How many steps of the way there are, and are wanted.
@@ -118,6 +149,7 @@ class Diagnosis:
     level: str
     text: str
     reasons: tuple[str, ...]
+    answers: tuple[Answer, ...]
     asked: int
     asked_text: str
     steps: tuple[int, int]
@@ -149,9 +181,22 @@ def diagnosis(
     n = seen.n
 
     def weights() -> Diagnosis:
-        found = seen.amci(n)
+        found = seen.estimate("amci", n)
         verdict = found.verdict
-        asked: Verdict = verdict if draws == n else seen.amci(draws).verdict
+        asked = verdict if draws == n else seen.estimate("amci", draws).verdict
+        answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
+        if answers[0].level != LEVELS[0]:
+            halves = int((1 - LARGER_SHARE) * seen.draws.n) // len(proposals.present)
+            answers += [
+                Answer.of(words, amci.estimate(problem, proposals, y, theta, **how, seed=seed))
+                for words, how in (
+                    ("four times as many draws", {"draws": MORE * n}),
+                    (
+                        "half of the draws from the reference",
+                        {"draws": halves, "defensive": LARGER_SHARE},
+                    ),
+                )
+            ]
         return Diagnosis(
             draws=n,
             mu=mu or exact(problem, y, theta),
@@ -164,15 +209,16 @@ def diagnosis(
             level=str(verdict.level),
             text=verdict.text,
             reasons=verdict.reasons,
+            answers=tuple(answers),
             asked=draws,
             asked_text=asked.text,
             steps=(0, len(stops)),
         )
 
     def along(stop: int) -> tuple[float, ...]:
-        at = seen.amci(stop)
+        at, control = (seen.estimate(name, stop) for name in ("amci", "amci-cv"))
         low, high = at.interval(LEVEL)
-        return float(stop), float(at.value), float(low), float(high)
+        return float(stop), float(at.value), float(low), float(high), float(control.value)
 
     stops = np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int)).tolist()
     steps = [stops[i : i + STOPS_A_STEP] for i in range(0, len(stops), STOPS_A_STEP)]

@@ -95,7 +95,7 @@ class Explorer:
         self._link = Div(visible=False, name="link")
         self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
         self.story = StoryView(self.state)
-        self.headline = HeadlineView(self.state, self.results, self._share)
+        self.headline = HeadlineView(self.state, self.results)
         self.results.heard += [self.headline.show, self._show_draws]
         self.errors = ErrorCard(self.state, self.results)
         self.strip = StripCard(self.state, self.results)
@@ -255,11 +255,6 @@ class Explorer:
         for act in acts:
             with guarded(self._document):
                 act()
-
-    def _share(self, _: Any) -> None:
-        """Opens the card on sharing samples."""
-        self.state.set(card="reuse")
-        self.state.settle()
 
     def _visit(self, step: Step) -> None:
         """Goes to a step of the tour."""

@@ -2,7 +2,7 @@ r"""What is computed for the user's choices, beside densities."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "shown_estimators", "store_of"]
+__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +26,7 @@ from app import evaluated, own
 from app.choice import Choice, Point
 from app.diagnosis import Diagnosis, diagnosis
 from app.evaluated import Evaluated
+from app.numbers.case import shown_estimators
 from app.numbers.known import Mu, exact
 from app.numbers.play import Playback, playback
 from app.summary import Summary, summarize
@@ -41,13 +42,6 @@ STORES_KEPT = 128
 # three digits.
 LARGEST_ERROR = 1e-3
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
-
-
-def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The usual estimators, and `auto` where q1's draws might serve E2."""
-    usual = usual_estimators(problem, proposals)
-    auto = ("auto",) if "snis-q2" in usual else ()
-    return (*usual[:1], *auto, *usual[1:])
 
 
 class Store:

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
-from amci_core.diagnostics import TermDiagnostics
-from amci_core.errors.runs import usual_estimators
-from amci_core.errors.spread import determined
+from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from app.numbers.case import CaseDraws, distrusted, standard_error
+from app.numbers.case import CaseDraws, distrusted, shown_estimators, standard_error
 from app.numbers.known import Level, Mu, exact, level
 from app.presets import ANYWHERE, where_f_is
 from app.words.diagnosis import in_symbols
@@ -63,12 +61,11 @@ class Summary:
 
     Arguments:
         rows: One for every estimator.
-        total: Total draws of each estimator.
+        total: Draws of each estimator from its proposals.
+        judging: Draws from the reference beside them; AMCI with control variates uses them.
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
             infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
-        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
-            of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
@@ -82,9 +79,9 @@ class Summary:
 
     rows: tuple[Row, ...]
     total: int
+    judging: int
     seen: int
     kappa: float
-    judged: bool
     effective: dict[str, float]
     hits: int | None
     hits_of: int
@@ -93,6 +90,11 @@ class Summary:
     verdict: str
     reason: str
     mu: Mu
+
+    @property
+    def judged(self) -> bool:
+        """Whether the draws can tell kappa: AMCI's error is determined, or one term makes it."""
+        return self.verdict == LEVELS[0] or (math.isinf(self.kappa) and self.verdict != LEVELS[-1])
 
     @property
     def about_kappa(self) -> str:
@@ -158,8 +160,13 @@ def summarize(
     mu = mu or exact(problem, y, theta)
     where = where_f_is(problem)
     total = draws * len(proposals.present)
+    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+    # AMCI is judged by all of its draws, once.
+    judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
     estimates = {
-        name: amci.estimate(
+        name: seen.estimate(name, draws)
+        if name in judged
+        else amci.estimate(
             problem,
             proposals,
             y,
@@ -168,12 +175,11 @@ def summarize(
             estimator=name,
             seed=seed,
         )
-        for name in usual_estimators(problem, proposals)
+        for name in shown_estimators(problem, proposals)
         if name != "bound"
     }
     low, high = problem.f_range
-    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
-    own = seen.amci(seen.n)
+    own = judged["amci"]
     effective = {
         term: float(found.fewest_draws)
         for term, found in own.diagnostics.items()
@@ -187,7 +193,6 @@ def summarize(
         hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
     spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
     kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
-    terms = [own.diagnostics[term] for term in effective]
     return Summary(
         rows=tuple(
             Row(
@@ -196,16 +201,15 @@ def summarize(
                 standard_error=standard_error(e, high - low),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
-                # AMCI is judged by all of its draws, once.
-                remark=_remark(e, own if name == "amci" else e, mu, where, problem.f_range),
+                remark=_remark(e, judged.get(name, e), mu, where, problem.f_range),
                 f_width=high - low,
             )
             for name, e in estimates.items()
         ),
         total=total,
+        judging=estimates["amci"].draws - total,
         seen=seen.n,
         kappa=kappa,
-        judged=not distrusted(own) and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         hits_of=hits_of,
@@ -229,13 +233,6 @@ def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> f
 def _spread(effective: float, draws: int) -> float:
     """Relative standard deviation of one weight, from n / ESS = 1 + spread^2."""
     return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
-
-
-def _determined(term: TermDiagnostics) -> bool:
-    """Whether the draws determine the spread of a term's weights: few may make all of it."""
-    squared = np.square(term.weights * term.draws - 1)
-    error = squared.std() / math.sqrt(term.draws)
-    return bool(determined(squared.mean(), error, term.draws))
 
 
 def _ratio(first: float, second: float) -> float:

@@ -33,7 +33,7 @@ class Style:
 
 ESTIMATORS = {
     "amci": Style("AMCI", "#0072b2", "#56b4e9"),
-    "auto": Style("AMCI + sharing", "#6a4bb0", "#bba4f2", (5, 3)),
+    "amci-cv": Style("AMCI + control variates", "#6a4bb0", "#bba4f2", (5, 3)),
     "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
     "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),

@@ -1,8 +1,8 @@
-r"""AMCI's draws at one case: every card that shows a figure of them takes it from here."""
+r"""The draws at one case: every card that shows a figure of them takes it from here."""
 
 from __future__ import annotations
 
-__all__ = ["LEAST_DRAWS", "CaseDraws", "distrusted", "standard_error"]
+__all__ = ["LEAST_DRAWS", "CaseDraws", "distrusted", "shown_estimators", "standard_error"]
 
 import math
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from amci_core.checks import part_seed
 from amci_core.diagnostics.verdict import LEVELS
+from amci_core.errors.runs import usual_estimators
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.sampling import Sampler, generators
@@ -20,12 +21,12 @@ from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-# The tail of weights takes many draws to be seen.
+# A verdict takes many draws.
 LEAST_DRAWS = 1000
 
 
 class CaseDraws:
-    """Draws from every proposal, and from the broad reference: at least 1,000 of each proposal.
+    """At least 1,000 draws from every proposal, and an eighth of all from the broad reference.
 
     The first ones are those of `amci_core.estimate` with so many draws and that seed.
 
@@ -61,12 +62,12 @@ class CaseDraws:
             points = {j: np.concatenate([x, further[j]]) for j, x in points.items()}
         self.points = {PROPOSALS[j]: points[j] for j in sampler.present}
 
-    def amci(self, count: int) -> Estimate:
-        """AMCI's estimate with the first draws, so many of each proposal."""
+    def estimate(self, name: str, count: int) -> Estimate:
+        """The estimate of AMCI, or AMCI with control variates, with so many draws of each."""
         counts = dict.fromkeys(self._sampler.present, count)
         first = self.draws.first({**counts, REFERENCE: self._defensive(count)})
         return report(
-            resolve("amci").prepare_all(first),
+            resolve(name).prepare_all(first),
             draws=first.n,
             positive=self._sampler.problem.nonnegative,
             evidence=self._evidence,
@@ -84,6 +85,12 @@ class CaseDraws:
             reference_generator=generators(seed, "reference")[0],
         )
         return drawn, {j: points.numpy() for j, points in sampler.points.items()}
+
+
+def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """The usual estimators, and AMCI with control variates beside AMCI."""
+    amci, *others = usual_estimators(problem, proposals)
+    return (amci, "amci-cv", *others)
 
 
 def distrusted(found: Estimate) -> bool:

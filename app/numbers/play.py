@@ -90,7 +90,7 @@ def playback(
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
-    found = {int(stop): seen.amci(int(stop)) for stop in stops}
+    found = {int(stop): seen.estimate("amci", int(stop)) for stop in stops}
     lanes = [
         _lane(j, seen.points[PROPOSALS[j]][:MOST, coordinate], seen.draws)
         for j in seen.draws.present

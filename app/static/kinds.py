@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 
 import amci_core as amci
 from app.colours import ESTIMATORS, SHAPES
+from app.numbers.case import shown_estimators
 from app.pictures import densities as densities_of
 from app.presets import variable_labels
 from app.static.drawn import densities
 from app.static.pictures import Case, Picture, legend, line_of
-from app.store import shown_estimators
 from app.words.curves import CEILING, FLOOR, about_curves, outside
 from app.words.numbers import effective, number, terms
 from app.words.plane import about_map

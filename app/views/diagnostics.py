@@ -63,7 +63,8 @@ class DiagnosticsCard(Card):
         self._place = column()
         self._there: tuple[str, ...] = ()
         self.along = ColumnDataSource(
-            {name: [] for name in ("draws", "value", "low", "high")}, name="diagnostics-way"
+            {name: [] for name in ("draws", "value", "low", "high", "control")},
+            name="diagnostics-way",
         )
         self.figure = self._picture()
         return [
@@ -152,8 +153,9 @@ class DiagnosticsCard(Card):
         aim = found.mu.value if known else found.estimate
         relative = abs(aim) > 1e-12
         scale = 100 / abs(aim) if relative else 1.0
-        low, high = (scale * (end - aim) for end in (along.low, along.high))
-        value = scale * (along.value - aim)
+        value, control, low, high = (
+            scale * (each - aim) for each in (along.value, along.control, along.low, along.high)
+        )
         wide = np.abs(np.concatenate([low, high, value])[np.tile(_late(found, along), 3)])
         wide = wide[np.isfinite(wide)]
         half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
@@ -162,10 +164,8 @@ class DiagnosticsCard(Card):
         self.figure.yaxis.axis_label = f"estimate − {name}, {unit}"
         set_range(self.figure.y_range, -half, half)
         set_range(self.figure.x_range, 4, found.draws * 1.1)
-        clipped = (np.clip(end, -1e3 * half, 1e3 * half) for end in (low, high))
-        self.along.data = dict(
-            zip(("draws", "value", "low", "high"), (along.draws, value, *clipped), strict=True)
-        )
+        low, high = (np.clip(end, -1e3 * half, 1e3 * half) for end in (low, high))
+        self.along.data = dict(draws=along.draws, value=value, low=low, high=high, control=control)
 
     def _picture(self) -> figure:
         shown = picture(
@@ -178,20 +178,24 @@ class DiagnosticsCard(Card):
             x_range=Range1d(4, 1000),
             y_range=Range1d(-1, 1),
         )
-        style = ESTIMATORS["amci"]
+        style, other = ESTIMATORS["amci"], ESTIMATORS["amci-cv"]
         band = shown.varea("draws", "low", "high", source=self.along, fill_alpha=0.2)
         line = shown.line("draws", "value", source=self.along, line_width=2.5)
+        dashed = shown.line("draws", "control", source=self.along, line_width=2)
+        dashed.glyph.line_dash = list(other.dash)
         truth = Span(location=0, dimension="width", line_width=1.5, line_dash=[4, 4])
         self.painter.follow(band.glyph, style, "fill_color")
         self.painter.follow(line.glyph, style, "line_color")
+        self.painter.follow(dashed.glyph, other, "line_color")
         shown.add_layout(self.painter.follow(truth, SHAPES["threshold"], "line_color"))
         tips = [
             ("draws", "@draws{0,0}"),
-            ("error", "@value{0.00e+0}"),
+            (style.label, "@value{0.00e+0}"),
+            (other.label, "@control{0.00e+0}"),
             ("interval", "@low{0.00e+0} to @high{0.00e+0}"),
         ]
         add_hover(shown, [line], tips, mode="vline")
-        items = [("AMCI", [line]), ("95 % interval", [band])]
+        items = [(style.label, [line]), ("95 % interval", [band]), (other.label, [dashed])]
         add_legend(shown, items)
         return shown
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 __all__ = ["HeadlineView"]
 
-from collections.abc import Callable
 from html import escape
-from typing import Any
 
 from app.numbers.known import log_truth
 from app.numbers.typical import typical
@@ -14,13 +12,11 @@ from app.presets import about_truth
 from app.results import Results
 from app.state import State
 from app.style import VERDICTS
-from app.views.inputs import flat_button
-from app.views.layout import HTML, hide, row
+from app.views.layout import HTML
 from app.words.diagnosis import sentence
 from app.words.headline import Headline, awaited, headline, how_typical
 
-# Room for two lines of either on a wide page, so that nothing below jumps; the button has its own
-# place.
+# Room for two lines of either on a wide page, so that nothing below jumps.
 STYLE = """
 .said { border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 6.1rem;
         box-sizing: border-box; }
@@ -32,29 +28,17 @@ STYLE = """
 """
 
 
-# Where there is no room beside the headline, its button stands below.
-PLACE = """
-:host { overflow: visible !important; }
-@media (max-width: 599.95px) { :host { flex-wrap: wrap !important; } }
-"""
-
-
 class HeadlineView:
     """Creates the headline, with nothing to say.
 
     Arguments:
         state: Whose case it is about.
         results: Where its numbers come from.
-        share: Called when the user wants to share samples.
     """
 
-    def __init__(self, state: State, results: Results, share: Callable[[Any], Any]) -> None:
+    def __init__(self, state: State, results: Results) -> None:
         self._state, self._results = state, results
-        self._text = HTML("", STYLE, styles={"flex": "1 1 260px"})
-        self._button = flat_button("Share samples", share, variant="contained")
-        self._button.param.update(sizing_mode=None, width=150)
-        hide(self._button, True)
-        self.panel = row(self._text, self._button, gap=12, stylesheet=PLACE)
+        self.panel = HTML("", STYLE)
 
     def show(self) -> None:
         """Says what is known of the state's case."""
@@ -68,9 +52,8 @@ class HeadlineView:
             f'<p class="headline" role="status">{escape(found.text)}</p>'
             f'<p class="why">{why}</p></div>'
         )
-        if content != self._text.object:
-            self._text.object = content
-            hide(self._button, not found.shares)
+        if content != self.panel.object:
+            self.panel.object = content
 
     def _found(self) -> Headline:
         summary, curves = (self._results.of(name) for name in ("strip", "errors"))

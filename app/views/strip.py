@@ -89,7 +89,7 @@ class StripCard(Card):
         signed = "E1_minus" in self.store.terms
         names = [f"{SIZE}, {proposal_of(term, signed=signed)}" for term in self.store.terms]
         self._tile_terms([_tile(name, AWAITED, "") for name in (SOURCE, *names)])
-        answers = (name for name in self.store.estimators if name not in ("auto", "bound"))
+        answers = (name for name in self.store.estimators if name != "bound")
         awaited = dict.fromkeys(answers, [AWAITED] * 3 + [""])
         self._tabulate("One run of every estimator", NAMES, awaited)
 
@@ -125,7 +125,8 @@ class StripCard(Card):
         self._tile_terms(tiles)
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
         self._tabulate(
-            f"One run of every estimator, {found.total:,} total draws",
+            f"One run of every estimator, {found.total:,} draws from proposals and "
+            f"{found.judging:,} from the reference",
             (*NAMES, *(AGAINST if kept is not None else ())),
             {row.name: _cells(row, of_a.get(row.name), found.mu.error) for row in found.rows},
         )

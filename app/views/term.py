@@ -12,8 +12,6 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, LogTickFormatt
 from bokeh.plotting import figure
 
 from amci_core.diagnostics import LEVELS
-from amci_core.diagnostics.pareto import LARGEST_K
-from amci_core.diagnostics.term import NEARLY_ALL
 from amci_core.estimators.draws import Array
 from app.colours import SHAPES, Style
 from app.diagnosis import TermWeights
@@ -39,8 +37,8 @@ VERDICTS = dict(
         strict=True,
     )
 )
-# Ends of a gauge.
-GAUGE = (-0.5, 1.25)
+# Ends of a gauge, and where ArviZ calls a k-hat very bad.
+GAUGE, VERY_BAD = (-0.5, 1.25), 1.0
 LEAST_HEIGHT = 0.5
 METER = """
 h3 { font-size: var(--text); font-weight: 600; margin: 0 0 2px 0; }
@@ -169,13 +167,11 @@ class TermView:
 
 def _meter(term: TermWeights, draws: int, label: str, proposal: str, dark: bool) -> str:
     good, some, bad = (VERDICTS[level].colour(dark) for level in LEVELS)
-    limit, end = _place(term.threshold), _place(LARGEST_K)
+    limit, end = _place(term.threshold), _place(VERY_BAD)
     track = (
         f"background: linear-gradient(to right, {good} {limit}%, {some} {limit}% {end}%, "
         f"{bad} {end}%)"
     )
-    if term.effective >= NEARLY_ALL * draws:
-        track += "; opacity: 0.4"
     marks = f'<div class="limit" style="left: {limit}%"></div>'
     if not math.isnan(term.k):
         low, high = (_place(term.k + side * term.error) for side in (-1, 1))

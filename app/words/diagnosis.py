@@ -1,4 +1,4 @@
-r"""What the draws say of each term's proposal, in words."""
+r"""What the draws say of an estimate and of each term's proposal, in words."""
 
 from __future__ import annotations
 
@@ -21,26 +21,44 @@ from html import escape
 import numpy as np
 
 from amci_core.diagnostics.pareto import LEAST_DRAWS
-from amci_core.diagnostics.term import NEARLY_ALL
+from amci_core.diagnostics.verdict import LEVELS
 from app.diagnosis import Diagnosis, TermWeights
 from app.words.numbers import effective, number, percent, subscript
 
+# What "reliable" says, after how well the estimate is determined.
+AGREED = (
+    "the draws of all components together give the same within two standard errors",
+    "the reference's own draws, or a long check after training, reach every term",
+)
+TRAIN = "proposals trained for such cases, since neither of these answers"
+
 
 def about_verdict(found: Diagnosis) -> str:
-    """Why an estimate can be believed, or cannot."""
-    if found.reasons:
-        items = "".join(f"<li>{sentence(reason)}</li>" for reason in found.reasons)
-        text = f'<ul aria-label="Why">{items}</ul>'
-    else:
-        text = f"<p>{sentence(found.text.partition(': ')[2])}</p>"
+    """Whether the estimate is determined, the draws agree and they could know; the next step."""
+    reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
+    items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
+    text = f'<ul aria-label="Why">{items}</ul><p>{_about_control(found)}</p>'
     if found.asked < found.draws:
         same = found.asked_text.startswith(found.level)
         alone = "the same" if same else f"“{sentence(found.asked_text)[:-1]}”"
         text += (
-            f"<p>Tails take many draws to see: this uses {found.draws:,} per proposal. With your "
+            f"<p>A verdict takes many draws: this uses {found.draws:,} per proposal. With your "
             f"{found.asked:,} draws alone, the verdict is {alone}.</p>"
         )
     return text
+
+
+def _about_control(found: Diagnosis) -> str:
+    """What AMCI with control variates makes of it, and what to do where that is not reliable."""
+    given = "; ".join(
+        f"{number(each.value, 4)} ± {number(each.error, 2)} with {each.draws} ({each.level})"
+        for each in found.answers
+    )
+    text = f"AMCI with control variates: {given}."
+    if len(found.answers) == 1:
+        return text
+    answering = [each.draws for each in found.answers if each.level == LEVELS[0]]
+    return f"{text} Next step: {' or '.join(answering) or TRAIN}."
 
 
 def about_way(found: Diagnosis) -> str:
@@ -95,23 +113,10 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
     parts = []
     if term.nonzero < draws:
         parts.append(f"{term.nonzero:,} of {draws:,} weights are positive.")
-    if term.effective >= NEARLY_ALL * draws:
-        parts.append(
-            f"The effective sample size is {percent(term.effective / draws)} of the draws: "
-            "these weights hardly vary, so the shape of their tail is not judged."
-        )
-    elif term.effective * term.largest < 1 / draws:
-        parts.append(
-            f"The effective sample size is {effective(term.effective)} of {draws:,}, as the draws "
-            f"of all components show. {proposal}'s own do not: their weights look even, the "
-            f"largest is {percent(term.largest)} of their sum."
-        )
-    else:
-        parts.append(
-            f"The effective sample size is {effective(term.effective)} of "
-            f"{draws:,}; the largest weight is {percent(term.largest)} of the sum."
-        )
-        parts.append(f"k-hat should lie clearly below {term.threshold:.2f}, the dashed mark.")
+    parts.append(
+        f"The effective sample size is {effective(term.effective)} of {draws:,}; the largest "
+        f"weight is {percent(term.largest)} of the sum."
+    )
     if term.missed > 1e-3:
         parts.append(
             f"{percent(term.missed)} of the integral lies where {proposal} almost never samples."

@@ -18,6 +18,7 @@ from app.summary import Summary
 from app.words.numbers import number
 
 RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
+CONTROL = "amci-cv"
 # Errors of the same size, as far as a reader cares.
 ALIKE = 1.5
 # Below this relative error an estimate is exact to rounding.
@@ -42,14 +43,12 @@ class Headline:
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
         bound: The bound on self-normalised samplers, in a sentence; or nothing.
-        shares: Whether sharing samples would help, so that the page offers to go there.
     """
 
     text: str
     level: str = ""
     reason: str = ""
     bound: str = ""
-    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,13 @@ class _Error:
 
     Arguments:
         size: The root mean square, or the root of the median.
+        noise: Standard error of the square of that.
         how: How it is known: empty for a mean that the runs determine, `ABOUT` for one that they
             do not, `TYPICALLY` for a median.
     """
 
     size: float
+    noise: float
     how: str = ""
 
     @classmethod
@@ -73,17 +74,25 @@ class _Error:
         """
         squared = curve.squared
         mean, median = float(squared.mean[at]), float(squared.quartiles[1][at])
+        noise = float(squared.mean_error[at])
         if curve.mean_judged[at]:
-            return cls(math.sqrt(mean))
+            return cls(math.sqrt(mean), noise)
         unseen = squared.unseen is not None and bool(squared.unseen[at])
         effective = float(effective_runs(squared.mean[at], squared.mean_error[at], runs))
         if unseen or median > COMMON_SHARE * mean or effective < ROUGH:
             return None
-        return cls(math.sqrt(mean), ABOUT)
+        return cls(math.sqrt(mean), noise, ABOUT)
 
     @classmethod
-    def median(cls, curve: Curve, at: int) -> _Error:
-        return cls(math.sqrt(float(curve.squared.quartiles[1][at])), TYPICALLY)
+    def median(cls, curve: Curve, at: int, runs: int) -> _Error:
+        low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
+        # As for a normal distribution; for squares of one it is a tenth less.
+        noise = math.sqrt(math.pi / 2 / runs) * (high - low) / 1.35
+        return cls(math.sqrt(median), noise, TYPICALLY)
+
+    def differs(self, other: _Error) -> bool:
+        """Whether two errors differ by more than the noise of the runs."""
+        return abs(self.size**2 - other.size**2) > 2 * math.hypot(self.noise, other.noise)
 
     def __str__(self) -> str:
         return f"{ABOUT} {_percent(self.size)}" if self.how == ABOUT else _percent(self.size)
@@ -114,13 +123,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if np.isnan(curves.truth_error):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
         return Headline(text, found.verdict, found.reason)
-    amci, rivals, shared = _compared(curves, at)
+    amci, rivals, control = _compared(curves, at)
     useless = amci.size > USELESS and found.verdict == RELIABLE
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
     if not math.isfinite(amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
     bound = about_bound(curves, at)
-    own = f"{draws}: AMCI is {'exact (Theorem 1)' if amci.size < EXACT else _off(amci)}"
+    own = f"{draws}: AMCI is {_off(amci, control)}"
     if not rivals:
         return Headline(f"{own}.", level, reason, bound)
     name = min(rivals, key=lambda each: rivals[each].size)
@@ -135,15 +144,11 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
             text += f" That is {some}{times} less squared error."
         return Headline(text, level, reason, bound)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
-    text = f"{small}{own}, {label} by {rival}"
-    shares = amci.size > ALIKE * max(rival.size, shared.size)
-    if shares:
-        text += f"; with shared samples AMCI by {shared}"
-    return Headline(f"{text}.", level, reason, bound, shares)
+    return Headline(f"{small}{own}, {label} by {rival}.", level, reason, bound)
 
 
-def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error]:
-    """Errors of one kind: AMCI's, those of self-normalised samplers, AMCI's with shared samples.
+def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error | None]:
+    """Errors of one kind: AMCI's, those of self-normalised samplers, AMCI's with control variates.
 
     Root mean squares where there are runs enough for AMCI's and that of whoever may have the
     least, else medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never
@@ -151,21 +156,18 @@ def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], 
     """
     # Where E2 is known nobody self-normalises.
     names = [each for each in curves.by_name if each in PLAIN] or [
-        each for each in curves.by_name if each.startswith("snis-") or each == "auto"
+        each for each in curves.by_name if each.startswith("snis-")
     ]
     found = {name: curves[name] for name in names if _estimates(curves[name], at)}
-    medians = {name: _Error.median(curve, at) for name, curve in found.items()}
+    medians = {name: _Error.median(curve, at, curves.runs) for name, curve in found.items()}
     means = {name: _Error.mean(curve, at, curves.runs) for name, curve in found.items()}
     errors = {name: each for name, each in means.items() if each is not None}
-    amci = _Error.mean(curves["amci"], at, curves.runs)
-    for group in (["auto"], [name for name in found if name != "auto"]):
-        least = min((errors[name].size for name in group if name in errors), default=math.inf)
-        if any(medians[n].size < least for n in group if n in found and n not in errors):
-            amci = None
-    if amci is None:
-        amci, errors = _Error.median(curves["amci"], at), medians
-    shared = errors.pop("auto", _Error(math.inf))
-    return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, shared
+    amci, control = (_Error.mean(curves[name], at, curves.runs) for name in ("amci", CONTROL))
+    least = min((error.size for error in errors.values()), default=math.inf)
+    if amci is None or any(medians[n].size < least for n in found.keys() - errors.keys()):
+        amci, control = (_Error.median(curves[n], at, curves.runs) for n in ("amci", CONTROL))
+        errors = medians
+    return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, control
 
 
 def _estimates(curve: Curve, at: int) -> bool:
@@ -207,14 +209,18 @@ def how_typical(share: float) -> str:
 
 def _measured(curves: ErrorCurves, at: int) -> str:
     """How wrong it is, as far as the runs show it."""
-    own = _compared(curves, at)[0]
+    own, _, control = _compared(curves, at)
     if not math.isfinite(own.size):
         return "Its draws miss part of the integral."
-    return f"In {curves.runs:,} runs it was {_off(own)}."
+    return f"In {curves.runs:,} runs it was {_off(own, control)}."
 
 
-def _off(error: _Error) -> str:
-    return f"{'typically ' if error.how == TYPICALLY else ''}off by {error}"
+def _off(amci: _Error, control: _Error | None) -> str:
+    """AMCI's error, and that with control variates where it is another one."""
+    if amci.size < EXACT:
+        return "exact (Theorem 1)"
+    other = f" (with control variates {control})" if control and amci.differs(control) else ""
+    return f"{'typically ' if amci.how == TYPICALLY else ''}off by {amci}{other}"
 
 
 def _percent(error: float) -> str:

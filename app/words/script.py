@@ -18,7 +18,7 @@ problem = {problem}
 proposals = {proposals}
 y, theta = {y}, {theta}
 total = {draws} * len(proposals.present)
-for name in usual_estimators(problem, proposals):
+for name in ("amci", "amci-cv", *usual_estimators(problem, proposals)[1:]):
     if name == "bound":
         continue
     draws = total // len(ESTIMATORS[name].used(proposals.present))

@@ -18,7 +18,9 @@ CASES = [
 def test_on_the_way_stands_the_estimate_of_the_page(name, y, theta, variant):
     problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
     found = playback(problem, proposals, y, theta, draws=64, seed=3)
-    expected = amci.estimate(problem, proposals, y, theta, draws=64, seed=3)
+    expected = amci.estimate(
+        problem, proposals, y, theta, draws=64, estimator="amci", seed=3
+    )
     assert found.estimate[63] == pytest.approx(float(expected.value), rel=1e-9)
     assert found.error[63] == pytest.approx(float(expected.standard_error), rel=1e-9)
     assert found.mu.value == pytest.approx(float(problem.truth(y, theta)))
