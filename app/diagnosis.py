@@ -192,7 +192,7 @@ def diagnosis(
                 for words, how in (
                     ("four times as many draws", {"draws": MORE * n}),
                     (
-                        "half of the draws from the reference",
+                        "half of the draws from the defensive density",
                         {"draws": halves, "defensive": LARGER_SHARE},
                     ),
                 )

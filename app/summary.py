@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
-from amci_core.diagnostics.verdict import LEVELS
+from amci_core.diagnostics import TermDiagnostics
+from amci_core.errors.spread import determined
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
@@ -62,10 +63,12 @@ class Summary:
     Arguments:
         rows: One for every estimator.
         total: Draws of each estimator from its proposals.
-        judging: Draws from the reference beside them; AMCI with control variates uses them.
+        judging: Draws from the defensive density, which AMCI with control variates uses too.
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
         kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
             infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
+        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
+            of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
@@ -82,6 +85,7 @@ class Summary:
     judging: int
     seen: int
     kappa: float
+    judged: bool
     effective: dict[str, float]
     hits: int | None
     hits_of: int
@@ -90,11 +94,6 @@ class Summary:
     verdict: str
     reason: str
     mu: Mu
-
-    @property
-    def judged(self) -> bool:
-        """Whether the draws can tell kappa: AMCI's error is determined, or one term makes it."""
-        return self.verdict == LEVELS[0] or (math.isinf(self.kappa) and self.verdict != LEVELS[-1])
 
     @property
     def about_kappa(self) -> str:
@@ -193,6 +192,7 @@ def summarize(
         hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
     spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
     kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
+    terms = [own.diagnostics[term] for term in effective]
     return Summary(
         rows=tuple(
             Row(
@@ -210,6 +210,7 @@ def summarize(
         judging=estimates["amci"].draws - total,
         seen=seen.n,
         kappa=kappa,
+        judged=not distrusted(own) and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         hits_of=hits_of,
@@ -233,6 +234,13 @@ def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> f
 def _spread(effective: float, draws: int) -> float:
     """Relative standard deviation of one weight, from n / ESS = 1 + spread^2."""
     return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
+
+
+def _determined(term: TermDiagnostics) -> bool:
+    """Whether the draws determine the spread of a term's weights: few may make all of it."""
+    squared = np.square(term.weights * term.draws - 1)
+    error = squared.std() / math.sqrt(term.draws)
+    return bool(determined(squared.mean(), error, term.draws))
 
 
 def _ratio(first: float, second: float) -> float:
@@ -276,7 +284,7 @@ def _remark(
     if beyond:
         return f"standard error beyond the range of f: {why or 'a few weights decide it'}"
     if why:
-        return f"do not trust {why}"
+        return f"do not trust: {why}"
     if spread > abs(value):
         return "standard error larger than the estimate: not distinguishable from 0"
     both = math.hypot(spread, mu.error * mu.value)

@@ -126,7 +126,7 @@ class StripCard(Card):
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
         self._tabulate(
             f"One run of every estimator, {found.total:,} draws from proposals and "
-            f"{found.judging:,} from the reference",
+            f"{found.judging:,} from the defensive density",
             (*NAMES, *(AGAINST if kept is not None else ())),
             {row.name: _cells(row, of_a.get(row.name), found.mu.error) for row in found.rows},
         )

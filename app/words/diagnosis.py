@@ -21,14 +21,14 @@ from html import escape
 import numpy as np
 
 from amci_core.diagnostics.pareto import LEAST_DRAWS
-from amci_core.diagnostics.verdict import LEVELS
+from amci_core.diagnostics.verdict import AGREE, LEVELS
 from app.diagnosis import Diagnosis, TermWeights
 from app.words.numbers import effective, number, percent, subscript
 
 # What "reliable" says, after how well the estimate is determined.
 AGREED = (
-    "the draws of all components together give the same within two standard errors",
-    "the reference's own draws, or a long check after training, reach every term",
+    f"all draws together, AMCI with control variates, agree within {AGREE:g} standard errors",
+    "draws of the defensive density, or a long check after training, reach every term",
 )
 TRAIN = "proposals trained for such cases, since neither of these answers"
 
@@ -126,22 +126,21 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
 
 def pretty(name: str, *, signed: bool) -> str:
     """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
-    short = name.replace("_plus", "+" if signed else "").replace("_minus", "-")
-    return in_symbols(short)
+    return in_symbols(name if signed else name.replace("_plus", ""))
 
 
 def in_symbols(text: str) -> str:
-    """E1+ as E₁⁺, q2 as q₂, mu as μ."""
+    """E1_plus as E₁⁺, q2 as q₂, mu as μ."""
 
     def symbol(found: re.Match[str]) -> str:
-        sign = {"+": "⁺", "-": "⁻", None: ""}[found[3]]
+        sign = {"_plus": "⁺", "_minus": "⁻", None: ""}[found[3]]
         return f"{found[1]}{subscript(int(found[2]))}{sign}"
 
-    return re.sub(r"\b([Eq])([12])([+-])?", symbol, re.sub(r"\bmu\b", "μ", text))
+    return re.sub(r"\b([Eq])([12])(_plus|_minus)?", symbol, re.sub(r"\bmu\b", "μ", text))
 
 
 def sentence(words: str) -> str:
     """Words of the core as a sentence of the page."""
-    words = in_symbols(re.sub(r"(\d)%", r"\1 %", words))
+    words = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), in_symbols(words))
     # A Greek letter is a symbol, which stays small.
     return escape((words[0].upper() if words[:1].isascii() else words[:1]) + words[1:]) + "."

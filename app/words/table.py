@@ -21,7 +21,12 @@ EXPECTED = (
     "<code>q2</code> and <code>reference</code> that is used. The file is read once and not "
     "stored."
 )
-NAMES = {"amci": "AMCI", "snis-qm": "SNIS, all draws", "snis": "SNIS"}
+NAMES = {
+    "amci-cv": "AMCI + control variates",
+    "amci": "AMCI",
+    "snis-qm": "SNIS, all draws",
+    "snis": "SNIS",
+}
 
 
 def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str:
@@ -35,11 +40,11 @@ def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str
     first = next(iter(found))
     verdict = found[first]["verdict"]
     label, colour = colours[verdict["level"]]
-    reasons = verdict["reasons"] or [verdict["text"].partition(": ")[2]]
-    why = "".join(f"<li>{_said(reason)}</li>" for reason in reasons)
+    reasons = dict.fromkeys([verdict["text"].partition(": ")[2], *verdict["reasons"]])
+    why = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
     counts = ", ".join(f"{n:,} of {escape(name)}" for name, n in result.found["draws"].items())
     missing = "".join(
-        f"<p>{NAMES[name]} is not available. {_said(why)}</p>"
+        f"<p>{NAMES[name]} is not available. {sentence(why)}</p>"
         for name, why in result.found["missing"].items()
     )
     return (
@@ -106,10 +111,6 @@ def rows(result: TableResult) -> list[list[Any]]:
             for term, seen in each["terms"].items()
         ),
     ]
-
-
-def _said(words: str) -> str:
-    return sentence(words.replace("_plus", "+").replace("_minus", "-"))
 
 
 def _k_hat(seen: dict[str, Any]) -> str:

@@ -7,11 +7,11 @@ import pytest
 from imperfect import Normal, imperfect
 
 import amci_core as amci
-from amci_core.diagnostics import LEVELS
 from amci_core.diagnostics.pareto import tail_count
 from app.diagnosis import diagnosis
 from app.numbers.case import LEAST_DRAWS
 from app.presets import presets
+from app.words.diagnosis import about_verdict
 
 PROBLEM = amci.problem("tail-1d")
 TERMS = {
@@ -48,9 +48,12 @@ def test_every_term_that_is_drawn_for_is_there(name):
 
 
 def test_the_way_to_mu_ends_at_the_estimate_of_the_core(broad):
-    expected = amci.estimate(PROBLEM, imperfect(), 1.0, 1.5, draws=2000, seed=0)
+    given = {"draws": 2000, "seed": 0}
+    expected = amci.estimate(PROBLEM, imperfect(), 1.0, 1.5, **given, estimator="amci")
     low, high = expected.interval()
     along = broad.along
+    control = amci.estimate(PROBLEM, imperfect(), 1.0, 1.5, **given)
+    assert along.control[-1] == broad.answers[0].value == control.value
     assert (along.value[-1], along.low[-1], along.high[-1]) == (expected.value, low, high)
     assert (broad.level, broad.text) == (expected.verdict.level, expected.verdict.text)
     assert broad.mu.value == PROBLEM.truth(1.0, 1.5)
@@ -101,17 +104,31 @@ def test_exact_proposals_have_weights_without_a_tail():
 def test_the_draws_that_were_asked_for_are_judged_on_their_own():
     few = found(PROBLEM, imperfect(), 1.0, 3.0, draws=30)[-1]
     assert (few.asked, few.draws) == (30, LEAST_DRAWS)
-    assert few.asked_text.startswith("use more draws: E1: ")
+    assert few.asked_text.startswith("use more draws: about ")
     assert few.level == "reliable"
 
 
-def test_the_verdict_is_the_worst_of_those_on_the_terms():
+def test_a_reliable_estimate_answers_three_questions(broad):
+    assert broad.level == "reliable"
+    assert len(broad.answers) == 1
+    said = about_verdict(broad)
+    assert said.count("<li>") == 3
+    for words in ("draws determine its error", "All draws together", "defensive density"):
+        assert words in said
+
+
+def test_where_draws_contradict_amci_the_page_says_what_answers():
     paper = amci.load_proposals("tail-1d", variant="paper")
-    for at in ((3.0, 0.1), (1.0, 3.0), (-4.0, 5.0)):
-        last = found(PROBLEM, paper, *at)[-1]
-        levels = [LEVELS.index(term.level) for term in last.terms]
-        assert max(levels) <= LEVELS.index(last.level)
-        named = {"E1_plus": "E1", "E2": "E2"}
-        for term, level in zip(last.terms, levels, strict=True):
-            about = any(reason.startswith(named[term.name] + ":") for reason in last.reasons)
-            assert about == (level > 0)
+    last = found(PROBLEM, paper, -4.0, 5.0)[-1]
+    assert last.level == "do not trust"
+    truth = float(PROBLEM.truth(-4.0, 5.0))
+    same, more, defensive = last.answers
+    assert same.level != "reliable"
+    assert last.estimate < 0.6 * truth
+    for answer in (more, defensive):
+        assert answer.level == "reliable"
+        assert abs(answer.value - truth) < 3 * answer.error < 0.3 * truth
+    said = about_verdict(last)
+    assert f"Next step: {more.draws} or {defensive.draws}." in said
+    # Numbers as the page writes them.
+    assert "× 10⁻²³" in said.partition("more than")[0]

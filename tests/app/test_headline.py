@@ -52,8 +52,9 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     own = at_total(curves, summary, "amci", mean=True)
     assert best == "snis-qm-stratified"
     # Some ten effective runs make the rival's mean.
-    said = f"AMCI is off by {100 * own:.2g} %, the best SNIS from the same proposals "
-    assert said + f"(qₘ stratified) by about {100 * sizes[best]:.2g} %." in found.text
+    rival = f"{100 * sizes[best]:.2g} %"
+    assert f"AMCI is off by {100 * own:.2g} %" in found.text
+    assert f"SNIS from the same proposals (qₘ stratified) by about {rival}." in found.text
     times = re.search(r"That is some ([\d.,]+) times less squared error", found.text)[1]
     assert float(times.replace(",", "")) == pytest.approx((sizes[best] / own) ** 2, rel=0.3)
     # 2 / sqrt(T) for a rare event.
@@ -96,17 +97,23 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     assert f"{100 * bound:.2g} %" not in found.text
 
 
-def test_a_loss_offers_to_share_samples():
+def test_what_control_variates_repair_stands_beside_amci():
     summary, curves = numbers("cancer", y=(900.0, 60.0), runs=60)
     found = headline(summary, curves)
-    said = [float(each) / 100 for each in re.findall(r"by (?:about )?([\d.]+) %", found.text)]
-    amci, *others, auto = (
+    said = [float(each) / 100 for each in re.findall(r"([\d.]+) %", found.text)]
+    own, control, *others = (
         at_total(curves, summary, name, mean=True)
-        for name in ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "auto")
+        for name in ("amci", "amci-cv", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1")
     )
-    np.testing.assert_allclose(said, [amci, min(others), auto], rtol=0.06)
-    assert "with shared samples AMCI" in found.text
-    assert found.shares
+    np.testing.assert_allclose(said, [own, control, min(others)], rtol=0.06)
+    assert 2 * control < own
+    assert "(with control variates " in found.text
+
+
+def test_a_difference_within_the_noise_of_the_runs_is_not_told():
+    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=30)
+    assert "AMCI is typically off by" in headline(summary, curves).text
+    assert "control" not in headline(summary, curves).text
 
 
 def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
@@ -124,7 +131,7 @@ def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
     found = headline(*numbers("tail-1d", y=-4.0, theta=5.0, variant="paper"))
     assert found.level == "do not trust"
     assert found.text.startswith("Do not trust AMCI here.")
-    assert "q1" in found.reason
+    assert "all draws together" in found.reason
 
 
 def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():

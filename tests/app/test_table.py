@@ -43,7 +43,7 @@ def test_the_card_says_what_the_core_does(in_a_loop):
         card = opened(turned)
         card.take_file("mine.csv", SAMPLE)
         said = text_of(card)
-        assert "AMCI: Reliable" in said
+        assert "AMCI + control variates: Reliable" in said
         assert "mine.csv: 1,000 of q1_plus, 1,000 of q2 draws." in said
         for name, e in expected.estimates.items():
             line = next(each for each in rows(card.shown.value) if each[0] == name)
@@ -71,7 +71,8 @@ def test_one_component_and_heavy_tails_are_told(in_a_loop):
         card = opened(turned)
         card.take_file("heavy.csv", content.encode())
         said = text_of(card)
-        assert "SNIS: Do not trust" in said
+        assert "SNIS: Use more draws" in said
+        assert "draws determine its error, too few" in said
         assert "AMCI is not available. There are no draws of q₁⁺." in said
 
     in_a_loop(body)
