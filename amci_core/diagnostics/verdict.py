@@ -197,7 +197,7 @@ def _defensive(draws: Draws) -> dict[str, Array]:
         log_t = log_w + draws.log_factor(t, part)
         with np.errstate(invalid="ignore"):
             ess = np.exp(2 * logsumexp(log_t, axis=-1) - logsumexp(2 * log_t, axis=-1))
-        found[name] = np.nan_to_num(ess)
+        found["E1" if t == 0 and not draws.signed else name] = np.nan_to_num(ess)
     return found
 
 
