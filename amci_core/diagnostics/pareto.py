@@ -16,7 +16,6 @@ __all__ = [
     "LEAST_DRAWS",
     "ParetoFit",
     "ParetoTail",
-    "draws_with_tail",
     "pareto_fit",
     "pareto_k",
     "pareto_tail",
@@ -33,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 from amci_core.estimators.draws import Array
 
 # A tail is a fifth of the draws, and at least five of them are needed to fit it.
-LEAST_DRAWS, LEAST_TAIL = 25, 5
-# More draws than this never excuse a heavier tail: convergence is then too slow to be of use.
+LEAST_DRAWS = 25
+# With a heavier tail convergence is too slow to be of use, with any number of draws.
 LARGEST_K = 0.7
 # k-hat comes with a prior worth so many draws, at k = 1/2.
 PRIOR_DRAWS = 10
@@ -87,13 +86,12 @@ def pareto_threshold(draws: ArrayLike) -> Array:
 def pareto_k(weights: Array) -> Array:
     """k-hat of the positive ones among weights (*, n), which may be scaled; (*).
 
-    Zeros say nothing of the tail, so S counts the others. The tail is what lies above the cutoff,
-    the (M + 1)-th largest weight with M = min(S / 5, 3 sqrt(S)), or above the largest weight that
-    occurs twice, if that is more: ties would make any tail look light.
+    Zeros say nothing of the tail, so S counts the others. The tail is the M largest weights, with
+    M = min(S / 5, 3 sqrt(S)).
 
-    NaN where k-hat cannot be judged: for less than 25 positive weights, for less than 5 above the
-    cutoff, and for weights that are NaN or infinite. -inf where all positive weights are equal but
-    for rounding: there is no tail.
+    NaN where k-hat cannot be judged: for less than 25 positive weights, where some in the tail are
+    equal (ties would make any tail look light), and for weights that are NaN or infinite. -inf
+    where all positive weights are equal but for rounding: there is no tail.
 
     Warning:
         NaN compares as false: test `k < threshold`, never `not k > threshold`.
@@ -115,8 +113,7 @@ class ParetoFit(NamedTuple):
         k: See `pareto_k`.
         error: Its standard error, (1 + k) sqrt(M) / (M + 10) for a tail of M weights and k >= 0:
             the likelihood gives (1 + k) / sqrt(M), and the prior shrinks it. For k < 0 as for 0.
-        threshold: `pareto_threshold` of S draws. Where ties leave a shorter tail, S is the number
-            of draws that have a tail of this length.
+        threshold: `pareto_threshold` of S draws.
 
     References:
         Smith, Estimating tails of probability distributions, Annals of Statistics 15, 1987.
@@ -127,26 +124,15 @@ class ParetoFit(NamedTuple):
     threshold: Array
 
 
-def pareto_fit(weights: Array, cases: NDArray[np.bool_] | None = None) -> ParetoFit:
-    """k-hat of weights (*, n) with its standard error and its threshold.
-
-    Arguments:
-        weights: The weights, which may be scaled, (*, n).
-        cases: Those that are wanted, (*), NaN for the others; None for all. A fit takes a
-            millisecond.
-    """
-    wanted = np.ones(weights.shape[:-1], dtype=bool) if cases is None else np.asarray(cases)
-    rows = weights[wanted]
+def pareto_fit(weights: Array) -> ParetoFit:
+    """k-hat of weights (*, n), which may be scaled, with its standard error and its threshold."""
+    rows = weights.reshape(-1, weights.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        tails = [pareto_tail(row) for row in np.log(rows)]
-    draws, size = (rows > 0).sum(axis=-1), np.array([tail.size for tail in tails], dtype=np.int64)
-    whole = (size == 0) | (size == tail_count(draws))
-    draws = np.where(whole, draws, draws_with_tail(size))
-    k, size = np.array([tail.k for tail in tails]), tail_count(draws)
+        found = [pareto_tail(row).k for row in np.log(rows)]
+    k, draws = np.array(found).reshape(weights.shape[:-1]), (weights > 0).sum(axis=-1)
+    size = tail_count(draws)
     error = (1 + np.maximum(k, 0.0)) * np.sqrt(size) / (size + PRIOR_DRAWS)
-    found = np.full((3, *wanted.shape), np.nan)
-    found[:, wanted] = k, error, pareto_threshold(draws)
-    return ParetoFit(*found)
+    return ParetoFit(k, error, pareto_threshold(draws))
 
 
 def pareto_tail(log_weights: Array) -> ParetoTail:
@@ -156,37 +142,27 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         return ParetoTail(math.nan, math.nan, 0.0, 0)
     if log_w[-1] - log_w[0] < ROUNDING:
         return ParetoTail(-math.inf, float(log_w[0]), 0.0, 0)
-    top = log_w[-int(tail_count(len(log_w))) - 1 :]
-    tied = np.flatnonzero(np.diff(top) < ROUNDING) + 1
-    top = top[tied[-1] :] if len(tied) else top
-    cutoff, tail = float(top[0]), top[1:]
-    nothing = ParetoTail(math.nan, cutoff, 0.0, 0)
-    if len(tail) < LEAST_TAIL:
+    size = int(tail_count(len(log_w)))
+    top = log_w[-size - 1 :]
+    nothing = ParetoTail(math.nan, float(top[0]), 0.0, 0)
+    if (np.diff(top) < ROUNDING).any():
         return nothing
-    # psislw takes its tail from the number of weights; those below the cutoff do not matter.
-    below = np.full(int(draws_with_tail(len(tail))) - len(tail), cutoff)
     from arviz_stats.base import array_stats  # where it is needed: it takes most of a second
 
     psislw: Any = array_stats.psislw  # it declares no types
-    smoothed, k = psislw(-np.concatenate([below, tail]), r_eff=1.0)
+    smoothed, k = psislw(-log_w, r_eff=1.0)
     k = float(k)
     # Libraries say NaN or an infinity of either sign where their fit has failed.
     if not math.isfinite(k):
         return nothing
-    # The smallest of the tail is moved to the quantile 1 / 2M of the fit; psislw normalises.
-    excess = math.expm1(smoothed[len(below)] - smoothed[0])
-    log_survival = math.log1p(-0.5 / len(tail))
+    # The smallest of the tail is moved to the quantile 1 / 2M of the fit.
+    excess = math.expm1(smoothed[-size] - smoothed[-size - 1])
+    log_survival = math.log1p(-0.5 / size)
     scale = excess / (math.expm1(-k * log_survival) / k if k else -log_survival)
-    return ParetoTail(k, cutoff, scale, len(tail)) if 0 < scale < math.inf else nothing
+    return ParetoTail(k, float(top[0]), scale, size) if 0 < scale < math.inf else nothing
 
 
 def tail_count(draws: ArrayLike) -> NDArray[np.int64]:
     """How many of S weights make up the tail: a fifth, or 3 sqrt(S) where S > 225; (*)."""
     s = np.asarray(draws)
     return np.where(s > 225, 3 * np.sqrt(s), s // 5).astype(np.int64)
-
-
-def draws_with_tail(size: ArrayLike) -> NDArray[np.int64]:
-    """The least S of which M weights make up the tail, (*)."""
-    m = np.asarray(size)
-    return np.where(m > 45, -(-m * m // 9), 5 * m)

@@ -37,7 +37,7 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
 # of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
-UNKNOWN, EXACT, INEXACT = (25.0, 3.0), (2.0, 0.0), (25.0, 10.0)
+UNKNOWN, EXACT, INEXACT = (32.0, 3.0), (2.0, 0.0), (25.0, 10.0)
 # The N that is asked without draws of a defensive density.
 UNSEEN = 40.0
 # Estimates agree within so many standard errors of their difference, and contradict one another
@@ -156,7 +156,7 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
             (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
              f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
              "too narrow to tell", ess)
-            for name, ess in _defensive(control.draws).items()
+            for name, ess in _defensive(control).items()
         ),
         (RELIABLE, unseen, "without draws of a defensive density nothing can tell what all "
          "proposals miss", 0.0),
@@ -185,12 +185,18 @@ def _distance(control: Errors, found: Errors) -> Array:
         return np.where(between == 0, 0.0, between / error)
 
 
-def _defensive(draws: Draws) -> dict[str, Array]:
-    """Effective draws of the defensive density for each term, (*), by the term's name."""
+def _defensive(control: Regression) -> dict[str, Array]:
+    """Effective draws of the defensive density for each term, (*), by the term's name.
+
+    They are weighted as draws of the mixture of all components: where the proposals draw as well,
+    their part in the term is known.
+    """
+    draws, found = control.draws, {}
     if not draws.count(REFERENCE):
         return {}
-    part, log_w = draws.stretch(REFERENCE), draws.log_weight(REFERENCE)
-    found = {}
+    part = draws.stretch(REFERENCE)
+    with np.errstate(divide="ignore"):
+        log_w = draws.log_weight(REFERENCE) + np.log(control.ratios[REFERENCE][..., part])
     for t, name in enumerate(TERMS):
         if (t == 1 and not draws.signed) or (t == 2 and draws.log_E2 is not None):
             continue

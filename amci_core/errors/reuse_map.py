@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["Q1", "Q2", "ReuseErrors"]
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +17,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from amci_core.errors.curves import TRUTH_SHARE
 from amci_core.errors.runs import Truth
 from amci_core.errors.spread import QUARTILES, ROUNDING, effective_runs, quantiles
 from amci_core.errors.support import Support
-from amci_core.estimators import Moments, Tabled, split_budget, tables
-from amci_core.estimators.budget import predicted_variance
+from amci_core.estimators import Moments, split_budget, tables
+from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.draws import Array
 
 Q1, Q2 = 0, 2
@@ -107,15 +109,22 @@ class ReuseErrors:
     @cached_property
     def best_split(self) -> int:
         """How many of a run's draws q1 should get where samples are shared in the best way."""
-        return self._split(Tabled(tables.amci(), tables.optimum))
+        total, split = sum(self.counts), self.best_split_alone
+
+        def log_variance(share: float) -> float:
+            counts = [share * total, 0, (1 - share) * total]
+            found = float(predicted_variance(self.moments, counts, table=tables.optimum))
+            return math.log(found) if found > 0 else -math.inf
+
+        ends = (LEAST_SHARE, 1 - LEAST_SHARE)
+        found = minimize_scalar(log_variance, bounds=ends, method="bounded")
+        better = found.fun < log_variance(split / total)
+        return round(found.x * total) if better else split
 
     @cached_property
     def best_split_alone(self) -> int:
         """How many of a run's draws q1 should get where none are shared: AMCI."""
-        return self._split("amci")
-
-    def _split(self, scheme: str | Tabled) -> int:
-        return int(split_budget(self.moments, sum(self.counts), estimator=scheme)[Q1])
+        return int(split_budget(self.moments, sum(self.counts))[Q1])
 
     @cached_property
     def remse(self) -> Array:

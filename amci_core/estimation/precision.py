@@ -41,8 +41,6 @@ FIRST_DRAWS = 128
 QUICK_DRAWS = 32
 # A step goes a little past what the error so far needs, and never far past it.
 MARGIN, LEAST_GROWTH, LARGEST_GROWTH = 1.1, 1.2, 4.0
-# A narrow interval that is not to be trusted gets the largest growth so often.
-DOUBTS = 3
 # Of a batch, pairs go on together whose draws to come differ by less than this factor.
 GRID = 1.25
 # Points drawn at once, and pairs that get quick looks before the rest of them goes on: memory.
@@ -65,13 +63,13 @@ def estimate_to(
 
     It starts with 128 draws of each proposal, and splits what follows as their moments say. Draws
     are looked at again and again, so that the stated precision is reached somewhat too early now
-    and then; an estimate whose verdict is not "reliable" goes on at least once. "do not trust" is
-    never reached: it goes on with four times the draws, three times, and then gives up.
+    and then. An estimate whose verdict is not "reliable" goes on with four times the draws; one
+    that is still not to be trusted after that gives up.
 
     Of a batch, all pairs start with 32 draws of each proposal. Those are done at once whose
-    interval is narrow enough, whose verdict is "reliable" and whose weights hardly vary; the
-    others go on to 128 and then as single ones do, with those that need about as many draws. All
-    pairs of a batch share one stream of random numbers: what one gets depends on the others.
+    interval is narrow enough and whose verdict is "reliable"; the others go on to 128 and then as
+    single ones do, with those that need about as many draws. All pairs of a batch share one stream
+    of random numbers: what one gets depends on the others.
 
     Arguments:
         problem: What is integrated.
@@ -93,7 +91,7 @@ def estimate_to(
         >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
         >>> found = amci.estimate_to(problem, proposals, [[0.0], [1.0]], 3.0)
         >>> found.reached.tolist(), found.draws.sum(axis=-1).tolist()
-        ([True, True], [64, 64])
+        ([True, True], [73, 73])
     """
     check_proposals(problem, proposals)
     if estimator not in SCHEMES:
@@ -167,8 +165,7 @@ class _Search:
         self.relative_error, self.max_draws, self.scheme = relative_error, max_draws, scheme
         # The value, its standard error, the ends of its interval and the half-width.
         self.values = np.full((5, n), np.nan)
-        # Whether each is done, and how often it was narrow enough, but not to be trusted.
-        self.reached, self.doubts = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
+        self.reached = np.zeros(n, dtype=bool)
         self.draws = np.zeros((n, 4), dtype=np.int64)
         self.verdicts: list[tuple[Rows, Verdict]] = []
         self.steps: list[tuple[int, float]] = []
@@ -232,13 +229,11 @@ class _Search:
             first, last = own.interval(LEVEL, positive=found.positive)
             widths = (last - first) / 2 / abs(own.value)
         widths = np.where(np.isfinite(widths), widths, np.inf)
-        narrow, verdict = widths <= self.relative_error, found.verdict
-        reached = narrow & (verdict.codes != NO_TRUST)
-        done = reached & (verdict.codes == RELIABLE)
+        verdict = found.verdict
+        reached = (widths <= self.relative_error) & (verdict.codes == RELIABLE)
+        done = reached | (found.draws >= self.max_draws)
         if counts.max() >= FIRST_DRAWS:
-            self.doubts[group.rows] += narrow & ~reached
-            done |= (reached & (group.looks > 0)) | (found.draws >= self.max_draws)
-            done |= self.doubts[group.rows] > DOUBTS
+            done |= (verdict.codes == NO_TRUST) & (group.looks > 0)
             group = replace(group, looks=group.looks + 1)
         places, rows = np.flatnonzero(done), group.rows[done]
         said = np.stack([found.value, found.standard_error, lower, upper, widths])
@@ -262,9 +257,9 @@ class _Search:
         for place, width in enumerate(widths.tolist()):
             # The error falls with the root of the draws; its square would overflow.
             ratio = min(width / self.relative_error, LARGEST_GROWTH)
-            doubted = ratio <= 1 and self.doubts[group.rows[place]] > 0
-            least = LARGEST_GROWTH if doubted else LEAST_GROWTH
-            growth = min(max(MARGIN * ratio**2, least), LARGEST_GROWTH)
+            # An interval that is narrow enough was not reliable.
+            growth = LARGEST_GROWTH if ratio <= 1 else max(MARGIN * ratio**2, LEAST_GROWTH)
+            growth = min(growth, LARGEST_GROWTH)
             wanted = min(most, math.ceil(had * growth))
             more = np.maximum(split_budget(seen[place], wanted, estimator=self.scheme) - counts, 0)
             if more.sum() > wanted - had:

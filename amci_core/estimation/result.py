@@ -257,8 +257,7 @@ class Precise:
         standard_error: Of them, (*), in units of f.
         interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
         relative_half_width: Half of the width of these over the estimate, (*).
-        reached: Whether that is as small as wanted, (*); never where the verdict is "do not
-            trust".
+        reached: Whether that is as small as wanted and the verdict is "reliable", (*).
         draws: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.special import softmax
 
 from amci_core.checks import check_number
 from amci_core.estimators import tables
@@ -33,10 +31,9 @@ def split_budget(
 ) -> NDArray[np.int64]:
     """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, (3,).
 
-    With a fixed table, the standard deviation s_j that one draw of each proposal adds to mu says
-    it, over the root of what a draw costs: for AMCI N : K : M = s_plus : s_minus : |mu| s_2, for
-    SNIS all draws go to its proposal. With a table chosen from moments the variance is minimised
-    over the split.
+    The standard deviation s_j that one draw of each proposal adds to mu says it, over the root of
+    what a draw costs: for AMCI N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to
+    its proposal. A table that is chosen from moments is split as the one that it starts from.
 
     Arguments:
         moments: Pooled moments of one pair (y, theta), from a pilot.
@@ -81,8 +78,6 @@ def split_budget(
     total = check_number("total", total, expected, lambda value: least <= value < math.inf)
     spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments) * price), posinf=0.0)[used]
     shares = _bounded(spent if spent.sum() > 0 else np.ones(len(used)))
-    if chosen.choose is not None and len(used) > 1:
-        shares = _least_variance(moments, price, used, shares, chosen.choose)
     counts = np.zeros(3, dtype=np.int64)
     counts[used] = np.maximum(np.floor(shares * total / price[used] + 1e-9), 1)
     # Where one draw is more than a share buys, the largest count gives way.
@@ -160,28 +155,6 @@ def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
     """
     deviation = np.asarray(expected_deviation, dtype=np.float64)
     return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
-
-
-def _least_variance(
-    moments: Moments,
-    price: Array,
-    used: NDArray[np.int64],
-    start: Array,
-    table: Callable[[Moments], tables.Table],
-) -> Array:
-    def log_variance(logits: Array) -> float:
-        counts = np.zeros(3)
-        counts[used] = _bounded(softmax(logits)) / price[used]
-        found = float(predicted_variance(moments, counts, table=table))
-        return math.log(found) if found > 0 else -1e3
-
-    best = start
-    for first in (start, np.full(len(used), 1 / len(used))):
-        logits = np.append(np.log(first[:-1] / first[-1]), 0.0)
-        found = minimize(log_variance, logits, method="Nelder-Mead", options={"fatol": 1e-6})
-        if found.fun < log_variance(np.log(best)):
-            best = _bounded(softmax(found.x))
-    return best
 
 
 def _bounded(shares: Array) -> Array:

@@ -31,10 +31,7 @@ from amci_core.estimators.mis import Moments
 
 Table = NDArray[np.float64]
 
-# Shares v[j, t] of a term t that come from another proposal than its own, as (j, t).
-FOREIGN = tuple((j, t) for t in range(3) for j in range(3) if j != t)
 UNIT = np.eye(3)
-MOVES = np.stack([np.outer(UNIT[j] - UNIT[t], UNIT[t]) for j, t in FOREIGN])
 # Below this share of the largest, an eigenvalue is rounding.
 FLAT = 1e-10
 
@@ -101,19 +98,19 @@ def paper_optimum(moments: Moments) -> Table:
 
 
 def optimum(moments: Moments) -> Table:
-    """The tables of least variance, (*, 3, 3), for two or three proposals.
+    """The sample reuse of least variance between q1_plus and q2, for f >= 0, as tables (*, 3, 3).
 
-    To first order the variance is sum_j u_j' S_j u_j / n_j over E2^2, with the covariances S_j of
-    one draw and u_j = v[j] * (1, -1, -mu); the columns of v sum to one. It is a quadratic form in
-    the shares that each term takes from foreign proposals, all zero for AMCI. No share is taken
-    from a proposal that misses part of a term (its variance is infinite) or cannot be judged, and
-    where the form is flat a table stays as near to AMCI as it can.
+    To first order the variance is u' P u + (e - u)' Q (e - u) in units of mu squared, with
+    u = (alpha, beta), e = (1, 1), and P, Q the covariances of (f w, -w) under q1 and q2 over their
+    numbers of draws; AMCI is (1, 0). No share is taken from a proposal that misses part of a term
+    (its variance is infinite) or cannot be judged, and where the form is flat u stays as near to
+    AMCI as it can.
 
     Arguments:
         moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
 
     References:
-        `docs/concepts.md`, "Estimators are tables"; with two proposals u* = (P + Q)^-1 Q e.
+        `docs/concepts.md`, "Estimators are tables": u* = (P + Q)^-1 Q e.
 
     Example:
         >>> single = np.diag([1.0, 0.0, 4.0]), np.full((3, 3), np.nan), np.diag([4.0, 0.0, 1.0])
@@ -121,32 +118,28 @@ def optimum(moments: Moments) -> Table:
         >>> optimum(Moments(log_mean, np.array(single), counts))[:, 0].round(2).tolist()
         [0.8, 0.0, 0.2]
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        c = gradient(moments.log_mean)[1]
-        # Cov of sum_t u_jt E_t(j) in the shares v[j, t].
-        forms = moments.covariance * (c[..., None, :, None] * c[..., None, None, :])
-        forms = forms / moments.counts[..., None, None]
-    usable = np.isfinite(np.diagonal(forms, axis1=-2, axis2=-1))
-    forms = np.where(usable[..., :, None] & usable[..., None, :], forms, 0.0)
-    free = np.stack([usable[..., j, t] & usable[..., t, t] for j, t in FOREIGN], -1)
-    # A share v[j, t] is taken from v[t, t]: row k of MOVES is that change as a table. The sum of
-    # v_j' forms_j v_j is least where quadratic @ shares = -linear, among the free ones.
-    moved = np.einsum("kjt,...jts->...kjs", MOVES, forms)
-    quadratic = np.einsum("...kjs,ljs->...kl", moved, MOVES)
-    linear = np.einsum("kjt,...jtj->...k", MOVES, forms)
-    quadratic = np.where(free[..., :, None] & free[..., None, :], quadratic, 0.0)
-    linear = np.where(free, linear, 0.0)
-    # Terms can differ by hundreds of nats: compare directions in units of their own variance.
-    diagonal = np.diagonal(quadratic, axis1=-2, axis2=-1)
+    signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    P, Q = (signs * moments.covariance[..., j, ::2, ::2] / moments.counts[j] for j in (0, 2))
+    usable_P, usable_Q = (np.isfinite(np.diagonal(each, axis1=-2, axis2=-1)) for each in (P, Q))
+    free = usable_P & usable_Q
+    P, Q = (
+        np.where(usable[..., :, None] & usable[..., None, :], each, 0.0)
+        for each, usable in ((P, usable_P), (Q, usable_Q))
+    )
+    slope = np.where(free, P[..., 0] - Q[..., 1], 0.0)
+    curve = np.where(free[..., :, None] & free[..., None, :], P + Q, 0.0)
+    # Terms can differ by many orders: compare directions in units of their own variance.
+    diagonal = np.diagonal(curve, axis1=-2, axis2=-1)
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(quadratic / (unit[..., :, None] * unit[..., None, :]))
-    along = np.einsum("...ki,...k->...i", vectors, linear / unit)
-    flat = values <= FLAT * np.maximum(values[..., -1:], 1.0)
-    along = np.where(flat, 0.0, along / np.where(flat, 1.0, values))
-    shares = -np.einsum("...ki,...i->...k", vectors, along) / unit
-    # What rounding leaves of a closed share would meet an infinite variance.
-    shares = np.where(free, shares, 0.0)
-    return np.asarray(UNIT + np.einsum("kjt,...k->...jt", MOVES, shares))
+    inverse = np.linalg.pinv(
+        curve / (unit[..., :, None] * unit[..., None, :]), rtol=FLAT, hermitian=True
+    )
+    step = (inverse @ (slope / unit)[..., None])[..., 0] / unit
+    alpha, beta = 1 - step[..., 0], -step[..., 1]
+    table = np.zeros((*alpha.shape, 3, 3))
+    table[..., 0, 0], table[..., 2, 0] = alpha, 1 - alpha
+    table[..., 0, 2], table[..., 2, 2] = beta, 1 - beta
+    return table
 
 
 def gradient(log_terms: Array) -> tuple[Array, Array]:

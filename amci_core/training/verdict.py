@@ -68,7 +68,7 @@ def checked(
 
     Returns:
         `draws` of each proposal; `cases`, each with y, theta, the least `share` of effective
-        draws, the largest `k` and `missed` share, their `level`; and the `text`.
+        draws, the largest `missed` share, their `level`; and the `text`.
     """
     started = now()
     generator = torch.Generator().manual_seed(seed)
@@ -86,13 +86,12 @@ def checked(
     for i in range(cases):
         here = y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy()
         e = estimate(problem, proposals, *here, draws=draws, seed=seed + i)
-        share, k, missed = 1.0, -math.inf, 0.0
+        share, missed = 1.0, 0.0
         for j, name in enumerate(TERMS):
             if j not in proposals.present:
                 continue
             term = e.diagnostics[name]
             share = min(share, float(np.fmin(term.effective_draws, term.pooled_draws)) / draws)
-            k = max(k, float(np.nan_to_num(term.pareto_k, nan=-math.inf)))
             points = looks[PROPOSALS[j]].get(i)
             if points is not None:
                 worth, gone = _by_witnesses(problem, proposals, j, y, theta, i, points, e, name)
@@ -107,7 +106,6 @@ def checked(
                 "y": None if problem.y is None else y[i].tolist(),
                 "theta": None if theta is None else theta[i].tolist(),
                 "share": share,
-                "k": k if math.isfinite(k) else None,
                 "missed": missed,
                 "witnessed": all(i in look for look in looks.values()),
                 "level": level,
@@ -192,7 +190,7 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
 
     Example:
         >>> import amci_core as amci
-        >>> case = {"y": None, "theta": [1.0], "share": 0.5, "k": 0.1, "missed": 0.0, "level": 0}
+        >>> case = {"y": None, "theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
         >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": [case]})
         'reliable at the one held-out case: at worst ESS 500 of 1,000 draws, at theta = 1'
     """
