@@ -2,7 +2,8 @@ r"""Whether an estimate can be believed: three questions to the draws.
 
 1. Is it determined? AMCI with control variates uses all draws of all components. The effective
    number of its squared residuals, N = (sum z^2)^2 / sum z^4, says how many draws make up its
-   standard error. With few, the next draw can change both.
+   standard error. With few, the next draw can change both. So it can where the estimate's own
+   residuals have hardly any.
 2. Do the draws agree? An estimate agrees where it lies within 2.5 standard errors of the
    difference from AMCI with control variates.
 3. Could they know? The draws of the defensive density, which no proposal has made, must reach
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from amci_core.estimators.control_variates import Regression
-from amci_core.estimators.draws import COMPONENTS, REFERENCE, TERMS, Array, Draws
+from amci_core.estimators.draws import COMPONENTS, REFERENCE, TERMS, Array
 from amci_core.estimators.uncertainty import Errors, bessel, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")
@@ -37,9 +38,10 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
 # of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
-UNKNOWN, EXACT, INEXACT = (32.0, 3.0), (2.0, 0.0), (25.0, 10.0)
-# The N that is asked without draws of a defensive density.
-UNSEEN = 40.0
+UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (25.0, 10.0)
+# The N that is asked without draws of a defensive density, and the share of all of these that is
+# asked of an estimate's own residuals.
+UNSEEN, OWN = 40.0, 1 / 5
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
@@ -137,6 +139,8 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     determined_by = evidence.r_eff * control.determined_by
     distance = np.sqrt(evidence.r_eff) * _distance(control.errors, found)
     unseen = not control.draws.count(REFERENCE)
+    needed = np.maximum(evidence.needed, UNSEEN * unseen)
+    own = evidence.r_eff * found.determined_by
     other = np.exp(control.errors.log_unit) * control.errors.value
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
@@ -150,8 +154,10 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
          f"{CONTRADICT:g} standard errors of the difference away", other),
         (MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), "all draws together give "
          f"{{:.3g}}, more than {AGREE:g} standard errors of the difference away", other),
-        (MORE_DRAWS, determined_by < np.maximum(evidence.needed, UNSEEN * unseen),
+        (MORE_DRAWS, determined_by < needed,
          "about {:.0f} draws determine its error, too few", determined_by),
+        (MORE_DRAWS, own < OWN * needed,
+         "about {:.0f} of its own draws determine its error, too few", own),
         *(
             (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
              f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "

@@ -65,10 +65,8 @@ class Regression:
     def determined_by(self) -> Array:
         """The effective number of squared residuals, (*); infinite where there is no error, NaN
         where no draw met a term."""
-        error = np.sqrt(self.errors.variance)
-        n = np.where(np.isnan(error), 1.0, self.errors.effective)
-        n = np.where(error <= self.errors.rounding, np.inf, n)
-        return np.where(self.met & ~np.isnan(self.errors.value), n, np.nan)
+        known = self.met & ~np.isnan(self.errors.value)
+        return np.where(known, self.errors.determined_by, np.nan)
 
 
 def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:

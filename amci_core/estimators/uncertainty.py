@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +86,15 @@ class Errors:
         z = self.of_mu
         return np.asarray(np.vecdot(z * bessel(self.counts), z))
 
-    @property
-    def effective(self) -> Array:
-        """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*); NaN for no error."""
-        return effective_number(np.square(self.of_mu))
+    @cached_property
+    def determined_by(self) -> Array:
+        """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*).
+
+        Infinite where there is no error but rounding.
+        """
+        error = np.sqrt(self.variance)
+        n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
+        return np.where(error <= self.rounding, np.inf, n)
 
 
 def rounding(draws: Draws) -> Array:
@@ -131,7 +137,7 @@ class Uncertainty:
             that a proposal misses part of a term that it is used for.
         covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
             (*, 2, 2).
-        effective: Effective number of squared errors, (*); NaN where there is no error.
+        effective: Effective number of squared errors, (*); not finite for no error.
     """
 
     log_unit: Array
@@ -182,7 +188,9 @@ class Uncertainty:
 def of_errors(errors: Errors) -> Uncertainty:
     """The uncertainty by an estimate's own draws."""
     error = np.maximum(np.sqrt(errors.variance), errors.rounding)
-    return Uncertainty(errors.log_unit, errors.value, error, errors.covariance, errors.effective)
+    return Uncertainty(
+        errors.log_unit, errors.value, error, errors.covariance, errors.determined_by
+    )
 
 
 def table_errors(prepared: Prepared, combined: Combined) -> Errors:
