@@ -141,7 +141,6 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     unseen = not control.draws.count(REFERENCE)
     needed = np.maximum(evidence.needed, UNSEEN * unseen)
     own = evidence.r_eff * found.determined_by
-    other = np.exp(control.errors.log_unit) * control.errors.value
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
         *(
@@ -150,10 +149,13 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
             for name, nats in _misfits(control).items()
         ),
         (NO_TRUST, np.isnan(determined_by), "no draw reached a term", 0.0),
-        (NO_TRUST, distance > CONTRADICT, "all draws together give {:.3g}, more than "
-         f"{CONTRADICT:g} standard errors of the difference away", other),
-        (MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), "all draws together give "
-         f"{{:.3g}}, more than {AGREE:g} standard errors of the difference away", other),
+        *(
+            (level, (distance > low) & (distance <= high),
+             "all draws together disagree, by {:.2g} standard errors of the difference", distance)
+            for level, low, high in (
+                (NO_TRUST, CONTRADICT, np.inf), (MORE_DRAWS, AGREE, CONTRADICT)
+            )
+        ),
         (MORE_DRAWS, determined_by < needed,
          "about {:.0f} draws determine its error, too few", determined_by),
         (MORE_DRAWS, own < OWN * needed,
