@@ -112,9 +112,9 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
             log_terms[..., t] = np.log(np.abs(E)) + log_unit
     combined = ratio_of(sign[..., None, :], log_terms[..., None, :])
     # Every term in the unit of the estimate and over its E2.
-    scale = log_units - log_terms[..., 2:]
-    scale[..., :2] -= combined.log_unit
     with np.errstate(over="ignore", invalid="ignore"):
+        scale = log_units - log_terms[..., 2:]
+        scale[..., :2] -= combined.log_unit
         residuals *= (sign[..., 2:] * np.exp(scale) / n)[..., None]
     counts = tuple(count for count in draws.counts.values() if count)
     errors = Errors(

@@ -1,226 +1,213 @@
-"""Verdicts: what is said of estimates, and why."""
+"""Verdicts: the three questions to the draws, on tables and estimates that call for each."""
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from discrete import judged, prepared, row
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import amci_core as amci
-from amci_core.diagnostics import LEVELS, diagnose, judge
-from amci_core.estimators.mis import pooled
-from amci_core.estimators.tables import reuse, snis_q2
+from amci_core.diagnostics import LEVELS
 from amci_core.flows import Proposals
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+PAPER = amci.load_proposals("tail-1d", variant="paper")
+RUNS = 30
 
 
-def diagnosed(table, draws):
-    """Every term, by the draws alone."""
-    return diagnose(prepared(table, draws), pooled(draws))
+class Normals:
+    """A mixture of normals (weight, mean, scale) and how many draws it gives."""
+
+    def __init__(self, n: int, *parts: tuple[float, float, float], constant: float = 1.0) -> None:
+        self.n, self.parts, self.log_constant = n, np.array(parts).T, np.log(constant)
+
+    def draw(self, rng):
+        weights, means, scales = self.parts
+        part = rng.choice(len(weights), size=self.n, p=weights)
+        return rng.normal(means[part], scales[part])
+
+    def log_prob(self, x):
+        weights, means, scales = self.parts[..., None]
+        each = np.log(weights) + norm.logpdf(x, means, scales)
+        return np.logaddexp.reduce(each) + self.log_constant
 
 
-def lognormal(spread, *, n=1000, seed=0):
-    """log weights of that standard deviation, in nats."""
-    return spread * np.random.default_rng(seed).normal(size=n)
-
-
-def verdict(log_w, f=None, relative_error=None):
-    """On an estimate from one set of weights."""
-    zero = np.zeros_like(log_w)
-    f = zero + 1 if f is None else f
-    draws = row({"j": 2, "f": f, "log_joint": log_w, "log_q": {2: zero}})
-    return judge(diagnosed(snis_q2(), draws), relative_error)
-
-
-def test_even_weights_are_reliable():
-    found = verdict(lognormal(0.05))
-    assert found.level == "reliable"
-    assert found.reasons == ()
-    assert found.text == (
-        "reliable: every term has an effective sample size of at least 998, 99.8% of its draws"
-    )
-
-
-def test_many_effective_draws_are_written_out():
-    assert verdict(lognormal(0.01, n=30_000)).text.startswith(
-        "reliable: every term has an effective sample size of at least 29,9"
-    )
-
-
-def test_heavy_tails_are_not_to_be_trusted():
-    # Pareto weights with k = 1 have no mean.
-    weights = 1 + np.random.default_rng(0).pareto(1.0, 4000)
-    found = verdict(np.log(weights))
-    assert found.level == "do not trust"
-    assert found.text.startswith("do not trust E1: k-hat is")
-    assert any(reason.startswith("E2: k-hat") for reason in found.reasons)
-
-
-def tied_weights(seed):
-    """940 log weights of 0, and 60 from a Pareto distribution with k = 1."""
+def diagnosed(log_p, f, parts: dict[str, Normals], *, seed: int, name: str):
+    """The estimate of that name from a table of draws of these components."""
     rng = np.random.default_rng(seed)
-    return np.log(np.append(np.ones(940), 1 + rng.pareto(1.0, 60)))
+    drawn = {j: part.draw(rng) for j, part in parts.items()}
+    x = np.concatenate(list(drawn.values()))
+    return amci.diagnose(
+        log_joint=log_p(x),
+        log_q={j: part.log_prob(x) for j, part in parts.items()},
+        f=f(x),
+        component=np.repeat(list(drawn), [len(of_j) for of_j in drawn.values()]),
+    ).estimates[name]
 
 
-def test_ties_do_not_hide_a_heavy_tail():
-    found = verdict(np.stack([tied_weights(seed) for seed in range(40)]))
-    assert (found.level != "reliable").all()
+def few_values(x):
+    return np.digitize(x, [0.0, 1.5]).astype(float)
 
 
-def test_equal_weights_of_an_indicator_are_reliable():
-    inside = np.random.default_rng(0).random(1000) < 0.3
-    found = verdict(np.full(1000, -3.0), inside.astype(float))
-    assert found.level == "reliable"
+def in_tail(x):
+    return (x > 2).astype(float)
 
 
-def test_a_tail_that_cannot_be_fitted_asks_for_more_draws():
-    found = verdict(np.log(np.append(np.ones(500), np.full(500, 4.0))))
-    assert found.text == (
-        "use more draws: E1: k-hat cannot be judged: too many of the largest weights of q2 are "
-        "equal"
+def modes(x):
+    return np.logaddexp(norm.logpdf(x, -4), norm.logpdf(x, 4)) - np.log(2)
+
+
+def tail(n, **constants):
+    """Good proposals for `in_tail` under N(0, 1), and a defensive density."""
+    return {
+        "q1_plus": Normals(n, (1, 2.3, 0.5), constant=constants.get("q1_plus", 1.0)),
+        "q2": Normals(n, (1, 0, 1.1), constant=constants.get("q2", 1.0)),
+        "reference": Normals(n // 4, (1, 0, 2)),
+    }
+
+
+NARROW = [(0.998, 0, 0.6), (0.002, 0, 3)]
+# log p, f, the components, which estimate, and how often it is reliable, and not to be trusted.
+ASKED: dict[str, tuple[Callable, Callable, dict[str, Normals], str, float, float]] = {
+    "good": (norm.logpdf, in_tail, tail(300), "amci-cv", 1, 0),
+    "good, amci": (norm.logpdf, in_tail, tail(300), "amci", 1, 0),
+    "few values of f": (norm.logpdf, few_values, {"q2": Normals(300, (1, 0, 1))}, "snis", 1, 0),
+    # Is it determined?
+    "narrow": (norm.logpdf, np.square, {"q2": Normals(2000, *NARROW)}, "snis", 0, 0),
+    "narrow, few": (norm.logpdf, np.square, {"q2": Normals(256, *NARROW)}, "snis", 0, 0),
+    "light tails": (
+        lambda x: student.logpdf(x, 7), np.square, {"q2": Normals(1000, (1, 0, 1))}, "snis", 0, 0,
+    ),
+    # Do the draws agree?
+    "a mode is missed": (
+        modes, lambda x: x, {"q2": Normals(1000, (1, 4, 1.2)), "reference": Normals(200, (1, 0, 6))},
+        "snis", 0, 1,
+    ),
+    "the mixture has both modes": (
+        modes, lambda x: x, {"q2": Normals(1000, (1, 4, 1.2)), "reference": Normals(900, (1, 0, 6))},
+        "snis-qm", 1, 0,
+    ),
+    # Could they know?
+    "blind reference": (
+        norm.logpdf, np.square,
+        {"q2": Normals(2000, *NARROW), "reference": Normals(250, (1, 0, 1e6))}, "snis", 0, 0,
+    ),
+    "far reference": (
+        norm.logpdf, in_tail, tail(300) | {"reference": Normals(75, (1, 30, 3))}, "amci-cv", 0, 0,
+    ),
+    # Do densities integrate to one?
+    **{
+        f"{name} times {factor}": (
+            norm.logpdf, in_tail, tail(600, **{name: factor}), "amci", 0, 1,
+        )
+        for name in ("q1_plus", "q2")
+        for factor in (0.17, 0.5, 2.0)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_reliable_is_said_where_the_draws_can_tell_and_nowhere_else(case):
+    log_p, f, parts, name, reliable, distrusted = ASKED[case]
+    levels = np.array(
+        [
+            diagnosed(log_p, f, parts, seed=seed, name=name).verdict.level.item()
+            for seed in range(RUNS)
+        ]
     )
+    for level, share in (("reliable", reliable), ("do not trust", distrusted)):
+        assert abs((levels == level).mean() - share) <= 0.1
 
 
-@pytest.mark.parametrize("answer", [np.nan, np.inf, -np.inf])
-def test_a_failed_fit_is_never_reliable(monkeypatch, answer):
-    from arviz_stats.base import array_stats
+def test_f_of_one_is_exactly_one():
+    q2, reference = (Normals(2000, (1, 0, 1.3)), Normals(300, (1, 0, 2)))
+    for parts in ({"q2": q2}, {"q2": q2, "reference": reference}):
+        found = diagnosed(norm.logpdf, np.ones_like, parts, seed=0, name="snis")
+        assert found.value == pytest.approx(1, abs=1e-14)
+        np.testing.assert_allclose(found.interval(), 1, rtol=1e-13)
+        assert found.verdict.level == "reliable"
 
-    kind = type(array_stats)
-    monkeypatch.setattr(kind, "psislw", lambda self, w, **_: (-w, answer))
-    monkeypatch.setattr(kind, "pareto_khat", lambda self, w, **_: answer)
-    assert verdict(lognormal(1.0)).level != "reliable"
+
+def chain(seed, *, correlation, n=4000):
+    """Draws of N(0, 1) from an autoregressive process, for E[x]."""
+    x = np.random.default_rng(seed).normal(size=n)
+    for i in range(1, n):
+        x[i] = correlation * x[i - 1] + np.sqrt(1 - correlation**2) * x[i]
+    return {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x), "f": x}
 
 
-def test_a_tail_that_could_be_heavy_asks_for_more_draws():
-    # Lognormal weights have every moment, but a hundred of them can hardly tell.
-    few, many = (verdict(lognormal(1.0, n=(100, n))) for n in (100, 10_000))
-    assert (few.level == "reliable").mean() < 0.5
-    assert (many.level == "reliable").mean() > 0.95
-    asks = few[int(np.flatnonzero(few.level == "use more draws")[0])]
-    assert asks.text.startswith("use more draws: E1: k-hat is")
+def resampled(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1.2, 500)[rng.integers(0, 500, 4000)]
+    return {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x, 0, 1.2), "f": np.square(x)}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (resampled, r"do not trust: 3,5\d\d of 4,000 rows are copies of others"),
+        (lambda seed: chain(seed, correlation=0.9), r"do not trust: neighbouring rows of q2 are"),
+    ],
+)
+def test_rows_that_are_no_independent_draws_are_never_reliable(table, said):
+    for seed in range(10):
+        assert re.match(said, amci.diagnose(**table(seed)).verdict.text)
+
+
+def test_with_the_number_of_independent_draws_a_chain_has_its_error():
+    correlation, runs = 0.9, 150
+    r_eff = (1 - correlation) / (1 + correlation)
+    found = [
+        amci.diagnose(**chain(seed, correlation=correlation), r_eff=r_eff) for seed in range(runs)
+    ]
+    covered = np.mean([abs(each.value) < 1.96 * each.standard_error for each in found])
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs)
+    assert np.mean([each.verdict.level == "reliable" for each in found]) > 0.9
+    for wrong in (0, 1.5, "half"):
+        with pytest.raises(ValueError, match=r"^r_eff: expected a number above 0, at most 1, got"):
+            amci.diagnose(**chain(0, correlation=0.0, n=50), r_eff=wrong)
 
 
 def test_a_posterior_proposal_that_never_reaches_f_is_not_to_be_trusted():
     found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=256, estimator="snis-q2").verdict
     assert found.level == "do not trust"
-    assert found.text == "do not trust E1: all 256 weights of q2 are zero"
-
-
-def test_a_few_hits_are_too_few():
-    hits = np.arange(1000) < 10
-    found = verdict(np.zeros(1000), hits.astype(float))
-    assert found.level == "use more draws"
-    assert found.text.startswith("use more draws: E1: only 10 weights of q2 are positive")
-
-
-def test_draws_of_another_component_show_missed_mass():
-    # Half of the mass lies where q1 draws once in a thousand times, and has not drawn yet.
-    def cells(j, second):
-        second = np.array(second)
-        half = np.full(second.shape, np.log(0.5))
-        log_q = {0: np.log(np.where(second, 0.001, 0.999)), 2: half}
-        return {"j": j, "f": np.ones(second.shape), "log_joint": half, "log_q": log_q}
-
-    draws = row(cells(0, [False] * 100), cells(2, [False, True] * 50))
-    found = judge(diagnosed(reuse(alpha=1, beta=0), draws))
-    assert found.level == "do not trust"
-    assert found.text == "do not trust E1: q1 misses 49.9% of it, where it almost never samples"
-
-
-@pytest.mark.parametrize("draws", [64, 256, 1000])
-def test_mass_that_a_proposal_misses_is_named_at_any_number_of_draws(draws):
-    # q1 of these proposals misses three quarters of E1 here; its own draws look fine.
-    paper = amci.load_proposals("tail-1d", variant="paper")
-    estimates = [
-        amci.estimate(PROBLEM, paper, -4.0, 5.0, draws=draws, seed=seed) for seed in range(25)
-    ]
-    assert np.median([e.value for e in estimates]) < 0.3 * PROBLEM.truth(-4.0, 5.0)
-    missed = []
-    for text in (e.verdict.text for e in estimates):
-        share = re.match(r"do not trust E1: q1 misses (.*)% of it", text)
-        assert share is not None
-        missed.append(float(share.group(1)))
-    assert 70 < np.median(missed) < 80
-
-
-def lopsided(own, others):
-    """Two components with equal densities; the estimate is made of the first one's draws."""
-    zero = np.zeros(len(own) + len(others))
-    parts = [
-        {"j": j, "f": np.ones(len(log_w)), "log_joint": log_w, "log_q": {0: z, 2: z}}
-        for j, log_w, z in ((0, own, zero[: len(own)]), (2, others, zero[: len(others)]))
-    ]
-    draws = row(*parts)
-    table = prepared(reuse(alpha=1, beta=1), draws)
-    return judge(diagnose(table, pooled(draws), judged(table).uncertainty.term_errors))
-
-
-def test_effective_draws_are_those_that_all_components_see():
-    # The own draws have equal weights; one in ten of the other component's is ten times as large.
-    even = np.zeros(200)
-    other = np.where(np.arange(200) % 10 == 0, np.log(10.0), 0.0)
-    assert lopsided(even, even).effective_share == pytest.approx(1)
-    found = lopsided(even, other)
-    assert found.effective_share < 0.6
-
-
-@pytest.mark.parametrize(
-    ("error", "level", "reason"),
-    [
-        (0.1, "reliable", None),
-        (0.7, "use more draws", "mu: its standard error is 0.7 times the estimate"),
-        (np.nan, "use more draws", "mu: its standard error is not known"),
-        (np.inf, "do not trust", "mu: its standard error is infinite: a proposal misses part"),
-    ],
-)
-def test_the_standard_error_has_a_say(error, level, reason):
-    found = verdict(lognormal(0.05), relative_error=np.array(error))
-    assert found.level == level
-    assert [r.startswith(reason or "") for r in found.reasons] == [True] * (reason is not None)
-
-
-def test_a_batch_is_judged_case_by_case():
-    log_w = np.stack([lognormal(0.05), lognormal(3.0)])
-    found = verdict(log_w)
-    assert found.level.tolist() == ["reliable", "do not trust"]
-    for i in range(2):
-        alone = verdict(log_w[i])
-        assert (found[i].text, found[i].reasons) == (alone.text, alone.reasons)
-    for ask in (lambda: found.text, lambda: found.reasons):
-        with pytest.raises(ValueError, match=r"^verdict: index it for a single case"):
-            ask()
+    nothing = {"q2": Normals(300, (1, 0, 1))}
+    found = diagnosed(norm.logpdf, np.zeros_like, nothing, seed=0, name="snis").verdict
+    assert found.text == "do not trust: no draw reached a term"
 
 
 def test_exact_proposals_are_reliable_everywhere():
     y, theta = PROBLEM.cases(200, seed=0)
-    assert (amci.estimate(PROBLEM, ORACLE, y, theta).verdict.level == "reliable").all()
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=400).verdict
+    assert (found.level == "reliable").all()
+    assert (found.determined_by == np.inf).all()
 
 
 def test_the_terms_of_a_signed_problem_have_signs():
     problem, trained = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
     swapped = Proposals("gain-loss", "swapped", trained.q1_plus, trained.q1_plus, trained.q2)
-    with np.errstate(all="ignore"):
-        found = amci.estimate(problem, swapped, 1.0, 0.4, draws=100).verdict
-    assert found.text == "do not trust E1-: all 100 weights of q1- are zero"
+    found = amci.estimate(problem, swapped, 1.0, 0.4, draws=100, estimator="amci")
+    assert found.verdict.level != "reliable"
 
 
-@pytest.mark.parametrize(("narrow", "at_most"), [(0.5, 0.3), (0.3, 0.1)])
-def test_a_proposal_too_narrow_is_rarely_called_reliable(narrow, at_most):
+@pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
+@pytest.mark.parametrize("narrow", [0.5, 0.3])
+def test_the_reference_shows_what_a_narrow_proposal_misses(narrow, estimator):
     def too_narrow(y, theta):
         """Excesses over theta, of about the right mean, times a factor."""
         return _Scaled(ORACLE.q1_plus(y, theta), theta, narrow)
 
     spoilt = Proposals("tail-1d", "narrow", too_narrow, None, ORACLE.q2)
-    runs = np.full((400, 1), 1.0)
-    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=256, seed=1)
-    # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance is infinite.
-    assert (found.verdict.level == "reliable").mean() < at_most
+    runs, mu = np.full((400, 1), 1.0), PROBLEM.truth(1.0, 3.0)
+    how = {"draws": 256, "seed": 1, "estimator": estimator}
+    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, **how)
     lower, upper = found.interval()
-    covered = (lower < PROBLEM.truth(1.0, 3.0)) & (PROBLEM.truth(1.0, 3.0) < upper)
-    # The draws of the reference show what the narrow ones miss.
-    assert covered.mean() > 0.93
+    right, reliable = (lower < mu) & (mu < upper), found.verdict.level == "reliable"
+    # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance of w is infinite.
+    assert right[reliable].mean() > 0.93
 
 
 class _Scaled:
@@ -243,25 +230,20 @@ def test_levels_are_in_the_order_of_concern():
 
 @pytest.mark.parametrize("batch", [(1,), (1, 1)])
 def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
-    single = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=64).verdict
-    y = np.ones((*batch, 1))
-    found = amci.estimate(PROBLEM, ORACLE, y, 3.0, draws=64).verdict
-    assert (found.text, found.reasons) == (single.text, single.reasons)
-    assert str(found) == str(single) == single.text
-    few = amci.estimate(PROBLEM, ORACLE, y, 3.0, draws=4).verdict
-    assert few.codes.shape == batch
-    assert few.text.startswith("use more draws: ") or few.text.startswith("reliable")
-    assert len(few.reasons) == len(few.why.item())
+    single, found = (
+        amci.estimate(PROBLEM, PAPER, y, 3.0, draws=64).verdict for y in (1.0, np.ones((*batch, 1)))
+    )
+    assert found.codes.shape == batch
+    assert (found.text, found.reasons, str(found)) == (single.text, single.reasons, str(single))
 
 
 def test_a_verdict_prints_what_it_says():
-    paper = amci.load_proposals("tail-1d", variant="paper")
-    single = amci.estimate(PROBLEM, paper, -4.0, 5.0, draws=100).verdict
-    assert len(single.reasons) > 1
+    many = amci.estimate(PROBLEM, PAPER, [[1.0], [-4.0]], [[0.5], [5.0]], draws=300).verdict
+    assert re.fullmatch(
+        r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many)
+    )
+    single = many[1]
     assert str(single).splitlines() == [single.text, *(f"  {r}" for r in single.reasons[1:])]
-    many = amci.estimate(PROBLEM, paper, [[1.0], [-4.0]], [[0.5], [5.0]], draws=300).verdict
-    said = re.fullmatch(r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many))
-    assert said
     assert str(many[:0]) == "none, of 0 estimates"
     with pytest.raises(ValueError, match=r"^verdict: index it for a single case, it has batch"):
         _ = many.text
