@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -133,9 +134,8 @@ def test_f_of_one_is_exactly_one():
 
 def chain(seed, *, correlation, n=4000):
     """Draws of N(0, 1) from an autoregressive process, for E[x]."""
-    x = np.random.default_rng(seed).normal(size=n)
-    for i in range(1, n):
-        x[i] = correlation * x[i - 1] + np.sqrt(1 - correlation**2) * x[i]
+    noise = np.random.default_rng(seed).normal(size=n)
+    x = lfilter([np.sqrt(1 - correlation**2)], [1, -correlation], noise)
     return {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x), "f": x}
 
 
@@ -193,20 +193,19 @@ def test_the_terms_of_a_signed_problem_have_signs():
     assert found.verdict.level != "reliable"
 
 
-@pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
 @pytest.mark.parametrize("narrow", [0.5, 0.3])
-def test_the_reference_shows_what_a_narrow_proposal_misses(narrow, estimator):
+def test_the_reference_makes_up_for_a_narrow_proposal(narrow):
     def too_narrow(y, theta):
         """Excesses over theta, of about the right mean, times a factor."""
         return _Scaled(ORACLE.q1_plus(y, theta), theta, narrow)
 
     spoilt = Proposals("tail-1d", "narrow", too_narrow, None, ORACLE.q2)
     runs, mu = np.full((400, 1), 1.0), PROBLEM.truth(1.0, 3.0)
-    how = {"draws": 256, "seed": 1, "estimator": estimator}
-    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, **how)
+    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=256, seed=1)
     lower, upper = found.interval()
     right, reliable = (lower < mu) & (mu < upper), found.verdict.level == "reliable"
     # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance of w is infinite.
+    assert reliable.mean() > 0.9
     assert right[reliable].mean() > 0.93
 
 
@@ -231,7 +230,8 @@ def test_levels_are_in_the_order_of_concern():
 @pytest.mark.parametrize("batch", [(1,), (1, 1)])
 def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
     single, found = (
-        amci.estimate(PROBLEM, PAPER, y, 3.0, draws=64).verdict for y in (1.0, np.ones((*batch, 1)))
+        amci.estimate(PROBLEM, PAPER, y, 3.0, draws=64).verdict
+        for y in (1.0, np.ones((*batch, 1)))
     )
     assert found.codes.shape == batch
     assert (found.text, found.reasons, str(found)) == (single.text, single.reasons, str(single))
@@ -239,9 +239,7 @@ def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
 
 def test_a_verdict_prints_what_it_says():
     many = amci.estimate(PROBLEM, PAPER, [[1.0], [-4.0]], [[0.5], [5.0]], draws=300).verdict
-    assert re.fullmatch(
-        r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many)
-    )
+    assert re.fullmatch(r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many))
     single = many[1]
     assert str(single).splitlines() == [single.text, *(f"  {r}" for r in single.reasons[1:])]
     assert str(many[:0]) == "none, of 0 estimates"

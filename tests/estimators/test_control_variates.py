@@ -62,7 +62,9 @@ def by_quadrature(y, theta, proposals, counts):
     a = np.array(counts) / n
     q_m = a @ q
     z, Q = (f - mu) * p / q_m, q / q_m
-    within = sum(share * covariance(np.vstack([z, Q]), q_j) for share, q_j in zip(a, q, strict=True))
+    within = sum(
+        share * covariance(np.vstack([z, Q]), q_j) for share, q_j in zip(a, q, strict=True)
+    )
     b = np.linalg.lstsq(within[1:, 1:], within[1:, 0], rcond=1e-10)[0]
     regression = (within[0, 0] - within[0, 1:] @ b) / E2**2
     sign, e = np.diag([1.0, -1.0]), np.array([1.0, mu])
