@@ -39,9 +39,11 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
 # of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
 UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (25.0, 10.0)
-# The N that is asked without draws of a defensive density, and the share of all of these that is
-# asked of an estimate's own residuals.
-UNSEEN, OWN = 40.0, 1 / 5
+# The share of N that is asked of an estimate's own residuals.
+OWN = 1 / 5
+# The largest share of a squared residual in their sum, without draws of a defensive density: heavy
+# tails can pass by N alone.
+LARGEST = 1 / 20
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
@@ -138,8 +140,7 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     """
     determined_by = evidence.r_eff * control.determined_by
     distance = np.sqrt(evidence.r_eff) * _distance(control.errors, found)
-    unseen = not control.draws.count(REFERENCE)
-    needed = np.maximum(evidence.needed, UNSEEN * unseen)
+    unseen, largest = not control.draws.count(REFERENCE), control.errors.largest_share
     own = evidence.r_eff * found.determined_by
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
@@ -156,10 +157,12 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
                 (NO_TRUST, CONTRADICT, np.inf), (MORE_DRAWS, AGREE, CONTRADICT)
             )
         ),
-        (MORE_DRAWS, determined_by < needed,
+        (MORE_DRAWS, determined_by < evidence.needed,
          "about {:.0f} draws determine its error, too few", determined_by),
-        (MORE_DRAWS, own < OWN * needed,
+        (MORE_DRAWS, own < OWN * np.asarray(evidence.needed),
          "about {:.0f} of its own draws determine its error, too few", own),
+        (MORE_DRAWS, unseen & (largest > LARGEST * evidence.r_eff),
+         "one draw makes {:.1%} of its squared error", largest),
         *(
             (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
              f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "

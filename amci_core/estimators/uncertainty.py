@@ -96,6 +96,13 @@ class Errors:
         n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
         return np.where(error <= self.rounding, np.inf, n)
 
+    @property
+    def largest_share(self) -> Array:
+        """The share of the largest squared error in their sum, (*); 0 where there is none."""
+        squares = np.square(self.of_mu)
+        total = np.where(self.determined_by == np.inf, np.inf, squares.sum(axis=-1))
+        return np.asarray(squares.max(axis=-1) / total)
+
 
 def rounding(draws: Draws) -> Array:
     """Rounding error of E1_plus, E1_minus and E2, as a share of each, (*): of log f and log p."""
