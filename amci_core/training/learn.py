@@ -61,8 +61,8 @@ def stream_learning(
     end it is a mixture of the flow and, for 0.2 to 10 % of its draws, of a broad
     reference: the problem's own, or the prior, and centres that were found. That share of the
     draws is what it costs; in return weights are bounded wherever the reference reaches. Last, all
-    proposals are checked at 30 held-out cases; what that finds stands in their card, and caps the
-    verdict of estimates near cases that are not good.
+    proposals are checked at 30 held-out cases; what that finds stands in their card, and sets
+    what the verdict on an estimate nearby asks of its draws.
 
     Arguments:
         problem: What is to be integrated.

@@ -31,6 +31,8 @@ from amci_core.training.verdict import checked
 # Weights are selected on the cases and draws of one seed, and reported on those of another.
 SELECTION_SEED = 2_019_06_09
 REPORT_SEED = 2_019_06_10
+# About how long the check for a card may take.
+CHECK_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class HeldOut:
         return kl, square
 
 
-def write_card(folder: Path, evaluation: Evaluation, seconds: float = math.inf) -> None:
+def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECONDS) -> None:
     """Writes `evaluation.json`, and `quality` and `verdict` in `config.json`, of stored proposals.
 
     Weights are selected on one set of held-out cases and draws, and the quality comes from
@@ -148,7 +150,7 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = math.inf) 
     Arguments:
         folder: A folder with proposals.
         evaluation: What `amci_core.evaluate` found for them.
-        seconds: About how long the check may take.
+        seconds: About how long the check may take: with less time there are fewer draws.
 
     Raises:
         ValueError: the folder holds no proposals for that problem, or those of another variant; or

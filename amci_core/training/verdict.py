@@ -3,7 +3,7 @@ r"""One long check after training: are the proposals good where they will be ask
 A thousand draws cannot show what a hundred thousand do. So some held-out cases are estimated with
 as many draws of each proposal, and tempered particles, which no proposal has drawn, are asked
 whether weights there would be far above their mean. What is found stands in the card of the
-proposals, and caps the verdict of every later estimate at cases nearby.
+proposals, and sets what verdicts on later estimates ask of their draws at cases nearby.
 """
 
 from __future__ import annotations
