@@ -16,7 +16,7 @@ PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
 NAMED = [name for name in ESTIMATORS if name != "reuse"]
-QUICK = ("amci", "snis-qm", "reuse-optimal")
+QUICK = ("amci-cv", "amci", "snis-qm")
 ESTIMATED = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
     for name in [*NAMED, "reuse"]
@@ -374,7 +374,7 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"y": np.zeros((1000, 1)), "draws": 10**6}, r"draws, .* together: .* got 2000000000"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"seed": None}, r"seed: expected a whole number .* got None"),
-        ({"estimator": "bound"}, r"estimator: expected a table or one of amci, .* got 'bound'"),
+        ({"estimator": "bound"}, r"estimator: expected a table or one of amci-cv, .* got 'bound'"),
         ({"proposals": imperfect("tail-5d")}, r"proposals: expected ones for tail-1d, got .*5d"),
     ],
 )
