@@ -122,7 +122,8 @@ def estimate(
         counts = _three(draws, used)
     reserve = chosen.reserve([budget], sampler.present)[:3] if counts is None else counts
     own = budget if counts is None else int(counts.sum())
-    reference = defensive_draws(round(own / (1 - defensive)), defensive)
+    every = round(own / (1 - defensive)) if total is None else int(total)
+    reference = defensive_draws(every, defensive)
     points = (int(reserve.sum()) + reference) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
     drawn = sampler.draw(

@@ -251,7 +251,8 @@ class _Search:
         draws = group.draws
         assert draws is not None
         counts = np.array([draws.count(j) for j in range(3)])
-        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE))
+        # One less: each step takes at least one draw of the defensive density.
+        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE)) - 1
         seen = moments(draws)
         plans: dict[tuple[int, ...], list[int]] = {}
         for place, width in enumerate(widths.tolist()):

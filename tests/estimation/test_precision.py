@@ -14,9 +14,7 @@ PROBLEM = amci.problem("tail-1d")
 IMPERFECT = imperfect()
 
 
-@pytest.mark.parametrize(
-    "estimator", ["amci", pytest.param("reuse-optimal", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
 def test_the_precision_asked_for_is_reached_and_true(estimator):
     y, theta = PROBLEM.cases(60, seed=0)
     how = {"relative_error": 0.05, "estimator": estimator, "max_draws": 200_000}
@@ -53,7 +51,7 @@ def test_it_gives_up_at_the_most_draws_and_says_so():
 def test_where_one_draw_would_do_it_stops_after_the_first_look():
     oracle = amci.load_proposals("tail-1d", variant="oracle")
     found = amci.estimate_to(PROBLEM, oracle, 1.0, 3.0)
-    assert found.draws.tolist() == [128, 0, 128]
+    assert found.draws.tolist() == [128, 0, 128, 37]
     assert found.estimate.value == pytest.approx(float(PROBLEM.truth(1.0, 3.0)), rel=1e-9)
 
 
@@ -70,7 +68,7 @@ def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
         progress=lambda draws, width: seen.append((draws, width)),
     )
     assert found.value.shape == found.reached.shape == found.verdict.codes.shape == (6, 10)
-    assert found.draws.shape == (6, 10, 3)
+    assert found.draws.shape == (6, 10, 4)
     assert found.reached.all()
     assert (found.relative_half_width <= 0.05).all()
     assert tuple(seen) == found.steps
@@ -99,8 +97,8 @@ def test_pairs_whose_weights_hardly_vary_take_a_quick_look():
     covered = (found.interval[0] < truth) & (truth < found.interval[1])
     assert covered.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
     total = found.draws.sum(axis=-1)
-    assert set(np.unique(total)) >= {64, 256}
-    assert (total == 64).mean() > 0.8
+    assert set(np.unique(total)) >= {73, 293}
+    assert (total == 73).mean() > 0.8
 
 
 def test_a_batch_says_of_each_pair_what_speaks_against_it():
@@ -120,7 +118,7 @@ def test_a_batch_says_of_each_pair_what_speaks_against_it():
 def test_a_batch_of_one_is_a_batch():
     found = amci.estimate_to(PROBLEM, amci.load_proposals("tail-1d"), [[1.0]], 3.0)
     assert found.value.shape == (1,)
-    assert found.draws.tolist() == [[32, 0, 32]]
+    assert found.draws.tolist() == [[32, 0, 32, 9]]
 
 
 def test_a_batch_may_have_no_y_or_no_theta():
@@ -149,51 +147,32 @@ def test_a_total_is_split_and_charged_with_its_pilot():
 @pytest.mark.parametrize(
     ("estimator", "expected"),
     [
-        ("snis-q1", [2001, 0, 0]),
-        ("snis-q2", [0, 0, 2001]),
-        ("snis-qm", [0, 0, 2001]),
-        ("amci-crn", [1000, 0, 1000]),
+        ("snis-q1", [1751, 0, 0, 0]),
+        ("snis-q2", [0, 0, 1751, 0]),
+        ("snis-qm", [0, 0, 1751, 0]),
+        ("amci-crn", [875, 0, 875, 0]),
     ],
 )
 def test_a_total_that_needs_no_pilot_is_drawn_whole(estimator, expected):
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=2001, estimator=estimator)
-    assert found.draws == sum(expected)
+    assert found.draws == 2001
     np.testing.assert_array_equal(found.prepared.counts[-1], expected)
     batch = amci.estimate(PROBLEM, IMPERFECT, [[0.0], [1.0]], 2.0, total=2001, estimator=estimator)
-    assert batch.draws == sum(expected)
+    assert batch.draws == 2001
 
 
-@pytest.mark.parametrize("estimator", ["amci", "reuse:0.9:0.1", "reuse-optimal", "auto"])
+@pytest.mark.parametrize("estimator", ["amci-cv", "amci", "reuse:0.9:0.1"])
 def test_what_is_charged_is_what_is_drawn_and_the_pilot(estimator):
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=700, pilot=50, estimator=estimator)
-    drawn = found.prepared.draws
-    assert found.draws == drawn.count(0) + drawn.count(2) + 100
+    assert found.draws == found.prepared.draws.n + 100
     assert 695 < found.draws <= 700
 
 
 def test_draws_may_be_counted_for_each_proposal():
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, draws=[300, 0, 20])
-    assert found.draws == 320
+    assert found.draws == 320 + 46
     assert found.diagnostics["E1_plus"].draws == 300
     assert found.diagnostics["E2"].draws == 20
-
-
-def test_auto_shares_samples_where_q1_covers_the_posterior_and_says_why():
-    shared = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=256, estimator="auto")
-    assert shared.sharing.shared
-    assert shared.sharing.why[0].startswith("reuse-optimal: ")
-    same = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=256, estimator="reuse-optimal")
-    assert shared.value == same.value
-
-    bounded = amci.load_proposals("tail-1d")
-    alone = amci.estimate(PROBLEM, bounded, [[1.0], [0.0]], 1.5, draws=256, estimator="auto")
-    assert not alone.sharing.shared.any()
-    assert all("misses part of the posterior" in why for why in alone.sharing.why)
-    plain = amci.estimate(PROBLEM, bounded, [[1.0], [0.0]], 1.5, draws=256)
-    np.testing.assert_allclose(alone.value, plain.value, rtol=1e-12)
-
-    few = amci.estimate(PROBLEM, IMPERFECT, 1.0, 0.5, draws=10, estimator="auto")
-    assert "too few" in few.sharing.why[0]
 
 
 def test_reuse_takes_its_shares_as_arguments():
@@ -206,7 +185,7 @@ def test_the_bias_of_the_ratio_is_taken_off():
     # Few draws of q2 make 1 / E2 too large on average.
     n, mu = 20_000, float(PROBLEM.truth(0.0, 0.0))
     y = np.zeros((n, 1))
-    found = amci.estimate(PROBLEM, IMPERFECT, y, 0.0, draws=[64, 0, 5], seed=3)
+    found = amci.estimate(PROBLEM, IMPERFECT, y, 0.0, draws=[64, 0, 5], estimator="amci", seed=3)
     error = found.value.std() / np.sqrt(n)
     plain, corrected = (abs(v.mean() - mu) for v in (found.value, found.corrected))
     assert plain > 6 * error
@@ -220,7 +199,7 @@ def test_a_pilot_gives_the_shift_and_is_charged():
     # From random numbers of its own: no other seed's, and good to the pilot's error.
     assert found.shift != float(pilot.value)
     assert abs(found.shift - problem.truth(1.0, -0.5)) < 5 * pilot.standard_error
-    assert found.draws == 300 + 600
+    assert found.draws == 300 + 600 + 86
     assert abs(found.value - problem.truth(1.0, -0.5)) < 4 * found.standard_error
 
 
@@ -248,8 +227,8 @@ def test_common_random_numbers_help_where_errors_go_together():
     ("changed", "message"),
     [
         ({"relative_error": 0}, r"relative_error: expected a number from 1e-15 to 1, got 0"),
-        ({"max_draws": 10}, r"max_draws: expected a whole number from 256 "),
-        ({"estimator": "snis-q2"}, r"estimator: expected one of amci, reuse-optimal, got"),
+        ({"max_draws": 10}, r"max_draws: expected a whole number from 293 "),
+        ({"estimator": "snis-q2"}, r"estimator: expected one of amci-cv, amci, got"),
     ],
 )
 def test_bad_arguments_of_a_precision_are_named(changed, message):
@@ -261,10 +240,10 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"total": 100}, r"total: expected more than the pilot's 128 draws, got 100"),
+        ({"total": 100}, r"total: expected more than 140 draws, .* got 100; ask for a smaller pilot"),
         ({"total": 1000, "y": [[0.0], [1.0]]}, r"total: expected a single pair"),
         ({"total": 1000, "draws": 10}, r"draws: expected either draws or total, got 10 and 1000"),
-        ({"total": 1, "estimator": "amci-crn"}, r"total: expected at least 2 draws, got 1"),
+        ({"total": 1, "estimator": "amci-crn"}, r"total: expected at least 6 draws, got 1"),
         ({"total": 0}, r"total: expected a whole number from 1 "),
         ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
         ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: a pilot serves a single pair"),
@@ -288,7 +267,7 @@ def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
     def no_trust(self):
         found = doubted(self)
         why = np.empty(found.codes.shape, dtype=object)
-        why.fill(("E1: of no avail",))
+        why.fill(("of no avail",))
         return replace(found, codes=np.full_like(found.codes, 2), why=why)
 
     monkeypatch.setattr(Estimate, "verdict", property(no_trust))
@@ -299,19 +278,7 @@ def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
     assert (found.draws.sum(axis=-1) > 256 * 4**3 / 2).all()
     assert (found.draws.sum(axis=-1) < 256 * 4**3 * 2).all()
     if np.ndim(y) == 0:
-        assert found.text == "no: do not trust E1: of no avail"
-
-
-def test_a_heavy_tail_is_not_reached_alone_or_in_a_batch():
-    exact = amci.load_proposals("tail-1d", variant="oracle")
-    narrow = replace(exact, q2=Normal(lambda y, theta: y / 2, scale=0.2))
-    with np.errstate(all="ignore"):
-        found = amci.estimate_to(PROBLEM, narrow, [[1.0]] * 3, 1.0, max_draws=20_000)
-        alone = amci.estimate_to(PROBLEM, narrow, 1.0, 1.0, max_draws=20_000)
-    assert set(found.verdict.level) == {"do not trust"}
-    assert not found.reached.any()
-    assert not alone.reached
-    assert alone.text.startswith("no: do not trust E2: ")
+        assert found.text == "no: do not trust: of no avail"
 
 
 def test_whether_it_was_reached_is_said_in_words():

@@ -14,7 +14,7 @@ from amci_core.flows import Proposals
 def test_it_is_the_value_of_the_estimate(name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     cases = problem.cases(7, seed=3)
-    judged = amci.estimate(problem, proposals, *cases, draws=20, seed=5)
+    judged = amci.estimate(problem, proposals, *cases, draws=20, seed=5, estimator="amci")
     found = amci.estimate_value(problem, proposals, *cases, draws=20, seed=5)
     assert found.shape == (7,)
     np.testing.assert_allclose(found, judged.value, rtol=1e-9, atol=1e-14)
