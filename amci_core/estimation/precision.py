@@ -251,8 +251,7 @@ class _Search:
         draws = group.draws
         assert draws is not None
         counts = np.array([draws.count(j) for j in range(3)])
-        # One less: each step takes at least one draw of the defensive density.
-        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE)) - 1
+        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE))
         seen = moments(draws)
         plans: dict[tuple[int, ...], list[int]] = {}
         for place, width in enumerate(widths.tolist()):
@@ -280,6 +279,7 @@ class _Search:
             more = of_all - np.append(counts, draws.count(REFERENCE))
             # At least one of the defensive density, so that it is known at the new draws.
             more = np.maximum(more, [0, 0, 0, 1])
+            more[more[:3].argmax()] -= max(draws.n + int(more.sum()) - self.max_draws, 0)
             groups += replace(group.of(np.array(places)), more=more).parts()
         return groups
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from imperfect import Normal, imperfect
+from imperfect import imperfect
 
 import amci_core as amci
 from amci_core.estimation.result import Estimate
@@ -131,15 +131,18 @@ def test_a_batch_may_have_no_y_or_no_theta():
 
 
 def test_a_total_is_split_and_charged_with_its_pilot():
-    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50)
+    found, table = (
+        amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50, estimator=estimator)
+        for estimator in ("amci", np.eye(3))
+    )
     assert 990 < found.draws <= 1000
-    table = amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, total=1000, pilot=50, estimator=np.eye(3))
     assert table.value == found.value
+    how = {"estimator": "amci", "defensive": 0}
     split = [
-        amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, seed=seed, total=2000, pilot=50).value
+        amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, seed=seed, total=2000, pilot=50, **how).value
         for seed in range(300)
     ]
-    equal = amci.estimate(PROBLEM, IMPERFECT, np.ones((3000, 1)), 2.0, draws=1000).value
+    equal = amci.estimate(PROBLEM, IMPERFECT, np.ones((3000, 1)), 2.0, draws=1000, **how).value
     # Nine tenths of the error come from E1 here: an equal split wastes draws.
     assert np.var(split) < 0.9 * equal.var()
 
@@ -240,7 +243,10 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"total": 100}, r"total: expected more than 140 draws, .* got 100; ask for a smaller pilot"),
+        (
+            {"total": 100},
+            r"total: expected more than 140 draws, .* got 100; ask for a smaller pilot",
+        ),
         ({"total": 1000, "y": [[0.0], [1.0]]}, r"total: expected a single pair"),
         ({"total": 1000, "draws": 10}, r"draws: expected either draws or total, got 10 and 1000"),
         ({"total": 1, "estimator": "amci-crn"}, r"total: expected at least 6 draws, got 1"),
@@ -274,9 +280,8 @@ def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
     found = amci.estimate_to(PROBLEM, IMPERFECT, y, 0.5, relative_error=0.5)
     assert not found.reached.any()
     assert (found.relative_half_width < 0.5).all()
-    # It went on three times, with four times the draws, and then gave up.
-    assert (found.draws.sum(axis=-1) > 256 * 4**3 / 2).all()
-    assert (found.draws.sum(axis=-1) < 256 * 4**3 * 2).all()
+    # It went on once, with four times the draws, and then gave up.
+    assert (abs(found.draws.sum(axis=-1) / (4 * 293) - 1) < 0.25).all()
     if np.ndim(y) == 0:
         assert found.text == "no: do not trust: of no avail"
 
