@@ -34,8 +34,6 @@ TAIL_POINTS = 60
 # Numbers of draws at which the estimate is followed.
 STOPS, STOPS_A_STEP = 36, 9
 LEVEL = 0.95
-# Where the draws do not answer: so many times as many, or this share of them from the reference.
-MORE, LARGER_SHARE = 4, 0.5
 
 
 @dataclass(frozen=True)
@@ -186,14 +184,14 @@ def diagnosis(
         asked = verdict if draws == n else seen.estimate("amci", draws).verdict
         answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
         if answers[0].level != LEVELS[0]:
-            halves = int((1 - LARGER_SHARE) * seen.draws.n) // len(proposals.present)
+            halves = seen.draws.n // 2 // len(proposals.present)
             answers += [
                 Answer.of(words, amci.estimate(problem, proposals, y, theta, **how, seed=seed))
                 for words, how in (
-                    ("four times as many draws", {"draws": MORE * n}),
+                    ("four times as many draws", {"draws": 4 * n}),
                     (
                         "half of the draws from the defensive density",
-                        {"draws": halves, "defensive": LARGER_SHARE},
+                        {"draws": halves, "defensive": 0.5},
                     ),
                 )
             ]

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import amci_core as amci
-from amci_core.diagnostics import TermDiagnostics
+from amci_core.diagnostics import LEVELS, TermDiagnostics
 from amci_core.errors.spread import determined
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from app.numbers.case import CaseDraws, distrusted, shown_estimators, standard_error
+from app.numbers.case import CaseDraws, shown_estimators
 from app.numbers.known import Level, Mu, exact, level
 from app.presets import ANYWHERE, where_f_is
 from app.words.diagnosis import in_symbols
@@ -34,7 +34,7 @@ class Row:
     Arguments:
         name: The estimator.
         value: Its estimate of mu.
-        standard_error: Of that; NaN where the draws cannot tell, or show that it is of no use.
+        standard_error: Of that; NaN where the draws cannot tell.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
         remark: What to notice, or nothing.
@@ -178,7 +178,7 @@ def summarize(
         if name != "bound"
     }
     low, high = problem.f_range
-    own = judged["amci"]
+    own, verdict = judged["amci"], str(judged["amci"].verdict.level)
     effective = {
         term: float(found.fewest_draws)
         for term, found in own.diagnostics.items()
@@ -198,7 +198,7 @@ def summarize(
             Row(
                 name=name,
                 value=float(e.value),
-                standard_error=standard_error(e, high - low),
+                standard_error=float(e.standard_error),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
                 remark=_remark(e, judged.get(name, e), mu, where, problem.f_range),
@@ -210,13 +210,13 @@ def summarize(
         judging=estimates["amci"].draws - total,
         seen=seen.n,
         kappa=kappa,
-        judged=not distrusted(own) and (math.isinf(kappa) or all(map(_determined, terms))),
+        judged=verdict != LEVELS[-1] and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         hits_of=hits_of,
         where=where,
         level=level(problem, proposals, y, theta),
-        verdict=str(own.verdict.level),
+        verdict=verdict,
         reason=own.verdict.text,
         mu=mu,
     )
@@ -271,9 +271,9 @@ def _remark(
         return f"every draw falls {where}: the estimate is 1, its error unknown"
     if np.isnan(spread):
         return "too few draws for a standard error"
-    (low, high), why = f_range, ""
-    if distrusted(judged):
-        why = in_symbols(judged.verdict.reasons[0])
+    if judged.verdict.level == LEVELS[-1]:
+        return in_symbols(judged.verdict.text)
+    low, high = f_range
     beyond = spread > high - low
     if not low <= value <= high:
         how_far = "" if beyond else " by about its standard error"
@@ -282,9 +282,7 @@ def _remark(
             f"leave it{how_far}"
         )
     if beyond:
-        return f"standard error beyond the range of f: {why or 'a few weights decide it'}"
-    if why:
-        return f"do not trust: {why}"
+        return "standard error beyond the range of f: a few weights decide it"
     if spread > abs(value):
         return "standard error larger than the estimate: not distinguishable from 0"
     both = math.hypot(spread, mu.error * mu.value)

@@ -2,15 +2,13 @@ r"""The draws at one case: every card that shows a figure of them takes it from 
 
 from __future__ import annotations
 
-__all__ = ["LEAST_DRAWS", "CaseDraws", "distrusted", "shown_estimators", "standard_error"]
+__all__ = ["LEAST_DRAWS", "CaseDraws", "shown_estimators"]
 
-import math
 from typing import Any
 
 import numpy as np
 
 from amci_core.checks import part_seed
-from amci_core.diagnostics.verdict import LEVELS
 from amci_core.errors.runs import usual_estimators
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of, report
@@ -91,18 +89,3 @@ def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
     """The usual estimators, and AMCI with control variates beside AMCI."""
     amci, *others = usual_estimators(problem, proposals)
     return (amci, "amci-cv", *others)
-
-
-def distrusted(found: Estimate) -> bool:
-    """Whether the draws show that an estimate cannot be trusted."""
-    return str(found.verdict.level) == LEVELS[-1]
-
-
-def standard_error(found: Estimate, f_width: float) -> float:
-    """An estimate's standard error; NaN where the draws cannot tell it.
-
-    They cannot where an estimate is not to be trusted. Beyond the width of f's range it is kept,
-    since that alone says that it is of no use.
-    """
-    own = float(found.standard_error)
-    return math.nan if distrusted(found) and own <= f_width else own

@@ -14,7 +14,7 @@ import numpy as np
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from app.numbers.case import CaseDraws, standard_error
+from app.numbers.case import CaseDraws
 from app.numbers.known import Mu, exact
 
 # Draws from each proposal.
@@ -90,17 +90,16 @@ def playback(
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
-    found = {int(stop): seen.estimate("amci", int(stop)) for stop in stops}
+    found = {n: float(seen.estimate("amci", n).standard_error) for n in stops.tolist()}
     lanes = [
         _lane(j, seen.points[PROPOSALS[j]][:MOST, coordinate], seen.draws)
         for j in seen.draws.present
     ]
-    low, high = problem.f_range
     known = 0.0 if seen.draws.log_E2 is None else float(seen.draws.log_E2)
     return Playback(
         tuple(lanes),
         _ratio(lanes, known),
-        _from_stop_to_stop({n: standard_error(each, high - low) for n, each in found.items()}),
+        _from_stop_to_stop(found),
         mu or exact(problem, y, theta),
     )
 

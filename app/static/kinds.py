@@ -25,7 +25,7 @@ from app.words.reuse import about_map as about_reuse
 BUDGETS, RUNS = (10, 30, 100, 300, 1000), 200
 # Points along the axes of a map, and draws at each.
 SHARES, CASES, DRAWS = 33, 25, 128
-REUSE_DRAWS = WEIGHTS = 64
+REUSE_DRAWS, WEIGHTS = 64, 1000
 # The least error is the brightest, as in the pictures that are served.
 COLOURS = "cividis_r"
 
@@ -123,9 +123,8 @@ def training(case: Case) -> Picture:
 
 def diagnostics(case: Case) -> Picture:
     """The weights of every term, largest first, and the verdict."""
-    problem, proposals = case.given
-    found = amci.estimate(problem, proposals, *case.pair, draws=WEIGHTS)
-    names = terms(signed=not problem.nonnegative)
+    found = amci.estimate(*case.given, *case.pair, draws=WEIGHTS, estimator="amci")
+    names = terms(signed=not case.given[0].nonnegative)
     styles = {"E1_plus": "snis-q1", "E1_minus": "q1_minus", "E2": "snis-q2"}
 
     def draw(panel: Axes, dark: bool) -> None:

@@ -33,7 +33,7 @@ SHOWN_FROM = 0.03
 VERDICT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }
 .level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
+p, li { margin: 0 0 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
 ul { margin: 0; padding-left: 1.1rem; }
 """
 EMPTY = '<div class="verdict"><p>Sampling …</p></div>'
@@ -181,8 +181,9 @@ class DiagnosticsCard(Card):
         style, other = ESTIMATORS["amci"], ESTIMATORS["amci-cv"]
         band = shown.varea("draws", "low", "high", source=self.along, fill_alpha=0.2)
         line = shown.line("draws", "value", source=self.along, line_width=2.5)
-        dashed = shown.line("draws", "control", source=self.along, line_width=2)
-        dashed.glyph.line_dash = list(other.dash)
+        dashed = shown.line(
+            "draws", "control", source=self.along, line_width=2.5, line_dash=[5, 3]
+        )
         truth = Span(location=0, dimension="width", line_width=1.5, line_dash=[4, 4])
         self.painter.follow(band.glyph, style, "fill_color")
         self.painter.follow(line.glyph, style, "line_color")
@@ -191,11 +192,11 @@ class DiagnosticsCard(Card):
         tips = [
             ("draws", "@draws{0,0}"),
             (style.label, "@value{0.00e+0}"),
-            (other.label, "@control{0.00e+0}"),
+            (other.short, "@control{0.00e+0}"),
             ("interval", "@low{0.00e+0} to @high{0.00e+0}"),
         ]
         add_hover(shown, [line], tips, mode="vline")
-        items = [(style.label, [line]), ("95 % interval", [band]), (other.label, [dashed])]
+        items = [(style.label, [line]), ("95 % interval", [band]), (other.short, [dashed])]
         add_legend(shown, items)
         return shown
 

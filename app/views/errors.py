@@ -147,7 +147,7 @@ class ErrorCard(Card):
                 self.painter.follow(dots.glyph, style, "fill_color")
                 self.painter.follow(dots.glyph, style, "line_color")
                 parts += [band, dots]
-            self._items[name] = LegendItem(label=style.label, renderers=parts)
+            self._items[name] = LegendItem(label=style.short or style.label, renderers=parts)
         tips = [
             ("estimator", "$name, @draws{0,0} total draws"),
             ("median", "@median{0.00e+0}"),
@@ -188,7 +188,7 @@ class ErrorCard(Card):
         self._ends.data = {
             "x": [float(found.budgets[-1])] * len(named),
             "y": apart(list(named.values()), axis.start, axis.end, height=self.height),
-            "text": [style.label for style in styles],
+            "text": [style.short or style.label for style in styles],
             "colour": [style.colour(self.dark) for style in styles],
         }
 

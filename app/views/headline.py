@@ -47,13 +47,11 @@ class HeadlineView:
         common = how_typical(typical(self._state.problem, self._state.y))
         reason = sentence(found.reason) if found.reason else ""
         why = f'<span class="verdict">{reason}</span> {escape(found.bound)} {escape(common)}'
-        content = (
+        self.panel.object = (
             f'<div class="said" style="{colour}">'
             f'<p class="headline" role="status">{escape(found.text)}</p>'
             f'<p class="why">{why}</p></div>'
         )
-        if content != self.panel.object:
-            self.panel.object = content
 
     def _found(self) -> Headline:
         summary, curves = (self._results.of(name) for name in ("strip", "errors"))

@@ -20,9 +20,8 @@ from html import escape
 
 import numpy as np
 
-from amci_core.diagnostics.pareto import LEAST_DRAWS
 from amci_core.diagnostics.verdict import AGREE, LEVELS
-from app.diagnosis import Diagnosis, TermWeights
+from app.diagnosis import Answer, Diagnosis, TermWeights
 from app.words.numbers import effective, number, percent, subscript
 
 # What "reliable" says, after how well the estimate is determined.
@@ -30,7 +29,6 @@ AGREED = (
     f"all draws together, AMCI with control variates, agree within {AGREE:g} standard errors",
     "draws of the defensive density, or a long check after training, reach every term",
 )
-TRAIN = "proposals trained for such cases, since neither of these answers"
 
 
 def about_verdict(found: Diagnosis) -> str:
@@ -39,26 +37,28 @@ def about_verdict(found: Diagnosis) -> str:
     items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
     text = f'<ul aria-label="Why">{items}</ul><p>{_about_control(found)}</p>'
     if found.asked < found.draws:
-        same = found.asked_text.startswith(found.level)
-        alone = "the same" if same else f"“{sentence(found.asked_text)[:-1]}”"
         text += (
-            f"<p>A verdict takes many draws: this uses {found.draws:,} per proposal. With your "
-            f"{found.asked:,} draws alone, the verdict is {alone}.</p>"
+            f"<p>A verdict takes many draws: this uses {found.draws:,} per proposal. Your "
+            f"{found.asked:,} alone say: {sentence(found.asked_text)}</p>"
         )
     return text
 
 
 def _about_control(found: Diagnosis) -> str:
     """What AMCI with control variates makes of it, and what to do where that is not reliable."""
-    given = "; ".join(
-        f"{number(each.value, 4)} ± {number(each.error, 2)} with {each.draws} ({each.level})"
-        for each in found.answers
-    )
-    text = f"AMCI with control variates: {given}."
-    if len(found.answers) == 1:
+
+    def of(answer: Answer) -> str:
+        return f"{number(answer.value, 4)} ± {number(answer.error, 2)}"
+
+    same, *others = found.answers
+    text = f"AMCI with control variates gives {of(same)} with the same draws: {same.level}."
+    if not others:
         return text
-    answering = [each.draws for each in found.answers if each.level == LEVELS[0]]
-    return f"{text} Next step: {' or '.join(answering) or TRAIN}."
+    steps = [f"{each.draws} ({of(each)})" for each in others if each.level == LEVELS[0]]
+    if steps:
+        return f"{text} Next step, with which it is reliable: {', or '.join(steps)}."
+    either = " nor ".join(each.draws for each in others)
+    return f"{text} Next step: train proposals for such cases, since neither {either} answers."
 
 
 def about_way(found: Diagnosis) -> str:
@@ -78,11 +78,9 @@ def about_way(found: Diagnosis) -> str:
 
 def about_histogram(term: TermWeights, label: str) -> str:
     """The text alternative of a term's histogram of weights."""
-    tail = "There is no tail" if math.isinf(term.k) else f"Their tail has k-hat {term.k:.2f}"
-    tail = "Their tail is not judged" if math.isnan(term.k) else tail
     return (
         f"Histogram of {term.nonzero:,} log weights of {label}, from {term.edges[0]:.2g} to "
-        f"{term.edges[-1]:.2g} in powers of ten of their mean. {tail}."
+        f"{term.edges[-1]:.2g} in powers of ten of their mean. k-hat: {about_k(term)}."
     )
 
 
@@ -100,7 +98,7 @@ def about_scatter(term: TermWeights, label: str, draws: int, coordinate: str) ->
 def about_k(term: TermWeights) -> str:
     """The tail's k-hat, or why there is none."""
     if math.isnan(term.k):
-        return "too few draws" if term.nonzero < LEAST_DRAWS else "not judged"
+        return "not judged"
     if math.isinf(term.k):
         return "no tail"
     return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")
@@ -130,17 +128,18 @@ def pretty(name: str, *, signed: bool) -> str:
 
 
 def in_symbols(text: str) -> str:
-    """E1_plus as E₁⁺, q2 as q₂, mu as μ."""
+    """E1_plus as E₁⁺, q2 as q₂, mu as μ, 2e-9 as 2 × 10⁻⁹."""
 
     def symbol(found: re.Match[str]) -> str:
         sign = {"_plus": "⁺", "_minus": "⁻", None: ""}[found[3]]
         return f"{found[1]}{subscript(int(found[2]))}{sign}"
 
+    text = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), text)
     return re.sub(r"\b([Eq])([12])(_plus|_minus)?", symbol, re.sub(r"\bmu\b", "μ", text))
 
 
 def sentence(words: str) -> str:
     """Words of the core as a sentence of the page."""
-    words = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), in_symbols(words))
+    words = in_symbols(words)
     # A Greek letter is a symbol, which stays small.
     return escape((words[0].upper() if words[:1].isascii() else words[:1]) + words[1:]) + "."

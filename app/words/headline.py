@@ -18,7 +18,6 @@ from app.summary import Summary
 from app.words.numbers import number
 
 RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
-CONTROL = "amci-cv"
 # Errors of the same size, as far as a reader cares.
 ALIKE = 1.5
 # Below this relative error an estimate is exact to rounding.
@@ -162,10 +161,10 @@ def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], 
     medians = {name: _Error.median(curve, at, curves.runs) for name, curve in found.items()}
     means = {name: _Error.mean(curve, at, curves.runs) for name, curve in found.items()}
     errors = {name: each for name, each in means.items() if each is not None}
-    amci, control = (_Error.mean(curves[name], at, curves.runs) for name in ("amci", CONTROL))
+    amci, control = (_Error.mean(curves[name], at, curves.runs) for name in ("amci", "amci-cv"))
     least = min((error.size for error in errors.values()), default=math.inf)
     if amci is None or any(medians[n].size < least for n in found.keys() - errors.keys()):
-        amci, control = (_Error.median(curves[n], at, curves.runs) for n in ("amci", CONTROL))
+        amci, control = (_Error.median(curves[n], at, curves.runs) for n in ("amci", "amci-cv"))
         errors = medians
     return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, control
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from app.colours import ESTIMATORS
 from app.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
 from app.words.diagnosis import pretty, sentence
 from app.words.numbers import doubt, number, percent
@@ -21,12 +22,8 @@ EXPECTED = (
     "<code>q2</code> and <code>reference</code> that is used. The file is read once and not "
     "stored."
 )
-NAMES = {
-    "amci-cv": "AMCI + control variates",
-    "amci": "AMCI",
-    "snis-qm": "SNIS, all draws",
-    "snis": "SNIS",
-}
+NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}
+NAMES |= {"snis-qm": "SNIS, all draws", "snis": "SNIS"}
 
 
 def about_table(result: TableResult, colours: dict[str, tuple[str, str]]) -> str:
@@ -115,9 +112,7 @@ def rows(result: TableResult) -> list[list[Any]]:
 
 def _k_hat(seen: dict[str, Any]) -> str:
     if seen["pareto_k"] is None:
-        # Weights that are all equal have no tail; those of too few draws have none to be seen.
-        even = seen["effective_draws"] >= 0.999 * seen["draws"]
-        return "no tail" if even else "not judged"
+        return "–"
     k, most = seen["pareto_k"], seen["pareto_threshold"]
     return f"{k:.2f} ({most:.2f})".replace("-", "−")
 
