@@ -185,16 +185,16 @@ def diagnosis(
         answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
         if answers[0].level != LEVELS[0]:
             halves = seen.draws.n // 2 // len(proposals.present)
-            answers += [
-                Answer.of(words, amci.estimate(problem, proposals, y, theta, **how, seed=seed))
-                for words, how in (
-                    ("four times as many draws", {"draws": 4 * n}),
-                    (
-                        "half of the draws from the defensive density",
-                        {"draws": halves, "defensive": 0.5},
-                    ),
-                )
-            ]
+            ways: dict[str, Any] = {
+                "four times as many draws": {"draws": 4 * n},
+                "half of the draws from the defensive density": {
+                    "draws": halves,
+                    "defensive": 0.5,
+                },
+            }
+            for words, how in ways.items():
+                other = amci.estimate(problem, proposals, y, theta, **how, seed=seed)
+                answers.append(Answer.of(words, other))
         return Diagnosis(
             draws=n,
             mu=mu or exact(problem, y, theta),

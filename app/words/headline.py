@@ -72,13 +72,12 @@ class _Error:
         Runs with an error in common may all miss what a rare one meets.
         """
         squared = curve.squared
-        mean, median = float(squared.mean[at]), float(squared.quartiles[1][at])
-        noise = float(squared.mean_error[at])
+        mean, noise = float(squared.mean[at]), float(squared.mean_error[at])
         if curve.mean_judged[at]:
             return cls(math.sqrt(mean), noise)
         unseen = squared.unseen is not None and bool(squared.unseen[at])
         effective = float(effective_runs(squared.mean[at], squared.mean_error[at], runs))
-        if unseen or median > COMMON_SHARE * mean or effective < ROUGH:
+        if unseen or squared.quartiles[1][at] > COMMON_SHARE * mean or effective < ROUGH:
             return None
         return cls(math.sqrt(mean), noise, ABOUT)
 

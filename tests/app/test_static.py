@@ -68,7 +68,7 @@ def test_steps_are_live_or_have_a_picture_with_words(facts):
     assert sharing["picture"]["alternative"].startswith("Relative error over")
     assert not paper["live"]
     assert paper["case"] == {}
-    assert "q1 misses" in paper["picture"]["alternative"]
+    assert "do not trust: all draws together" in paper["picture"]["alternative"]
     assert "y = −4; θ = 5" in paper["picture"]["caption"]
 
 
