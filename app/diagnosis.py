@@ -184,11 +184,11 @@ def diagnosis(
         asked = verdict if draws == n else seen.estimate("amci", draws).verdict
         answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
         if answers[0].level != LEVELS[0]:
-            halves = seen.draws.n // 2 // len(proposals.present)
+            half = seen.draws.n // 2 // len(proposals.present)
             ways: dict[str, Any] = {
                 "four times as many draws": {"draws": 4 * n},
                 "half of the draws from the defensive density": {
-                    "draws": halves,
+                    "draws": half,
                     "defensive": 0.5,
                 },
             }

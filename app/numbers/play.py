@@ -96,12 +96,8 @@ def playback(
         for j in seen.draws.present
     ]
     known = 0.0 if seen.draws.log_E2 is None else float(seen.draws.log_E2)
-    return Playback(
-        tuple(lanes),
-        _ratio(lanes, known),
-        _from_stop_to_stop(found),
-        mu or exact(problem, y, theta),
-    )
+    mu = mu or exact(problem, y, theta)
+    return Playback(tuple(lanes), _ratio(lanes, known), _from_stop_to_stop(found), mu)
 
 
 def _from_stop_to_stop(values: Mapping[int, float]) -> Array:
