@@ -407,7 +407,7 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
         ({"seed": -3}, r"seed: expected a whole number .* got -3"),
-        ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci, .*bound, got"),
+        ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci-cv, .*bound, got"),
         ({"estimators": "amci"}, r"estimators: expected some of .* got 'amci'"),
         ({"estimators": []}, r"estimators: expected some of .* got \[\]"),
         ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d, got"),
