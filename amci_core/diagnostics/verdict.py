@@ -175,12 +175,16 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     shape = determined_by.shape
     codes, why = np.zeros(shape, dtype=np.int64), np.empty(shape, dtype=object)
     why.fill(())
+    # An average of one value is that value.
+    f = control.draws.f
+    exact = (f == f[..., :1]).all(axis=-1) & (f[..., 0] != 0) & (own == np.inf)
     for level, holds, words, number in rules:
-        holds, number = np.broadcast_to(holds, shape), np.broadcast_to(number, shape)
+        holds = np.broadcast_to(holds, shape) & ~(exact & (level == MORE_DRAWS))
+        number = np.broadcast_to(number, shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
             why[place] += (words.format(float(number[place])),)
-    return Verdict(codes, why, determined_by)
+    return Verdict(codes, why, np.where(exact, np.inf, determined_by))
 
 
 def _distance(control: Errors, found: Errors) -> Array:
