@@ -267,7 +267,7 @@ def _remark(
         return f"no draw falls {where}: the estimate is 0, its error unknown"
     if error < ROUNDING * abs(mu.value) and not mu.error:
         return "exact up to rounding"
-    if np.isnan(spread) and abs(value - 1) < ROUNDING:
+    if not spread > ROUNDING and abs(value - 1) < ROUNDING:
         return f"every draw falls {where}: the estimate is 1, its error unknown"
     if np.isnan(spread):
         return "too few draws for a standard error"

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from visit import RUNS, SIDEWAYS, Visit
 
 import amci_core as amci
+from app.numbers.case import shown_estimators
 from app.presets import PRESETS
 from app.words.numbers import number
 
@@ -102,12 +103,13 @@ def test_a_released_handle_has_all_figures_follow(at):
         expected = density(name, 1.0, 1.5, x)
         np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-20)
     budgets = opened.data("errors-amci", "draws").astype(int).tolist()
-    curves = amci.error_curves(problem, proposals, 1.0, 1.5, budgets=budgets, runs=RUNS)
+    shown = {"budgets": budgets, "estimators": shown_estimators(problem, proposals)}
+    curves = amci.error_curves(problem, proposals, 1.0, 1.5, **shown, runs=RUNS)
     for name in ("amci", "snis-qm"):
         shown = opened.data(f"errors-{name}", "mean")
         np.testing.assert_allclose(shown, curves[name].remse, rtol=1e-12)
     cells = opened.page.get_by_role("row").filter(has_text="AMCI").get_by_role("cell")
-    estimate = amci.estimate(problem, proposals, 1.0, 1.5, draws=64, seed=0)
+    estimate = amci.estimate(problem, proposals, 1.0, 1.5, draws=64, seed=0, estimator="amci")
     expect(cells.nth(2)).to_have_text(number(float(estimate.standard_error), 2))
     opened.press("Reset")
     opened.wait("() => location.search == '?problem=tail-1d&y=1&theta=3'")
