@@ -167,7 +167,7 @@ def test_a_run_in_the_page_comes_near_the_truth(page, name):
         }""",
         [weights(proposals), name, y, theta, tables],
     )
-    estimate = amci.estimate(problem, proposals, y or None, theta, draws=1000)
+    estimate = amci.estimate(problem, proposals, y or None, theta, draws=1000, estimator="amci")
     error = abs(found["values"]["amci"] - float(problem.truth(y or None, theta)))
     assert 0 < error < 5 * estimate.standard_error
     for term, own in estimate.diagnostics.items():

@@ -17,6 +17,7 @@ from visit import DATA
 
 import amci_core as amci
 from amci_core.proposals import available_variants
+from app.numbers.case import shown_estimators
 from app.presets import PRESETS, coordinate_names
 from app.state import State
 from app.store import BUDGETS
@@ -75,8 +76,10 @@ def the_curves_are_those_of_the_core(opened, state):
     # Those of the estimate that is shown are among them; a preset sets its draws back.
     budgets = opened.data("errors-amci", "draws").astype(int).tolist()
     assert set(budgets) >= set(BUDGETS)
+    settings = {"budgets": budgets, "runs": 4, "seed": state.seed}
+    names = shown_estimators(problem, proposals)
     curves = amci.error_curves(
-        problem, proposals, *state.choice.pair, budgets=budgets, runs=4, seed=state.seed
+        problem, proposals, *state.choice.pair, **settings, estimators=names
     )
     expected = np.clip(curves["amci"].remse_median, 1e-18, None)
     np.testing.assert_allclose(opened.data("errors-amci", "median"), expected, rtol=1e-9)
