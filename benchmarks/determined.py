@@ -28,7 +28,7 @@ PROBLEMS = [
     ("gain-loss", "spline", 10, (3, 10, 30)),
     ("gain-loss", "spline", 4, MANY),
 ]
-ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "snis-qm-stratified", "reuse-optimal")
+ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "snis-qm-stratified", "amci-cv")
 
 
 def cells(runs: int) -> Iterator[tuple[str, np.ndarray]]:
