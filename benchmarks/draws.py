@@ -90,7 +90,7 @@ def report_figures(before: str | None, rounds: int) -> None:
         best = min if figure.most else max
         values = [best(run[name] for run in runs) for runs in found]
         now = values[-1]
-        line = f"  {figure.text:<47} {now:>12,.{1 if now < 100 else 0}f} {figure.unit}"
+        line = f"  {figure.text:<47} {now:>12,.{2 if now < 100 else 0}f} {figure.unit}"
         if before is not None:
             then = values[0]
             ratio = then / now if figure.most else now / then
@@ -98,7 +98,8 @@ def report_figures(before: str | None, rounds: int) -> None:
         if figure.wanted is not None:
             held = now <= figure.wanted if figure.most else now >= figure.wanted
             sign = "<=" if figure.most else ">="
-            line += f", wanted {sign} {figure.wanted:,.0f}: {'holds' if held else 'FALLS SHORT'}"
+            wanted = f"{figure.wanted:,.{0 if figure.wanted > 10 else 2}f}"
+            line += f", wanted {sign} {wanted}: {'holds' if held else 'FALLS SHORT'}"
         if figure.released is not None:
             line += f"; {now / figure.released:.1f} times the paper's code"
         print(line)

@@ -81,7 +81,7 @@ PROPOSALS: dict[str, Proposals] = {}
 
 
 def amci_estimate(case: Case, draws: float, seed: int) -> Array:
-    """`estimate` with so many draws of each proposal, and its reference, which judges it."""
+    """`estimate` with so many draws of each proposal, and those of the defensive density."""
     proposals = PROPOSALS[case.problem.name]
     e = amci.estimate(case.problem, proposals, *case.given, draws=int(draws), seed=seed)
     case.spent += math.prod(case.batch) * sum(e.prepared.draws.counts.values())
@@ -89,7 +89,7 @@ def amci_estimate(case: Case, draws: float, seed: int) -> Array:
 
 
 def amci_value(case: Case, draws: float, seed: int, *, single: bool = False) -> Array:
-    """`estimate_value`: the same value with nothing that judges it."""
+    """`estimate_value`: plain AMCI with nothing that judges it."""
     proposals = PROPOSALS[case.problem.name]
     used = sum(proposal is not None for proposal in proposals.as_tuple)
     case.spent += math.prod(case.batch) * int(draws) * used

@@ -34,7 +34,7 @@ def estimate_value(
 
     Every proposal is drawn from for its own term, and nothing else is evaluated: no density of
     another proposal, no draw of a broad reference. For a batch it is 15 to 40 times as fast as
-    `estimate`, which draws 128 points or more to judge itself.
+    `estimate`, which judges itself.
 
     Warning:
         It comes without error and without verdict. Ask `estimate` at a few of the same y and theta
@@ -51,8 +51,8 @@ def estimate_value(
             draws, and rounding errors typically of 1e-5, far below those of the draws.
 
     Returns:
-        The estimates, (*), in units of f; equal to `estimate(...).value` but for rounding, in
-        double precision.
+        The estimates, (*), in units of f; equal to those of `estimate` with `estimator="amci"`
+        but for rounding, in double precision.
 
     References:
         Section 4 of the paper, eq. (amci-mc-estimator).
