@@ -306,28 +306,6 @@ def split(replications: int) -> list[dict[str, Any]]:
     return rows
 
 
-def common(replications: int) -> list[dict[str, Any]]:
-    """What common random numbers bring with trained proposals of the dashboard's film."""
-    print("AMCI with common random numbers: MSE over that of independent draws, N = M = 64")
-    first = amci.load_snapshots("tail-1d")[0].proposals
-    rows = []
-    for y, theta in ((1.0, 0.5), (1.0, 1.5), (2.0, 3.0)):
-        sampler = Sampler(PROBLEM, first, *PROBLEM.check(y, theta))
-        mu = float(PROBLEM.truth(y, theta))
-        both = {
-            name: float(
-                np.mean(
-                    (runs_of(name, sampler, draws=64, runs=replications, seed=5) / mu - 1) ** 2
-                )
-            )
-            for name in ("amci", "amci-crn")
-        }
-        rows.append({"y": y, "theta": theta, "ratio": both["amci-crn"] / both["amci"]})
-        print(f"y {y:4.1f}, theta {theta:4.1f}: {rows[-1]['ratio']:.3f}", flush=True)
-    print()
-    return rows
-
-
 def draw(results: dict[str, Any], folder: Path) -> None:
     """A picture of what was found: errors over the best."""
     from matplotlib.figure import Figure
@@ -410,7 +388,6 @@ def main() -> None:
         "predict": predict,
         "precision": precision,
         "split": split,
-        "common": common,
         "coverage": coverage,
     }
     parser = argparse.ArgumentParser(description=__doc__)
@@ -429,7 +406,6 @@ def main() -> None:
         "predict": 20_000,
         "precision": 1_000,
         "split": 20_000,
-        "common": 20_000,
         "coverage": 1_000,
     }
     kept = options.out is not None and options.out.exists()
