@@ -1,4 +1,4 @@
-r"""Whether an estimate can be believed, term by term."""
+r"""Whether an estimate can be believed, and how well draws serve each of its terms."""
 
 from __future__ import annotations
 
