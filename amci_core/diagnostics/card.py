@@ -13,7 +13,7 @@ from amci_core.diagnostics.verdict import EXACT, INEXACT, UNKNOWN, Evidence
 from amci_core.estimators.draws import Array
 
 # Relative ESS of every term, in the long check, of proposals of which few draws can say enough.
-ALL_BUT_EXACT = 0.9
+ALL_BUT_EXACT = 0.8
 
 
 def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidence:

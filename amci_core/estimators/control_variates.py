@@ -30,9 +30,9 @@ __all__ = ["Regression", "regress"]
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amci_core.estimators.combine import Combined, ratio_of, running_log_means
 from amci_core.estimators.draws import Array, Draws
@@ -43,30 +43,72 @@ from amci_core.estimators.uncertainty import Errors, centred, rounding
 RIDGE = 0.01
 
 
+class Fit(NamedTuple):
+    """The regression of one term, in a unit of its own.
+
+    Arguments:
+        log_unit: Logarithm of the unit in nats, (*); -inf where no draw met the term.
+        r: y_t - E0_t Q_own(t) at every draw, (*, n).
+        b: Coefficients of Q - 1, (*, J).
+    """
+
+    log_unit: Array
+    r: Array
+    b: Array
+
+
 @dataclass(frozen=True)
 class Regression:
     """AMCI with control variates at a batch (*).
 
     Arguments:
         combined: The estimate, (*, 1).
-        errors: What each draw adds to its error.
         draws: The draws.
         ratios: Q_j at every draw for every component that has draws, by its number, (*, n).
-        met: Whether a draw met every term, (*).
+        fits: The regression of each term that is estimated, by its number.
     """
 
     combined: Combined
-    errors: Errors
     draws: Draws
     ratios: Mapping[int, Array]
-    met: NDArray[np.bool_]
+    fits: Mapping[int, Fit]
 
     @cached_property
     def determined_by(self) -> Array:
         """The effective number of squared residuals, (*); infinite where there is no error, NaN
         where no draw met a term."""
-        known = self.met & ~np.isnan(self.errors.value)
+        met = [self.fits[t].log_unit > -np.inf for t in (0, 1) if t in self.fits]
+        known = np.any(met, axis=0) & ~np.isnan(self.errors.value)
         return np.where(known, self.errors.determined_by, np.nan)
+
+    @cached_property
+    def errors(self) -> Errors:
+        """What each draw adds to the estimate's error."""
+        combined, draws = self.combined, self.draws
+        sign_E2, log_E2 = combined.sign[..., 0, 2], combined.log_terms[..., 0, 2]
+        Q = np.stack(list(self.ratios.values()), axis=-2)
+        counts = tuple(count for count in draws.counts.values() if count)
+
+        def residuals(t: int, log_scale: Array | float) -> Array:
+            """Of a term, in the unit of the estimate and over its E2."""
+            log_unit, r, b = self.fits[t]
+            scale = sign_E2 * np.exp(log_unit - log_E2 - log_scale) / draws.n
+            return centred(scale[..., None] * (r - np.vecmat(b, Q)), counts)
+
+        nothing = np.zeros(draws.log_joint.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            of_E1 = residuals(0, combined.log_unit[..., 0])
+            if 1 in self.fits:
+                of_E1 -= residuals(1, combined.log_unit[..., 0])
+            of_E2 = residuals(2, 0.0) if 2 in self.fits else nothing
+        return Errors(
+            log_unit=combined.log_unit[..., 0],
+            value=combined.ratio[..., 0],
+            of_E1=of_E1,
+            of_E2=of_E2,
+            counts=counts,
+            rounding=rounding(draws),
+        )
 
 
 def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
@@ -88,8 +130,8 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
     mean_Q = Q.mean(axis=-1)
     variates = Q - mean_Q[..., None]
     gram = variates @ variates.swapaxes(-1, -2) + ridge * n * np.eye(len(ratios))
-    log_terms, log_units = (np.full((*draws.batch, 3), -np.inf) for _ in range(2))
-    sign, residuals = np.zeros_like(log_terms), np.zeros((*draws.batch, 3, n))
+    log_terms = np.full((*draws.batch, 3), -np.inf)
+    sign, fits = np.zeros_like(log_terms), {}
     for t in range(3):
         if t == 1 and not draws.signed:
             continue
@@ -100,30 +142,14 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
         log_start = np.full(draws.batch, -np.inf)
         if draws.count(t):
             log_start = running_log_means(draws, t, np.array([draws.count(t)]))[..., 0, t]
-        log_units[..., t] = np.maximum(log_y.max(axis=-1), log_start)
-        log_unit = np.where(log_units[..., t] > -np.inf, log_units[..., t], 0.0)
+        largest = np.maximum(log_y.max(axis=-1), log_start)
+        log_unit = np.where(largest > -np.inf, largest, 0.0)
         start, r = np.exp(log_start - log_unit), np.exp(log_y - log_unit[..., None])
         if draws.count(t):
             r -= start[..., None] * ratios[t]
         b = np.linalg.solve(gram, variates @ r[..., None])[..., 0]
         E = start + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
-        residuals[..., t, :], sign[..., t] = r - np.vecmat(b, Q), np.sign(E)
+        fits[t], sign[..., t] = Fit(largest, r, b), np.sign(E)
         with np.errstate(divide="ignore"):
             log_terms[..., t] = np.log(np.abs(E)) + log_unit
-    combined = ratio_of(sign[..., None, :], log_terms[..., None, :])
-    # Every term in the unit of the estimate and over its E2.
-    with np.errstate(over="ignore", invalid="ignore"):
-        scale = log_units - log_terms[..., 2:]
-        scale[..., :2] -= combined.log_unit
-        residuals *= (sign[..., 2:] * np.exp(scale) / n)[..., None]
-    counts = tuple(count for count in draws.counts.values() if count)
-    errors = Errors(
-        log_unit=combined.log_unit[..., 0],
-        value=combined.ratio[..., 0],
-        of_E1=centred(residuals[..., 0, :] - residuals[..., 1, :], counts),
-        of_E2=centred(residuals[..., 2, :], counts),
-        counts=counts,
-        rounding=rounding(draws),
-    )
-    met = (log_units[..., :2] > -np.inf).any(axis=-1) & (sign[..., 2] != 0)
-    return Regression(combined, errors, draws, ratios, met)
+    return Regression(ratio_of(sign[..., None, :], log_terms[..., None, :]), draws, ratios, fits)
