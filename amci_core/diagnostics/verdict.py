@@ -38,17 +38,20 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # benchmarks/verdict.py measures these on targets, proposals and references that they were not
 # chosen on. The N, and the effective draws of the defensive density for each term, that are asked
 # of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
-UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (25.0, 10.0)
-# The share of N that is asked of an estimate's own residuals.
-OWN = 1 / 5
+UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 10.0)
+# The share of N that is asked of an estimate's own residuals, and the least.
+OWN, LEAST_OWN = 1 / 5, 1.5
 # The largest share of a squared residual in their sum, without draws of a defensive density: heavy
 # tails can pass by N alone.
 LARGEST = 1 / 20
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
-# Nats of Bernstein's bound beyond which densities do not integrate to the same number.
-UNNORMALIZED = 7.0
+# Nats of Bernstein's bound beyond which densities may not, and surely do not, integrate to one
+# number.
+DOUBTFUL, UNNORMALIZED = 4.5, 7.0
+# A side of f with a smaller share of E1_plus + E1_minus does not matter.
+LEAST_SIDE = 0.01
 
 
 class Evidence(NamedTuple):
@@ -145,9 +148,13 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
         *(
-            (NO_TRUST, nats > UNNORMALIZED, f"the density of {name} does not fit its draws: its "
-             "integral is not one, or they were drawn from another", 0.0)
+            (level, (nats > low) & (nats <= high), f"the density of {name} {does} not fit its "
+             "draws: its integral is not one, or they were drawn from another", 0.0)
             for name, nats in _misfits(control).items()
+            for level, low, high, does in (
+                (NO_TRUST, UNNORMALIZED, np.inf, "does"),
+                (MORE_DRAWS, DOUBTFUL, UNNORMALIZED, "may"),
+            )
         ),
         (NO_TRUST, np.isnan(determined_by), "no draw reached a term", 0.0),
         *(
@@ -159,9 +166,9 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
         ),
         (MORE_DRAWS, determined_by < evidence.needed,
          "about {:.0f} draws determine its error, too few", determined_by),
-        (MORE_DRAWS, own < OWN * np.asarray(evidence.needed),
+        (MORE_DRAWS, own < np.maximum(OWN * np.asarray(evidence.needed), LEAST_OWN),
          "about {:.0f} of its own draws determine its error, too few", own),
-        (MORE_DRAWS, unseen & (largest > LARGEST * evidence.r_eff),
+        (MORE_DRAWS, unseen & (largest > LARGEST) & (np.asarray(evidence.needed) > EXACT[0]),
          "one draw makes {:.1%} of its squared error", largest),
         *(
             (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
@@ -213,12 +220,17 @@ def _defensive(control: Regression) -> dict[str, Array]:
     with np.errstate(divide="ignore"):
         log_w = draws.log_weight(REFERENCE) + np.log(control.ratios[REFERENCE][..., part])
     for t, name in enumerate(TERMS):
-        if (t == 1 and not draws.signed) or (t == 2 and draws.log_E2 is not None):
+        if t not in control.fits:
             continue
         log_t = log_w + draws.log_factor(t, part)
         with np.errstate(invalid="ignore"):
             ess = np.exp(2 * logsumexp(log_t, axis=-1) - logsumexp(2 * log_t, axis=-1))
-        found["E1" if t == 0 and not draws.signed else name] = np.nan_to_num(ess)
+        ess = np.nan_to_num(ess)
+        if draws.signed and t < 2:
+            sides = control.combined.log_terms[..., 0, :2]
+            share = np.exp(sides[..., t] - np.logaddexp(sides[..., 0], sides[..., 1]))
+            ess = np.where(share > LEAST_SIDE, ess, np.inf)
+        found["E1" if t == 0 and not draws.signed else name] = ess
     return found
 
 

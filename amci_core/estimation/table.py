@@ -22,7 +22,7 @@ from amci_core.diagnostics.verdict import Evidence
 from amci_core.estimation.columns import read_columns
 from amci_core.estimation.estimate import report
 from amci_core.estimation.result import Estimate
-from amci_core.estimators import COMPONENTS, Draws, Estimator, Tabled, resolve, tables
+from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Estimator, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import balanced
@@ -42,8 +42,8 @@ FIGURES = (
 LEVEL = 0.95
 # Copies of rows are no accident from this share on, and where rows take more than a few values.
 COPIES, FEW_VALUES = 0.02, 10
-# Neighbouring rows are correlated beyond so many standard deviations of independent ones.
-CORRELATED = 4.0
+# Rows within so many of one another are correlated beyond so many standard deviations.
+LAGS, CORRELATED = 64, 5.0
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ def diagnose(
 
     Warning:
         Rows must be independent draws, in the order in which they were drawn. Copies of rows and
-        correlated neighbours are refused as "do not trust", the latter unless `r_eff` is given. No
-        diagnostic sees mass that no draw came near.
+        correlated rows are refused as "do not trust", unless `r_eff` is given. No diagnostic sees
+        mass that no draw came near.
 
     See also:
         `amci diagnose table.csv` for the command line.
@@ -154,7 +154,7 @@ def diagnose(
     draws, called, counts = read_columns(log_joint, log_q, f, component, log_E2)
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
-    against = tuple(_dependence(draws, chain=r_eff is not None))
+    against = tuple(_dependence(draws)) if r_eff is None else ()
     evidence = Evidence(against=against, r_eff=share)
     estimates, missing = {}, {}
     for name, make in (
@@ -175,7 +175,7 @@ def diagnose(
     return TableDiagnosis(estimates, missing, counts)
 
 
-def _dependence(draws: Draws, *, chain: bool) -> Iterator[str]:
+def _dependence(draws: Draws) -> Iterator[str]:
     """Why rows are not independent draws, in sentences."""
     rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
     distinct = np.unique(rows, axis=1).shape[1]
@@ -185,19 +185,19 @@ def _dependence(draws: Draws, *, chain: bool) -> Iterator[str]:
             f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after "
             "resampling or for a discrete x: they are not independent draws"
         )
-    for j in () if chain else draws.counts:
-        part = draws.stretch(j)
-        n = draws.count(j)
-        for values in (draws.f[part], draws.log_joint[part], draws.log_weight(j)):
-            ranks = rankdata(values) - (n + 1) / 2
-            correlation = np.vdot(ranks[1:], ranks[:-1]) / max(np.vdot(ranks, ranks), 1e-300)
-            if correlation > CORRELATED / np.sqrt(n):
-                yield (
-                    f"neighbouring rows of {COMPONENTS[j]} are correlated ({correlation:.2f}), as "
-                    "in a Markov chain or a sorted table: shuffle the latter, give r_eff for the "
-                    "former"
-                )
-                break
+    for j in draws.counts:
+        part, n = draws.stretch(j), draws.count(j)
+        ranks = rankdata([draws.f[part], draws.log_joint[part], draws.log_weight(j)], axis=-1)
+        ranks -= (n + 1) / 2
+        spectrum = np.abs(np.fft.rfft(ranks, 2 * n, axis=-1)) ** 2
+        products = np.fft.irfft(spectrum, axis=-1)[:, : min(LAGS + 1, n)]
+        correlations = products[:, 1:] / np.maximum(products[:, :1], 1.0)
+        if (correlations > CORRELATED / np.sqrt(n)).any():
+            yield (
+                f"rows of {COMPONENTS[j]} are correlated with later ones ("
+                f"{correlations.max():.2f}), as in Markov chains or a sorted table: give r_eff for "
+                "the former, and the order of the draws for the latter"
+            )
 
 
 def _regressed(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
@@ -213,8 +213,8 @@ def _regressed(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
 
 def _lacking(draws: Draws) -> str:
     """Which of AMCI's proposals has no draws, in words; empty for none."""
-    wanted = ["q1_plus", *["q1_minus"] * draws.signed, *["q2"] * (draws.log_E2 is None)]
-    lacking = [name for name in wanted if not draws.count(COMPONENTS.index(name))]
+    wanted = (not draws.signed or (draws.f > 0).any(), draws.signed, draws.log_E2 is None)
+    lacking = [PROPOSALS[j] for j in range(3) if wanted[j] and not draws.count(j)]
     return f"there are no draws of {' and '.join(lacking)}" if lacking else ""
 
 
@@ -222,7 +222,7 @@ def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
     if lacking := _lacking(draws):
         return lacking
     table = tables.amci()
-    table[2, 2] = draws.log_E2 is None
+    table[0, 0], table[2, 2] = draws.count(0) > 0, draws.log_E2 is None
     return _prepared(Tabled(table), draws, names)
 
 

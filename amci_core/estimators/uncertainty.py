@@ -218,7 +218,7 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
             for t, sign in ((0, 1.0), (1, -1.0)):
                 log_t = draws.log_factor(t, part) + w - log_unit[..., None]
                 of_E1[..., part] += sign * v[..., t, :] * sign_E2 * np.exp(log_t)
-            if draws.log_E2 is None:
+            if table[..., j, 2].any():
                 of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
     strata = prepared.components or draws
     counts = tuple(n for n in strata.counts.values() if n)
