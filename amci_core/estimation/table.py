@@ -195,8 +195,8 @@ def _dependence(draws: Draws) -> Iterator[str]:
         if (correlations > CORRELATED / np.sqrt(n)).any():
             yield (
                 f"rows of {COMPONENTS[j]} are correlated with later ones ("
-                f"{correlations.max():.2f}), as in Markov chains or a sorted table: give r_eff for "
-                "the former, and the order of the draws for the latter"
+                f"{correlations.max():.2f}), as in Markov chains or a sorted table: give r_eff "
+                "for the former, and the order of the draws for the latter"
             )
 
 

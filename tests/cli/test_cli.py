@@ -259,17 +259,6 @@ def test_estimate_ends_with_a_verdict(run):
     assert "k-hat" in out
 
 
-def test_a_k_hat_above_its_limit_beside_reliable_is_explained(run):
-    words = f"{ESTIMATE} --variant paper --y 1 --theta 3 --seed 1"
-    found = strict(succeeded(run(f"{words} --format json")))
-    term = found["diagnostics"]["E1_plus"]
-    assert found["verdict"]["level"] == "reliable"
-    assert term["pareto_k"] > term["pareto_threshold"]
-    out = succeeded(run(words))
-    assert "\n  E1_plus: its k-hat is above that limit, but " in out
-    assert "\n  E2: " not in out
-
-
 def test_draws_that_are_not_the_options_are_not_told(run):
     words = f"{ESTIMATE} --y 1 --theta 3 --format json"
     assert strict(succeeded(run(words)))["draws"] == 64

@@ -87,37 +87,13 @@ def test_diagnostics_do_not_wait_for_arviz():
     assert done.stdout.strip() == "False"
 
 
-def with_ties(seed, *, ties=940, heavy=60):
-    """Weights of 1, and a few from a Pareto distribution with k = 1."""
-    rng = np.random.default_rng(seed)
-    return rng.permutation(np.concatenate([np.ones(ties), 1 + rng.pareto(1.0, heavy)]))
-
-
-def test_ties_do_not_hide_a_heavy_tail():
-    found = pareto_k(np.stack([with_ties(seed) for seed in range(40)]))
-    # The prior of ten draws at 1/2 is in it; 60 draws leave an error of (1 + k) sqrt(60) / 70.
-    expected, error = (60 * 1 + 5) / 70, 2 * np.sqrt(60) / 70
-    assert (found > expected - 4 * error).all()
-    assert abs(found.mean() - expected) < 4 * error / np.sqrt(40)
-
-
-def test_the_tail_begins_above_every_tie():
-    # 94 weights make up the tail of 1000; here 90 of these are equal.
-    rng = np.random.default_rng(0)
-    weights = np.concatenate([rng.uniform(size=910), np.full(40, 2.0), 2 + rng.pareto(1.0, 50)])
-    tail = pareto_tail(np.log(weights))
-    assert (tail.log_cutoff, tail.size) == (np.log(2.0), 50)
-    assert tail.k == pytest.approx(float(pareto_k(np.append(np.full(950, 2.0), weights[-50:]))))
-
-
 @pytest.mark.parametrize("ties", [90, 96, 200, 950])
 def test_a_largest_weight_that_occurs_often_is_not_judged(ties):
     weights = np.append(np.random.default_rng(0).uniform(size=1000 - ties), np.ones(ties))
     assert np.isnan(pareto_k(weights))
     assert np.isnan(pareto_k(weights * np.exp(1e-14 * np.arange(1000))))
-    # Four more above them are too few for a tail, five are not.
-    assert np.isnan(pareto_k(np.append(weights, [2, 3, 5, 9])))
-    assert np.isfinite(pareto_k(np.append(weights, [2, 3, 5, 9, 17])))
+    # Ties in a tail would make it look light.
+    assert np.isnan(pareto_k(np.append(weights, [2, 3, 5, 9, 17])))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

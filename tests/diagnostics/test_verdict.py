@@ -148,7 +148,7 @@ def resampled(seed):
     ("table", "said"),
     [
         (resampled, r"do not trust: 3,5\d\d of 4,000 rows are copies of others"),
-        (lambda seed: chain(seed, correlation=0.9), r"do not trust: neighbouring rows of q2 are"),
+        (lambda seed: chain(seed, correlation=0.9), r"do not trust: rows of q2 are correlated"),
     ],
 )
 def test_rows_that_are_no_independent_draws_are_never_reliable(table, said):

@@ -383,7 +383,7 @@ def test_a_value_of_the_judged_proposals_hides_the_mode_that_they_miss():
     f_p = np.exp(-2 * (np.abs(x) - 4) ** 2 - x**2 / 2) / math.sqrt(2 * math.pi)
     truth = float(f_p.sum() * 0.001)
     # A long run of the proposals has half of the truth.
-    own = amci.estimate(problem, proposals, draws=20_000, seed=1)
+    own = amci.estimate(problem, proposals, draws=20_000, estimator="amci", seed=1)
     own_value = float(own.value)
     assert own_value == pytest.approx(truth / 2, rel=0.1)
     found = amci.reference(problem, draws=100_000)

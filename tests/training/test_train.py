@@ -19,7 +19,7 @@ from amci_core import files, load_proposals, problem
 from amci_core.cli import main
 from amci_core.files import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
-from amci_core.training import TrainingDiverged, parse_budget, recipe, recipes, train
+from amci_core.training import TrainingDiverged, parse_budget, quality, recipe, recipes, train
 from amci_core.training.fit import Fit
 from amci_core.training.objectives import RefineObjective
 from amci_core.training.quality import HeldOut, Quality
@@ -526,18 +526,23 @@ def test_the_evaluation_has_another_seed_than_the_training(whole):
     assert read_json(folder / "evaluation.json")["seed"] not in (trained, trained + 1)
 
 
-def test_a_card_is_renewed_without_training(whole, tmp_path, capsys):
+def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch):
     folder = shutil.copytree(whole()[0], tmp_path / "out")
     before = weights(folder)
     (folder / "evaluation.json").unlink()
     config = read_json(folder / "config.json")
+    del config["verdict"]
     (folder / "config.json").write_text(json.dumps(config | {"quality": {}}))
+    few = functools.partial(quality.checked, cases=2, draws=200)
+    monkeypatch.setattr(quality, "checked", few)
     options = "--pairs 2 --runs 4 --budgets 4,8 --write --folder"
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", *options.split(), str(folder)])
     assert ended.value.code == 0
     assert same(before, weights(folder))
-    assert read_json(folder / "config.json") == config
+    renewed = read_json(folder / "config.json")
+    assert renewed.pop("verdict")["draws"] == 200
+    assert renewed == config
     evaluation = load_proposals("tail-1d", folder=folder).card["evaluation"]
     assert evaluation["budgets"] == [4, 8]
     assert "snis-qm-stratified" in evaluation["estimators"]

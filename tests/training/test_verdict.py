@@ -66,17 +66,24 @@ def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
     assert max(case["missed"] for case in found["cases"]) > 0.3
 
 
-def test_the_check_caps_verdicts_of_cases_near_those_that_were_not_good():
-    card = {"configuration": {"verdict": {"draws": 1000, "cases": []}}}
-    for theta, level in ((1.0, 0), (3.0, 2), (2.0, 1)):
-        case = {"y": [1.0], "theta": [theta], "share": 0.5, "k": 0.1, "missed": 0.2}
-        card["configuration"]["verdict"]["cases"].append({**case, "level": level})
-    proposals = replace(ORACLE, card=card)
-    e = amci.estimate(TAIL, proposals, [[1.0]] * 3, [[1.1], [2.1], [2.9]], draws=500)
-    assert e.verdict.codes.tolist() == [0, 1, 2]
-    assert "after training" in e.verdict[2].text
-    precise = amci.estimate_to(TAIL, proposals, 1.0, 3.0, max_draws=4000)
-    assert not precise.reached
+def test_the_check_sets_what_verdicts_ask_near_its_cases():
+    cases = [
+        {"y": [1.0], "theta": [theta], "share": share, "missed": missed, "level": level}
+        for theta, share, missed, level in (
+            (1.0, 0.99, 0.0, 0),
+            (2.0, 0.5, 0.0, 0),
+            (3.0, 0, 0.2, 2),
+        )
+    ]
+    card = {"configuration": {"verdict": {"draws": 1000, "cases": cases}}}
+    theta = [[1.1], [2.1], [2.9], [4.5]]
+    e = amci.estimate(TAIL, replace(ORACLE, card=card), [[1.0]] * 4, theta, draws=500)
+    # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
+    assert e.evidence.needed.tolist() == [2, 28, 28, 28]
+    assert e.evidence.defensive.tolist() == [0, 10, 10, 3]
+    # It does not speak for one of the proposals alone.
+    alone = amci.estimate(TAIL, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
+    assert alone.evidence.needed == 28
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "gain-loss", "peak"])
