@@ -58,7 +58,8 @@ number of draws; an eighth of them come from the defensive density for the forme
 | peak spline | 1,000 | 0.79 | 0.94 | 1.13 | 1.22 ± 0.21 | 0% |
 
 With the paper's proposals and few draws it can lose, by several times: the regression then rests
-on a handful of draws. On cancer some of this is left at 1,000. In the median it is better everywhere.
+on a handful of draws. On cancer some of this is left at 1,000. In the median it is
+better everywhere.
 """
 
 
