@@ -47,9 +47,10 @@ LARGEST = 1 / 20
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
-# Nats of Bernstein's bound beyond which densities may not, and surely do not, integrate to one
-# number.
-DOUBTFUL, UNNORMALIZED = 4.5, 7.0
+# Nats of Bernstein's bound beyond which densities do not integrate to one number.
+UNNORMALIZED = 6.0
+# From fewer draws nothing is known but what has no error.
+LEAST_DRAWS = 64
 # A side of f with a smaller share of E1_plus + E1_minus does not matter.
 LEAST_SIDE = 0.01
 
@@ -148,13 +149,9 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
         *(
-            (level, (nats > low) & (nats <= high), f"the density of {name} {does} not fit its "
-             "draws: its integral is not one, or they were drawn from another", 0.0)
+            (NO_TRUST, nats > UNNORMALIZED, f"the density of {name} does not fit its draws: its "
+             "integral is not one, or they were drawn from another", 0.0)
             for name, nats in _misfits(control).items()
-            for level, low, high, does in (
-                (NO_TRUST, UNNORMALIZED, np.inf, "does"),
-                (MORE_DRAWS, DOUBTFUL, UNNORMALIZED, "may"),
-            )
         ),
         (NO_TRUST, np.isnan(determined_by), "no draw reached a term", 0.0),
         *(
@@ -164,6 +161,8 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
                 (NO_TRUST, CONTRADICT, np.inf), (MORE_DRAWS, AGREE, CONTRADICT)
             )
         ),
+        (MORE_DRAWS, (control.draws.n < LEAST_DRAWS) & (determined_by < np.inf),
+         f"from fewer than {LEAST_DRAWS} draws little can be told", 0.0),
         (MORE_DRAWS, determined_by < evidence.needed,
          "about {:.0f} draws determine its error, too few", determined_by),
         (MORE_DRAWS, own < np.maximum(OWN * np.asarray(evidence.needed), LEAST_OWN),

@@ -277,7 +277,12 @@ def _split(
             f"total: expected more than {total - budget + of_pilot} draws, those of the pilot "
             f"and of the defensive density, got {total}; ask for a smaller pilot"
         )
-    return split_budget(known, budget - of_pilot, estimator=chosen), spent + of_pilot
+    counts = split_budget(known, budget - of_pilot, estimator=chosen)
+    # One draw of a component says nothing of its variance.
+    short = (counts == 1) & (counts.max() > 2)
+    counts[short] += 1
+    counts[counts.argmax()] -= int(short.sum())
+    return counts, spent + of_pilot
 
 
 def _three(draws: Sequence[int], used: Sequence[int]) -> Counts:

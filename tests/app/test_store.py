@@ -160,3 +160,11 @@ def test_careless_sharing_doubles_the_estimate(at_preset):
     # Twice the truth is a relative squared error of one.
     assert np.median(reuse.errors([1.0], beta=0.5)) == pytest.approx(1, abs=0.05)
     assert reuse.errors([1.0], beta=0.0).mean() < 1e-4
+
+
+def test_every_part_of_the_curves_of_a_problem_with_plain_rivals_can_be_computed():
+    peak = store_of("peak")
+    stream = peak.error_curves(State("peak").choice)
+    found = stream.merge([stream.part(0)])
+    assert set(found.by_name) == {"amci", "amci-cv", "snis-q1", "bound", "prior", "reference"}
+    stream.part(stream.count - 1)

@@ -244,3 +244,13 @@ def test_a_verdict_prints_what_it_says():
     assert str(many[:0]) == "none, of 0 estimates"
     with pytest.raises(ValueError, match=r"^verdict: index it for a single case, it has batch"):
         _ = many.text
+
+
+def test_few_draws_are_never_reliable_however_good_the_card():
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    few, enough = (amci.estimate(problem, proposals, 1.0, 3.0, draws=n) for n in (8, 64))
+    assert few.verdict.text == "use more draws: from fewer than 64 draws little can be told"
+    assert enough.verdict.level == "reliable"
+    # A split leaves every proposal two draws, without which it has no variance.
+    split = amci.estimate(problem, proposals, 1.0, 3.0, total=200)
+    assert np.isfinite(split.standard_error)
