@@ -77,15 +77,6 @@ class TermDiagnostics:
         return np.fmin(self.effective_draws, self.pooled_draws)
 
     @cached_property
-    def seen_share(self) -> Array:
-        """Share of the term that its own draws see where one of them brings a tenth or more, (*).
-
-        Where this is far below `missed_share`, these draws have not been there.
-        """
-        heavy = self.weights > _outweighs(self.draws) / self.draws
-        return np.asarray(np.vecdot(self.weights, heavy))
-
-    @cached_property
     def pareto_fit(self) -> ParetoFit:
         """k-hat of the h that are not zero, its error and its threshold, (*) each."""
         return pareto_fit(self.weights)

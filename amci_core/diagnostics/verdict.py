@@ -35,9 +35,9 @@ from amci_core.estimators.uncertainty import Errors, bessel, centred
 LEVELS = ("reliable", "use more draws", "do not trust")
 RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
-# benchmarks/verdict.py measures these on targets, proposals and references that they were not
-# chosen on. The N, and the effective draws of the defensive density for each term, that are asked
-# of unknown proposals, of ones that a long check found all but exact, and of other checked ones.
+# Chosen on the grid of benchmarks/verdict.py, and measured there with another seed. The N, and the
+# effective draws of the defensive density for each term, that are asked of unknown proposals, of
+# ones that a long check found all but exact, and of other checked ones.
 UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 10.0)
 # The share of N that is asked of an estimate's own residuals, and the least.
 OWN, LEAST_OWN = 1 / 5, 1.5
