@@ -48,13 +48,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from amci_core.amortization import amortization_map, stream_amortization_map
     from amci_core.checking import check
-    from amci_core.errors import (
-        error_curves,
-        evaluate,
-        reuse_errors,
-        stream_error_curves,
-        stream_reuse_errors,
-    )
     from amci_core.estimation import (
         diagnose,
         estimate,
@@ -63,6 +56,13 @@ if TYPE_CHECKING:
         pilot_moments,
     )
     from amci_core.estimators import split_budget, tables
+    from amci_core.evaluation import (
+        error_curves,
+        evaluate,
+        reuse_errors,
+        stream_error_curves,
+        stream_reuse_errors,
+    )
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.target import with_target
@@ -74,7 +74,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "amortization": ("amortization_map", "stream_amortization_map"),
     "checking": ("check",),
-    "errors": (
+    "evaluation": (
         "error_curves",
         "evaluate",
         "reuse_errors",

@@ -58,7 +58,7 @@ class AmortizationMap:
             relative variance), (T, m, n).
         pareto_k: k-hat of each term's weights on its own proposal, (T, m, n); -inf where these are
             equal, NaN where there are too few to say.
-        bound_ratio: The least mean squared error of self-normalised importance sampling with
+        bound_ratio: The least mean squared error of self-normalized importance sampling with
             independent draws from one proposal over that of AMCI with as many draws in all, both
             for many draws, (m, n): above 1 where AMCI is below that bound. With more draws both
             fall alike. NaN where the problem does not know its bound.

@@ -30,7 +30,7 @@ CONTEXT = multiprocessing.get_context("forkserver" if FORKSERVER else "spawn")
 SECONDS_FOR_DASK = 30
 # What a worker needs, imported once by the process that workers are forked from. It starts no
 # thread: a fork of a process whose PyTorch has threads can wait for ever.
-PRELOADED = ("amci_core.errors", "amci_core.amortization", "amci_core.diagnostics")
+PRELOADED = ("amci_core.evaluation", "amci_core.amortization", "amci_core.diagnostics")
 # One process is started at a time.
 _STARTING = threading.RLock()
 

@@ -28,7 +28,7 @@ TRIED = 2000
 # What does not depend on f, without abstract methods and properties.
 SHARED = (
     *("x", "y", "theta"),
-    *("log_likelihood", "sample_likelihood", "sample_theta", "log_normalizer", "_log_evidence"),
+    *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence", "_log_evidence"),
 )
 STAND_INS = "q2 alone"
 

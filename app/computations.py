@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from amci_core.errors import ErrorCurves, ReuseErrors
+from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.streams import Stream
 from app import added, own
 from app.choice import Choice

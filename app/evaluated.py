@@ -17,12 +17,12 @@ from typing import Any
 
 import amci_core as amci
 from amci_core.checks import part_seed
-from amci_core.errors import Cases, read_sweep, stream_evaluation
-from amci_core.errors.cases import Case
-from amci_core.errors.rows import cases_of
-from amci_core.errors.runs import BOUND, usual_estimators
-from amci_core.errors.sweep import Sweep, case_errors
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import Cases, read_sweep, stream_evaluation
+from amci_core.evaluation.cases import Case
+from amci_core.evaluation.rows import cases_of
+from amci_core.evaluation.runs import BOUND, usual_estimators
+from amci_core.evaluation.sweep import Sweep, case_errors
 from amci_core.files import pretrained_root
 from amci_core.flows import Proposals
 from amci_core.models import Problem

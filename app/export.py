@@ -28,8 +28,8 @@ from urllib.parse import urlencode
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
-from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.errors.cases import FIGURES
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation.cases import FIGURES
 from app.diagnosis import Diagnosis
 from app.evaluated import Evaluated
 from app.numbers import Densities

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from amci_core.errors import ErrorCurves
+from amci_core.evaluation import ErrorCurves
 from amci_core.flows import Proposals
 from app import own
 from app.colours import ESTIMATORS

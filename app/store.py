@@ -14,9 +14,9 @@ import torch
 
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
-from amci_core.errors import ErrorCurves, ReuseErrors
-from amci_core.errors.runs import Estimators, usual_estimators
 from amci_core.estimators.draws import TERMS
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation.runs import Estimators, usual_estimators
 from amci_core.flows import Proposals, Snapshot
 from amci_core.flows.broad import Broad
 from amci_core.models import Problem

@@ -12,9 +12,9 @@ import numpy as np
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, TermDiagnostics
-from amci_core.errors.spread import determined
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS
+from amci_core.evaluation.spread import determined
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers.case import CaseDraws, shown_estimators

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.errors.spread import ROUNDING, OverRuns
+from amci_core.evaluation.spread import ROUNDING, OverRuns
 
 SHORT = (100, 200, 400, 1000)
 # Short runs of each case.

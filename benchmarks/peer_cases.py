@@ -76,7 +76,7 @@ class Case:
         self.given = (y, theta)
         self.mu = np.asarray(problem.truth(y, theta)) if truth else np.full(self.batch, np.nan)
         self.dim = problem.x.dim
-        self.known = problem.log_normalizer(self.y, self.theta) is not None
+        self.known = problem.log_evidence(self.y, self.theta) is not None
         self.signed = not problem.nonnegative
         self.parts = _parts(self)
 

@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 
 import amci_core as amci
-from amci_core.errors import read_sweep
+from amci_core.evaluation import read_sweep
 from amci_core.tasks import Where, run_tasks
 
 EMPTY = 300

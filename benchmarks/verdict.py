@@ -631,7 +631,7 @@ def main() -> int:
     if "tables" in options.sections:
         show("Tables of draws", grouped(tables(runs), 1, 2, 5))
     if "constants" in options.sections:
-        show("Densities that are not normalised", grouped(constants(runs, judged), 1, 4, 5))
+        show("Densities that are not normalized", grouped(constants(runs, judged), 1, 4, 5))
     if "shipped" in options.sections:
         cases = 6 if options.quick else 20
         show("Shipped problems", grouped(shipped(runs, cases, judged), 1, 2, 4, 5))

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import amci_core as amci
-from amci_core.errors import Cases, read_sweep
-from amci_core.errors.cases import UNSETTLED
-from amci_core.errors.rows import cases_of
-from amci_core.errors.spread import quantiles
+from amci_core.evaluation import Cases, read_sweep
+from amci_core.evaluation.cases import UNSETTLED
+from amci_core.evaluation.rows import cases_of
+from amci_core.evaluation.spread import quantiles
 from amci_core.figures import FIGURES
 from amci_core.figures.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
 

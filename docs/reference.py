@@ -57,7 +57,7 @@ GROUPS = {
             *("error_curves", "reuse_errors", "evaluate", "amortization_map"),
             *("stream_error_curves", "stream_reuse_errors", "stream_amortization_map"),
         ),
-        "amci_core.errors": None,
+        "amci_core.evaluation": None,
     },
     "Tables": {"amci_core.estimators.tables": None},
     "In notebooks": {

@@ -14,7 +14,7 @@ from amci_core.flows import FAMILIES, Proposals
 
 ROOT = Path(amci.__file__).parent
 APP = ROOT.parent / "app"
-ABOVE = ("estimation", "errors", "amortization", "proposals", "training", "cli", "figures")
+ABOVE = ("estimation", "evaluation", "amortization", "proposals", "training", "cli", "figures")
 # What a room may not import, as CONTRIBUTING.md draws it; "" is every room.
 FORBIDDEN = {
     "": ("app", "panel", "bokeh", "holoviews", "panel_material_ui"),
@@ -23,7 +23,7 @@ FORBIDDEN = {
     "estimators": ("flows", "models", *ABOVE),
     "diagnostics": ("flows", "models", *ABOVE),
     "estimation": ABOVE[1:],
-    "errors": ABOVE[3:],
+    "evaluation": ABOVE[3:],
     "term_methods": ABOVE[3:],
     # A definition is checked before there are proposals for it.
     "checking": ("flows", "estimators", *ABOVE),

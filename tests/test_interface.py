@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.errors import read_cases
+from amci_core.evaluation import read_cases
 from amci_core.flows import Proposals
 
 
@@ -92,7 +92,7 @@ def test_importing_leaves_global_state_alone():
 import torch
 state, threads = torch.random.get_rng_state(), torch.get_num_threads()
 import amci_core as amci
-import amci_core.cli, amci_core.errors
+import amci_core.cli, amci_core.evaluation
 amci.load_proposals("tail-1d", variant="oracle")
 assert torch.equal(torch.random.get_rng_state(), state)
 assert torch.get_num_threads() == threads

@@ -43,7 +43,7 @@ def check(
     """Looks for mistakes in a problem: shapes, types, numbers, samplers, supports, truth.
 
     It calls every method with draws of the problem's own, always the same. Samplers are compared
-    with their densities, the reference with f p(x, y), and log_normalizer and the truth with a
+    with their densities, the reference with f p(x, y), and log_evidence and the truth with a
     long run. A right problem is called wrong about once in ten thousand times.
 
     Warning:

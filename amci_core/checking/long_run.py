@@ -1,4 +1,4 @@
-r"""What a long run of the problem's own reference says of its truth and its normaliser."""
+r"""What a long run of the problem's own reference says of its truth and its normalizer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ APART = 6.0
 ROUNDING, DEVIATION = 1e-4, 0.01
 # The reference misses f where it is so many times less than the prior on this share of f p(x, y).
 FEWER, MISSED = 300.0, 0.01
-LONG_RUN = "log_normalizer, _log_truth, and whether log_reference reaches f p(x, y)"
+LONG_RUN = "log_evidence, _log_truth, and whether log_reference reaches f p(x, y)"
 
 
 class Weights:
@@ -46,7 +46,7 @@ class Weights:
 
 
 def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
-    """Notes a truth, a normaliser or a reference that importance sampling contradicts."""
+    """Notes a truth, a normalizer or a reference that importance sampling contradicts."""
     y = drawn.y[:CASES]
     theta = None if drawn.theta is None else drawn.theta[:CASES]
     terms = ["E1_plus", "E2"] if problem.nonnegative else ["E1_plus", "E1_minus", "E2"]
@@ -75,7 +75,7 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         _check_reaching(plus, reference, prior, f, theta, notes)
     _check_normalizer(problem, y, theta, E2, f.shape[-1], notes)
     answers = _Answers(y, theta, f, log_w)
-    others = [each for each in notes.failed() if each != "log_normalizer"]
+    others = [each for each in notes.failed() if each != "log_evidence"]
     if problem.knows_truth and not (
         others and notes.broken("_log_truth: whether it is right", *others)
     ):
@@ -136,12 +136,12 @@ def _check_reaching(
 def _check_normalizer(
     problem: Problem, y: Tensor, theta: Tensor | None, E2: Weights, n: int, notes: Notes
 ) -> None:
-    known = notes.value("log_normalizer", problem.log_normalizer, y, theta)
+    known = notes.value("log_evidence", problem.log_evidence, y, theta)
     if known is None:
         return
     if np.shape(known) != (len(y),):
         notes.error(
-            "log_normalizer",
+            "log_evidence",
             f"expected an array of shape ({len(y)},), one for each case, got "
             f"{np.shape(known)}; or return None where E2 is not known",
         )
@@ -152,13 +152,13 @@ def _check_normalizer(
         i = int(wrong.argmax())
         at = "without y" if problem.y is None else f"at y = {_numbers(y[i])}"
         notes.error(
-            "log_normalizer",
+            "log_evidence",
             f"gives {float(np.asarray(known)[i]):.5g} {at}, where {n:,} draws give "
             f"{E2.log_mean[i]:.5g} ± {E2.relative_error[i]:.2g}; mend it, or return None where "
             "E2 is not known",
         )
     elif not E2.judged.any():
-        notes.skip("log_normalizer: whether it is right, for too few effective draws")
+        notes.skip("log_evidence: whether it is right, for too few effective draws")
 
 
 class _Answers:

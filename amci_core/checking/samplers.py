@@ -41,7 +41,7 @@ def affordable(notes: Notes, dim: int, call: Callable[[int], object]) -> int:
 
 
 def check_prior(problem: Problem, notes: Notes) -> None:
-    """Notes a prior's sampler that does not follow its density, or that is not normalised."""
+    """Notes a prior's sampler that does not follow its density, or that is not normalized."""
 
     def draws(n: int, seed: int = 2) -> Tensor:
         return problem.sample_prior(n, torch.Generator().manual_seed(seed)).double()
@@ -130,7 +130,7 @@ def _continuous(y: Tensor) -> bool:
 
 
 def check_reference(problem: Problem, drawn: Drawn, notes: Notes, method: str = "") -> None:
-    """Notes a reference whose draws do not follow its density, or that is not normalised.
+    """Notes a reference whose draws do not follow its density, or that is not normalized.
 
     Arguments:
         problem: The problem, or its negated one.

@@ -14,7 +14,7 @@ import amci_core as amci
 from amci_core.cli import terminal
 
 if TYPE_CHECKING:
-    from amci_core.errors import Evaluation
+    from amci_core.evaluation import Evaluation
 
 FAILED = 1
 CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"
@@ -84,7 +84,7 @@ def evaluate(
     if truth is None and not chosen.knows_truth:
         raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
     if truth is not None:
-        from amci_core.errors import read_cases
+        from amci_core.evaluation import read_cases
 
         read = read_cases(truth, chosen)
         known = {"truth": read, "cases": (read.y, read.theta)}
@@ -109,7 +109,7 @@ def evaluate(
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        from amci_core.errors.journal import part_of
+        from amci_core.evaluation.journal import part_of
 
         if out is not None and any(p.exists() for p in (out, part_of(out.resolve()))):
             typer.echo(f"amci: the same command goes on where {out} stands", err=True)

@@ -120,7 +120,7 @@ class Sampler:
     def log_E2(self) -> Array | None:
         """log E2 in nats, (*), where the problem knows it."""
         theta = None if self.theta is None else self.theta.cpu()
-        known = self.problem.log_normalizer(self.y.cpu(), theta)
+        known = self.problem.log_evidence(self.y.cpu(), theta)
         return None if known is None else np.asarray(known)
 
     def integrand(self, points: Tensor) -> tuple[Tensor, Tensor]:

@@ -42,12 +42,12 @@ def amci() -> Table:
 
 
 def snis_q2() -> Table:
-    """Every term from q2: self-normalised importance sampling, eq. (SNIS)."""
+    """Every term from q2: self-normalized importance sampling, eq. (SNIS)."""
     return np.outer(UNIT[2], np.ones(3))
 
 
 def snis_q1() -> Table:
-    """Every term from q1_plus: self-normalised importance sampling with the wrong proposal."""
+    """Every term from q1_plus: self-normalized importance sampling with the wrong proposal."""
     return np.outer(UNIT[0], np.ones(3))
 
 

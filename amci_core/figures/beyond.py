@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import amci_core as amci
-from amci_core.errors import Cases
-from amci_core.errors.spread import QUARTILES, quantiles
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import Cases
+from amci_core.evaluation.spread import QUARTILES, quantiles
 from amci_core.figures.drawing import Canvas
 from amci_core.figures.studies import Studies
 from amci_core.figures.styles import ESTIMATORS

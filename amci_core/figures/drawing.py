@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from amci_core.errors import Cases
-from amci_core.errors.spread import quantiles
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import Cases
+from amci_core.evaluation.spread import quantiles
 from amci_core.figures.styles import ESTIMATORS
 from amci_core.files import replacing
 

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import amci_core as amci
-from amci_core.errors import reuse_errors
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import reuse_errors
 from amci_core.figures.drawing import Canvas, error_curves
 from amci_core.figures.studies import Studies
 from amci_core.figures.styles import ESTIMATORS

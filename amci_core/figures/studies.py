@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import amci_core as amci
-from amci_core.errors import Cases, evaluate, read_sweep
-from amci_core.errors.rows import cases_of, write_table
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import Cases, evaluate, read_sweep
+from amci_core.evaluation.rows import cases_of, write_table
 from amci_core.files import make_folder, pretrained_root, replacing
 from amci_core.flows import Proposals
 from amci_core.models import Problem

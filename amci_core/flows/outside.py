@@ -36,7 +36,7 @@ class Distribution(Protocol):
         """Points (n, *, D) for the sample shape (n,)."""
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Their normalised log density in nats, (n, *)."""
+        """Their normalized log density in nats, (n, *)."""
 
 
 # Gives a distribution for y (*, D_y) and theta (*, D_theta).
@@ -175,9 +175,9 @@ class SbiPosterior:
     """The neural posterior estimate of sbi's NPE, as a function for `from_distributions`.
 
     What sbi calls theta is our x, and its x is our y. The density estimator itself is used, not
-    the posterior around it: it is normalised, and its points outside the prior have weight zero,
+    the posterior around it: it is normalized, and its points outside the prior have weight zero,
     where the posterior would reject them and then estimate how much it has rejected. Posteriors
-    that sample by MCMC have no normalised density, and can draw for no estimate.
+    that sample by MCMC have no normalized density, and can draw for no estimate.
 
     Arguments:
         posterior: What `NPE.build_posterior()` gave, or its `posterior_estimator`.

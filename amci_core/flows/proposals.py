@@ -40,7 +40,7 @@ class Proposals:
         variant: Where they come from: `spline`, `paper`, `oracle`, or a name of the user's.
         q1_plus: For E1_plus, towards f_plus p(x, y).
         q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
-        q2: For E2, towards p(x, y); None where the normaliser is known.
+        q2: For E2, towards p(x, y); None where the normalizer is known.
         card: What is known of them: configuration, training, evaluation.
 
     Example:
@@ -90,7 +90,7 @@ class Proposals:
         Arguments:
             problem: What they are for.
             q1_plus: For E1_plus, towards f_plus p(x, y).
-            q2: For E2, towards p(x, y); None where the normaliser is known.
+            q2: For E2, towards p(x, y); None where the normalizer is known.
             q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
             variant: What they are called.
             dtype: The type that y, theta and x are passed in; torch.float32 for a flow with such
@@ -129,7 +129,7 @@ class Proposals:
         if q2 is None and problem.y is not None:
             y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
             theta = None if theta is None else theta.double()
-            if problem.log_normalizer(y.double(), theta) is None:
+            if problem.log_evidence(y.double(), theta) is None:
                 raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
 
         def proposal(name: str, make: Maker | None) -> Proposal | None:
@@ -164,7 +164,7 @@ class Proposals:
         from amci_core.flows.broad import Broad
 
         y, theta = check_problem(problem).sample_cases(1, torch.Generator().manual_seed(0))
-        known = problem.log_normalizer(y.double(), None if theta is None else theta.double())
+        known = problem.log_evidence(y.double(), None if theta is None else theta.double())
         negated = None if problem.nonnegative else Broad(problem.negated(), "E1_plus", None)
         q2 = Broad(problem, "E2", None) if known is None else None
         note = {"note": "Nothing has been trained: the problem's reference draws for each term."}

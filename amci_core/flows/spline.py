@@ -30,7 +30,7 @@ SMALLEST = 1e-4
 IDENTITY = math.log(math.expm1(1 - SMALLEST))
 # The bins' smallest widths add up to a tenth of the whole.
 MOST_BINS = 1000
-# Unnormalised sizes are the exponentials of numbers within +- this.
+# Unnormalized sizes are the exponentials of numbers within +- this.
 LARGEST_EXPONENT = 80.0
 
 
@@ -102,7 +102,7 @@ class Knots:
     """Splines of which every one serves a single point.
 
     Arguments:
-        sizes: Unnormalised logarithms of the bins' widths, and of their heights, (*, 2 bins).
+        sizes: Unnormalized logarithms of the bins' widths, and of their heights, (*, 2 bins).
         free: Free derivatives at their ends, (*, bins + 1).
     """
 
@@ -161,7 +161,7 @@ class SharedKnots:
 
 @cache
 def _cumulation(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(bins, bins + 1): takes unnormalised sizes to ends of bins, of which none is too small."""
+    """(bins, bins + 1): takes unnormalized sizes to ends of bins, of which none is too small."""
     with torch.inference_mode(False):
         ramp = SMALLEST * torch.arange(bins + 1, dtype=dtype, device=device)
         return torch.ones_like(ramp).expand(bins, -1).triu(1) * (1 - SMALLEST * bins) + ramp

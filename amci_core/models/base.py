@@ -29,7 +29,7 @@ class Problem(Definition):
     checked for shape and type at the problem's first use.
 
     Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, the
-    tensors y have zero columns and E2 is 1. Where E2 is known, `log_normalizer` says so, and no q2
+    tensors y have zero columns and E2 is 1. Where E2 is known, `log_evidence` says so, and no q2
     is needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
 
     What is known of the truth is optional: estimates and training need none of it, errors need
@@ -130,7 +130,7 @@ class Problem(Definition):
             ValueError: see `check`; or E2 is not known exactly.
         """
         y, theta = self.check(y, theta)
-        log_E2 = self.log_normalizer(y, theta)
+        log_E2 = self.log_evidence(y, theta)
         if log_E2 is None:
             log_E2 = self._log_evidence(y)
         if log_E2 is None:

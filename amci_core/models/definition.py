@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class Density(Protocol):
-    """A normalised density of x at given y, theta of batch shape (*)."""
+    """A normalized density of x at given y, theta of batch shape (*)."""
 
     batch_shape: torch.Size
 
@@ -293,7 +293,7 @@ class Definition(ABC):
         """
         return None
 
-    def log_normalizer(self, y: Tensor, theta: Tensor | None) -> Array | None:
+    def log_evidence(self, y: Tensor, theta: Tensor | None) -> Array | None:
         """log E2 = log p(y) in nats, (*), where it is known exactly: zero without y; else None."""
         return np.zeros(y.shape[:-1]) if self.y is None else None
 

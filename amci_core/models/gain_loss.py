@@ -118,7 +118,7 @@ class GainLoss(GaussianModel):
         }
 
     def weighted_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
-        """f_plus p(x | y), normalised by Bachelier's formula: the optimal q1_plus."""
+        """f_plus p(x | y), normalized by Bachelier's formula: the optimal q1_plus."""
         assert theta is not None
         return _WeightedPosterior(self, self.posterior_mean(y), theta)
 

@@ -128,7 +128,7 @@ class ProductPeak(Problem):
 
 
 class _TruncatedCauchy:
-    """f, normalised: a Cauchy distribution a coordinate, truncated to [0, 1].
+    """f, normalized: a Cauchy distribution a coordinate, truncated to [0, 1].
 
     Arguments:
         problem: The problem.

@@ -19,7 +19,7 @@ TERMS = ("E1_plus", "E1_minus", "E2")
 # What does not depend on the sign of f, without abstract methods and properties.
 SHARED = (
     *("name", "title", "description", "formula", "x", "y", "theta"),
-    *("log_likelihood", "sample_likelihood", "sample_theta", "log_normalizer"),
+    *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence"),
     *("_truth_error", "_log_evidence", "_log_mean_absolute_deviation", "_mismatch", "_path"),
 )
 
@@ -28,7 +28,7 @@ class Reference:
     """The equal mixture of one broad density for each term of a problem, at given y and theta.
 
     For E1_plus it is the problem's own (`sample_reference`, `log_reference`), for E1_minus that of
-    `problem.negated()`, for E2 the prior. The mixture is a density like a proposal's, normalised,
+    `problem.negated()`, for E2 the prior. The mixture is a density like a proposal's, normalized,
     and positive wherever one of the terms is. Draws take the parts in turn, so that the first m of
     them are stratified as well.
 
@@ -37,7 +37,7 @@ class Reference:
         y: Observations (*, D_y), as `Problem.check` returns them.
         theta: Parameters of f (*, D_theta), or None.
         terms: Names of terms; None for all that have to be estimated: no E1_minus where f >= 0,
-            no E2 where the normaliser is known.
+            no E2 where the normalizer is known.
 
     Attributes:
         batch_shape: (*), the batch shape of y and theta.
@@ -63,7 +63,7 @@ class Reference:
     ) -> None:
         present = ("E1_plus", "E2") if problem.nonnegative else TERMS
         if terms is None:
-            known = problem.log_normalizer(y, theta) is not None
+            known = problem.log_evidence(y, theta) is not None
             terms = [term for term in present if not (term == "E2" and known)]
         unknown = [term for term in terms if term not in present]
         if unknown or not terms:

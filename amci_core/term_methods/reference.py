@@ -173,7 +173,7 @@ def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, int]:
     """Value, standard error and draws of one case of a batch."""
     (problem, relative_error, draws, pairs), (case, seed) = shared, item
     y, theta = pairs[case]
-    log_E2 = problem.log_normalizer(y, theta)
+    log_E2 = problem.log_evidence(y, theta)
     found = {} if log_E2 is None else {"E2": LogEstimate(float(log_E2), 0.0, 0)}
     seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
     for t, name in enumerate(TERMS):

@@ -46,7 +46,7 @@ CHUNK = 8192
 
 @dataclass
 class Term:
-    """The integral of an unnormalised density, as one over t in R^D.
+    """The integral of an unnormalized density, as one over t in R^D.
 
     The bijection of the support follows an affine map that gives the draws of `start` mean 0 and
     covariance 1.

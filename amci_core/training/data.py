@@ -59,7 +59,7 @@ def markov_chain(
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     r"""n states of an ensemble of Markov chains on g(theta, x) prop. to p(theta) p(x) f(x; theta).
 
-    All weights r are the same, the unknown normaliser of g; log r is given as zero, since a
+    All weights r are the same, the unknown normalizer of g; log r is given as zero, since a
     constant factor of the loss moves neither its minimum nor a step of Adam. Walkers start from
     importance draws that are resampled by their weights, and make stretch moves. The first states
     are left out, and of the others one in ten is kept: the autocorrelation time is about 25 steps
@@ -198,7 +198,7 @@ class Target:
         return Sample(self.problem.sample_likelihood(x, generator), theta, x, log_r)
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        """The target's log density in nats, unnormalised, at x (*, n, D); result: (*, n)."""
+        """The target's log density in nats, unnormalized, at x (*, n, D); result: (*, n)."""
         f_plus, _ = self.problem.f_parts(x, theta)
         log_joint = self.problem.log_joint(x, y)
         # Where p(x, y) is zero f may be no number.

@@ -168,18 +168,18 @@ class RefineObjective(Objective):
 
         - E_g[grad log q] = - E_m[(g / m) grad log q],
 
-    with the K weights g / m self-normalised. Since E_q[grad log q] = 0, the same expectation with
+    with the K weights g / m self-normalized. Since E_q[grad log q] = 0, the same expectation with
     q / m in the place of g / m vanishes, and is subtracted:
 
         loss = - sum_k (G_k - Q_k) log q(x_k),
         G_k prop. to g(x_k) / m(x_k),   Q_k prop. to q(x_k) / m(x_k),
 
-    G and Q held fixed. This takes away noise, and most of the bias of order 1 / K that normalising
+    G and Q held fixed. This takes away noise, and most of the bias of order 1 / K that normalizing
     brings: the closer q is to g the quieter the gradient, and at q = g it is exactly zero. Points
     from q are stratified.
 
     References:
-        Bornschein, Bengio, Reweighted Wake-Sleep, 2015, for training on self-normalised weights of
+        Bornschein, Bengio, Reweighted Wake-Sleep, 2015, for training on self-normalized weights of
         the proposal's own draws.
 
     Arguments:

@@ -16,9 +16,9 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from amci_core.errors import Evaluation
 from amci_core.estimators.draws import REFERENCE, Array, Draws
 from amci_core.estimators.mis import pooled
+from amci_core.evaluation import Evaluation
 from amci_core.files import plain, write_json
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Mixed
@@ -96,7 +96,7 @@ class HeldOut:
 
         A proposal's own draws cannot show what they miss, so half of the points come from the
         target's broad reference. With shares r of q and v of g at the points of both, each
-        normalised, w = g / q is v / r in units of its mean: exact where q is.
+        normalized, w = g / q is v / r in units of its mean: exact where q is.
         """
         double = copy.deepcopy(proposal).to("cpu", torch.float64)
         generator = torch.Generator().manual_seed(self.seed)

@@ -21,7 +21,7 @@ import torch
 
 from amci_core.checks import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
-from amci_core.errors import evaluate
+from amci_core.evaluation import evaluate
 from amci_core.files import (
     Kinds,
     StoredFileError,

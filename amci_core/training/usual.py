@@ -97,7 +97,7 @@ def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
 
 def terms_of(problem: Problem) -> tuple[str, ...]:
     """The proposals that a problem needs: no q1_minus where f >= 0, no q2 where E2 is known."""
-    known = problem.log_normalizer(*problem.check(*problem.cases(1, seed=0))) is not None
+    known = problem.log_evidence(*problem.check(*problem.cases(1, seed=0))) is not None
     minus = () if problem.nonnegative else ("q1_minus",)
     return ("q1_plus", *minus, *(() if known else ("q2",)))
 

@@ -4,7 +4,7 @@
 //   dim                number of coordinates of x
 //   signed             whether f takes both signs
 //   f(x, theta)        its value at the point x
-//   logPosterior(x, y) log p(x | y), normalised
+//   logPosterior(x, y) log p(x | y), normalized
 //   logParts(y, theta) log of E[f_plus | y] and, where f is signed, of E[f_minus | y]
 //   mu(y, theta)       where f is signed, the truth: their difference would lose digits
 //   mismatch(y, theta) KL(g || p(x | y)) in nats, g proportional to |f| p(x | y)
@@ -132,7 +132,7 @@ export const TARGETS = {"tail-1d": TAIL, "gain-loss": GAIN_LOSS, peak: PEAK}
 export const truth = (target, y, theta) =>
     target.mu ? target.mu(y, theta) : Math.exp(target.logParts(y, theta)[0])
 
-/** log g at x, for the side of f with that sign: f_plus or f_minus times p(x | y), normalised. */
+/** log g at x, for the side of f with that sign: f_plus or f_minus times p(x | y), normalized. */
 export function logWanted(target, x, y, theta, sign = 1) {
     const part = sign * target.f(x, theta)
     if (!(part > 0)) { return -Infinity }

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from amci_core.checks import part_seed
-from amci_core.errors.runs import usual_estimators
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import PROPOSALS, resolve
 from amci_core.estimators.draws import REFERENCE, Array, Draws
 from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
+from amci_core.evaluation.runs import usual_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 

@@ -168,7 +168,7 @@ def smoothed(
 def _smoother(points: Array, edges: Array, width: float) -> Array:
     """Smoothed densities at the points, from counts in bins: (points, bins).
 
-    Rows are normalised over the bins that there are: nothing leaks over their ends.
+    Rows are normalized over the bins that there are: nothing leaks over their ends.
     """
     places = np.interp(points, edges, np.arange(len(edges)))
     distance = places[:, None] - np.arange(len(edges) - 1) - 0.5

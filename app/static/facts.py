@@ -7,9 +7,9 @@ __all__ = ["VARIANT", "colours", "problem_facts", "style_facts"]
 from typing import Any
 
 import amci_core as amci
-from amci_core.errors.runs import usual_estimators
 from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
+from amci_core.evaluation.runs import usual_estimators
 from amci_core.models import Problem, Variable
 from app.colours import ESTIMATORS, SHAPES, label
 from app.pictures import picture

@@ -11,8 +11,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
-from amci_core.errors import ErrorCurves
 from amci_core.estimators.draws import Array
+from amci_core.evaluation import ErrorCurves
 from app import export
 from app.colours import ESTIMATORS, SHAPES
 from app.computations import Asked

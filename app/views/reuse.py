@@ -10,7 +10,7 @@ from typing import Any
 import panel_material_ui as pmui
 from bokeh.models import CustomJSTickFormatter
 
-from amci_core.errors import ReuseErrors
+from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
 from app import export
 from app.computations import Asked

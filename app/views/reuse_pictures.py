@@ -12,7 +12,7 @@ from bokeh.models import ColorBar, ColumnDataSource, LogColorMapper, LogTicker, 
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
-from amci_core.errors import ReuseErrors
+from amci_core.evaluation import ReuseErrors
 from app.colours import ESTIMATORS, SHAPES
 from app.store import REUSE_GRID
 from app.views.figures import Painter, add_hover, picture, set_range

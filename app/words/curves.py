@@ -6,8 +6,8 @@ __all__ = ["CEILING", "FLOOR", "about_curves", "about_reference", "outside"]
 
 import numpy as np
 
-from amci_core.errors import ErrorCurves
-from amci_core.errors.runs import Truth
+from amci_core.evaluation import ErrorCurves
+from amci_core.evaluation.runs import Truth
 from app.colours import ESTIMATORS
 from app.words.numbers import number
 

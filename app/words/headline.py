@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
-from amci_core.errors import Curve, ErrorCurves
-from amci_core.errors.spread import COMMON_SHARE, effective_runs
+from amci_core.evaluation import Curve, ErrorCurves
+from amci_core.evaluation.spread import COMMON_SHARE, effective_runs
 from app.colours import ESTIMATORS, PLAIN
 from app.numbers.typical import DRAWS, LEAST
 from app.summary import Summary
@@ -41,7 +41,7 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
-        bound: The bound on self-normalised samplers, in a sentence; or nothing.
+        bound: The bound on self-normalized samplers, in a sentence; or nothing.
     """
 
     text: str
@@ -146,13 +146,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
 
 
 def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error | None]:
-    """Errors of one kind: AMCI's, those of self-normalised samplers, AMCI's with control variates.
+    """Errors of one kind: AMCI's, those of self-normalized samplers, AMCI's with control variates.
 
     Root mean squares where there are runs enough for AMCI's and that of whoever may have the
     least, else medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never
     below the threshold, does not estimate: its error says how far that answer is from the truth.
     """
-    # Where E2 is known nobody self-normalises.
+    # Where E2 is known nobody self-normalizes.
     names = [each for each in curves.by_name if each in PLAIN] or [
         each for each in curves.by_name if each.startswith("snis-")
     ]
@@ -178,7 +178,7 @@ def _estimates(curve: Curve, at: int) -> bool:
 def about_bound(curves: ErrorCurves, at: int) -> str:
     """The bound on SNIS in its own words; empty where it is not known, and for a few draws.
 
-    Nor is it given where E2 is known, since there nobody self-normalises.
+    Nor is it given where E2 is known, since there nobody self-normalizes.
     """
     if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
         return ""

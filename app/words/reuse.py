@@ -7,7 +7,7 @@ __all__ = ["about_cut", "about_map", "about_reuse", "about_split", "best_splits"
 import numpy as np
 
 from amci_core.diagnostics.pareto import LARGEST_K
-from amci_core.errors import ReuseErrors
+from amci_core.evaluation import ReuseErrors
 from app.words.curves import about_reference
 from app.words.numbers import number
 

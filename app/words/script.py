@@ -11,7 +11,7 @@ from app.from_files import FILES
 SCRIPT = """\
 # One run of every estimator{about}, as AMCI Explorer shows it.
 import amci_core as amci
-from amci_core.errors.runs import usual_estimators
+from amci_core.evaluation.runs import usual_estimators
 from amci_core.estimators import ESTIMATORS
 {imports}
 problem = {problem}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import amci_core as amci
-from amci_core.errors import read_sweep
+from amci_core.evaluation import read_sweep
 from amci_core.files import pretrained_root
 from app import evaluated, export
 from app.computations import Asked

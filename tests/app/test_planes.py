@@ -89,7 +89,7 @@ def test_the_divergence_of_the_peak_is_that_of_exact_draws():
 def test_the_plane_of_the_tumour_is_its_posterior(y, untrained):
     found = plane(CANCER, untrained, y=y)
     assert mass(found, found.posterior) == pytest.approx(1, abs=1e-9)
-    # Normalised with the truth, which comes from another quadrature.
+    # Normalized with the truth, which comes from another quadrature.
     assert mass(found, found.target) == pytest.approx(1, abs=1e-6)
     points = torch.from_numpy(np.stack(np.meshgrid(found.x, found.y), -1).reshape(-1, 2))
     log_joint = CANCER.log_joint(points, CANCER.check(y)[0]).numpy()

@@ -29,7 +29,7 @@ def shown(store, choice):
 
 
 @pytest.mark.parametrize(("y", "theta"), POINTS)
-def test_densities_are_normalised_on_their_points(store, y, theta):
+def test_densities_are_normalized_on_their_points(store, y, theta):
     found = shown(store, choice(store, y, theta))
     assert (np.diff(found.x) > 0).all()
     for name in ("target", "posterior", "q1", "q2"):

@@ -184,7 +184,7 @@ def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visi
         is_chosen_and_its_figures_follow(opened, name)
 
 
-def test_a_known_normaliser_leaves_a_tab_without_sense_and_other_problems_are_chosen(visit):
+def test_a_known_normalizer_leaves_a_tab_without_sense_and_other_problems_are_chosen(visit):
     opened = visit("?problem=peak&runs=4&draws=8")
     a_tab_without_sense_is_disabled(opened)
     opened.wait_for_end(4)

@@ -63,7 +63,7 @@ class Right(Problem):
         log_mu = -a * m + a * a * 0.1
         return log_mu, np.ones_like(log_mu)
 
-    def log_normalizer(self, y, theta):
+    def log_evidence(self, y, theta):
         return Normal(0.0, math.sqrt(1.25)).log_prob(y).sum(-1).numpy()
 
 
@@ -87,7 +87,7 @@ class Unseen(Right):
     name = "unseen"
     y = None
     _log_truth = Problem._log_truth
-    log_normalizer = Problem.log_normalizer
+    log_evidence = Problem.log_evidence
     log_likelihood = Problem.log_likelihood
     sample_likelihood = Problem.sample_likelihood
 
@@ -300,7 +300,7 @@ MISTAKES = {
     "a likelihood without its constant": (
         changed(
             log_likelihood=lambda s, x, y: -2 * (y - x).square().sum(-1),
-            log_normalizer=Problem.log_normalizer,
+            log_evidence=Problem.log_evidence,
         ),
         ("warning", "log_likelihood", r"integral over y is 1\.5\d .* E2 is not"),
     ),
@@ -312,7 +312,7 @@ MISTAKES = {
         changed(sample_reference=off),
         ("error", "sample_reference", "differs from log_reference by up to 1 nats"),
     ),
-    "a reference that is not normalised": (
+    "a reference that is not normalized": (
         changed(log_reference=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
         ("error", "log_reference", r"integrates to 1[34]\.\d .* missing constant, about -2\.6"),
     ),
@@ -327,17 +327,17 @@ MISTAKES = {
         ),
         ("error", "log_reference", r"is 300 times less than the prior or more where"),
     ),
-    "a normaliser that is wrong": (
-        changed(log_normalizer=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "log_normalizer", r"gives 0 at y = .*, where [\d,]+ draws give -"),
+    "a normalizer that is wrong": (
+        changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
+        ("error", "log_evidence", r"gives 0 at y = .*, where [\d,]+ draws give -"),
     ),
-    "a normaliser that is wrong without y": (
-        changed(Unseen, log_normalizer=lambda s, y, t: np.ones(y.shape[:-1])),
-        ("error", "log_normalizer", "gives 1 without y, where"),
+    "a normalizer that is wrong without y": (
+        changed(Unseen, log_evidence=lambda s, y, t: np.ones(y.shape[:-1])),
+        ("error", "log_evidence", "gives 1 without y, where"),
     ),
-    "a normaliser for all cases together": (
-        changed(log_normalizer=lambda s, y, t: 0.0),
-        ("error", "log_normalizer", r"expected an array of shape \(3,\), .* got \(\)"),
+    "a normalizer for all cases together": (
+        changed(log_evidence=lambda s, y, t: 0.0),
+        ("error", "log_evidence", r"expected an array of shape \(3,\), .* got \(\)"),
     ),
     "a prior outside the range of x": (
         changed(x=line(-2.0, math.inf, "x")),
@@ -514,7 +514,7 @@ class Slightly(Right):
     """Densities have another constant, and samplers another scale and shift."""
 
     constant, scale, shift = 0.0, 1.0, 0.0
-    log_normalizer = Problem.log_normalizer
+    log_evidence = Problem.log_evidence
 
     def log_prior(self, x):
         return super().log_prior(x) + self.constant
@@ -602,7 +602,7 @@ class Simulated(Right):
     """A simulator that fails for x1 < -2."""
 
     _log_truth = Problem._log_truth
-    log_normalizer = Problem.log_normalizer
+    log_evidence = Problem.log_evidence
 
     def mean(self, x):
         return torch.cat([(x[..., :1] + 2).log(), x[..., 1:]], -1)
@@ -635,7 +635,7 @@ class Rare(Right):
     """A simulator that gives NaN for |x1| > 4.1, of which 4,096 draws have none."""
 
     _log_truth = Problem._log_truth
-    log_normalizer = Problem.log_normalizer
+    log_evidence = Problem.log_evidence
 
     def sample_likelihood(self, x, generator):
         return super().sample_likelihood(x, generator).where(x[..., :1].abs() < 4.1, math.nan)
@@ -711,10 +711,10 @@ def logarithm(self, x, theta):
 
 # What is changed, all the methods with an error, and words of what is not judged.
 SEVERAL = {
-    "both samplers and a normaliser": (
-        {"sample_prior": wide, "sample_likelihood": noisy, "log_normalizer": lambda s, y, t: y},
+    "both samplers and a normalizer": (
+        {"sample_prior": wide, "sample_likelihood": noisy, "log_evidence": lambda s, y, t: y},
         {"sample_prior", "sample_likelihood"},
-        "log_normalizer, .*since sample_likelihood and sample_prior have errors",
+        "log_evidence, .*since sample_likelihood and sample_prior have errors",
     ),
     "both samplers and a sign": (
         {
@@ -745,17 +745,17 @@ SEVERAL = {
         {"sample_prior", "sample_reference"},
         "_log_truth",
     ),
-    "an f and a normaliser": (
-        {"f": lambda s, x, t: x[..., 0] > t[..., 0], "log_normalizer": lambda s, y, t: y[..., 0]},
-        {"f", "log_normalizer"},
+    "an f and a normalizer": (
+        {"f": lambda s, x, t: x[..., 0] > t[..., 0], "log_evidence": lambda s, y, t: y[..., 0]},
+        {"f", "log_evidence"},
         "_log_truth: whether it is right, since f has an error",
     ),
-    "a normaliser and a truth": (
+    "a normalizer and a truth": (
         {
-            "log_normalizer": lambda s, y, t: np.zeros(y.shape[:-1]),
+            "log_evidence": lambda s, y, t: np.zeros(y.shape[:-1]),
             "_log_truth": lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1])),
         },
-        {"log_normalizer", "_log_truth"},
+        {"log_evidence", "_log_truth"},
         None,
     ),
 }
@@ -862,19 +862,19 @@ HARD = {
     "observations moved to the ends": changed(
         y=line(-2.0, 2.0),
         sample_likelihood=clamped,
-        log_normalizer=Problem.log_normalizer,
+        log_evidence=Problem.log_evidence,
     ),
     "counts": changed(
         y=line(0.0, 50.0, shown=(0.0, 5.0)),
         log_likelihood=lambda s, x, y: (y * x / 2 - (x / 2).exp() - torch.lgamma(y + 1)).sum(-1),
         sample_likelihood=counts,
-        log_normalizer=Problem.log_normalizer,
+        log_evidence=Problem.log_evidence,
         _log_truth=Problem._log_truth,
     ),
     "a likelihood that says nearly all": changed(
         log_likelihood=lambda s, x, y: Normal(x, 1e-4).log_prob(y).sum(-1),
         sample_likelihood=lambda s, x, g: x + 1e-4 * torch.randn(x.shape, generator=g),
-        log_normalizer=Problem.log_normalizer,
+        log_evidence=Problem.log_evidence,
         _log_truth=Problem._log_truth,
     ),
     "two modes": of_prior(sample_prior=two_modes, log_prior=log_two_modes),
@@ -925,7 +925,7 @@ def test_right_samplers_raise_no_alarm_whatever_their_draws():
                 shift + (1 + shift) * torch.randn(n + 1, 2, generator=g)[1:]
             ),
             _log_truth=Problem._log_truth,
-            log_normalizer=Problem.log_normalizer,
+            log_evidence=Problem.log_evidence,
         )
 
     for i in range(5):
@@ -939,7 +939,7 @@ def test_a_hundred_dimensions_are_checked_in_time():
         y = None
         log_likelihood = Problem.log_likelihood
         sample_likelihood = Problem.sample_likelihood
-        log_normalizer = Problem.log_normalizer
+        log_evidence = Problem.log_evidence
         _log_truth = Problem._log_truth
         sample_reference = Problem.sample_reference
         log_reference = Problem.log_reference

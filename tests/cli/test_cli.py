@@ -226,7 +226,7 @@ def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amci_core.errors.evaluate", interrupt)
+    monkeypatch.setattr("amci_core.evaluation.evaluate", interrupt)
     assert run(f"{EVALUATE} --pairs 2") == (130, "", "amci: interrupted\n")
 
 

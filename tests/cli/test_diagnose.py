@@ -80,7 +80,7 @@ def test_a_file_says_what_its_columns_say(run, columns, tmp_path, kind):
     assert "400 of q1_plus, 300 of q2" in out
 
 
-def test_one_component_and_a_known_normaliser(run, columns, tmp_path):
+def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
     table = {"log_joint": columns["log_joint"], "log_q": columns["log_q_q2"], "f": columns["f"]}
     path = write(tmp_path, {n: c[400:] for n, c in table.items()}, "csv")
     code, out, _ = run("diagnose", path, "--log-e2", 0, "--format", "json")

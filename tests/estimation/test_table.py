@@ -64,7 +64,7 @@ def importance_table(scale, n=4000, seed=0):
     }
 
 
-def test_one_component_is_self_normalised_importance_sampling():
+def test_one_component_is_self_normalized_importance_sampling():
     table = importance_table(1.5)
     found = amci.diagnose(**table)
     log_w = table["log_joint"] - table["log_q"]

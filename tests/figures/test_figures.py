@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import amci_core as amci
-from amci_core.errors import Cases, read_sweep
-from amci_core.errors.rows import cases_of
+from amci_core.evaluation import Cases, read_sweep
+from amci_core.evaluation.rows import cases_of
 from amci_core.figures import FIGURES, make_figures
 from amci_core.figures.drawing import Canvas, error_curves, save
 from amci_core.files import StoredFileError
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def some(budgets=(2, 10)):
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
-    from amci_core.errors.evaluation import stream_evaluation
+    from amci_core.evaluation.evaluate import stream_evaluation
 
     *_, cases = stream_evaluation(problem, proposals, pairs=5, runs=8, budgets=budgets)
     return cases

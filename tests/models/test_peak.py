@@ -1,4 +1,4 @@
-"""The product peak: closed forms against quadrature, and estimates whose normaliser is known."""
+"""The product peak: closed forms against quadrature, and estimates whose normalizer is known."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_bad_points_are_refused(given, message):
         PROBLEM.truth(**given)
 
 
-def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normaliser():
+def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normalizer():
     _, theta = PROBLEM.cases(300, seed=1)
     found = amci.estimate(PROBLEM, ORACLE, theta=theta, draws=1)
     np.testing.assert_allclose(found.value, PROBLEM.truth(theta=theta), rtol=1e-13)
@@ -70,7 +70,7 @@ def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normaliser():
     assert set(found.diagnostics) == {"E1_plus"}
 
 
-def test_the_standard_error_takes_the_normaliser_for_known():
+def test_the_standard_error_takes_the_normalizer_for_known():
     # AMCI with a broad proposal: its error is that of a plain mean.
     proposals = amci.flows.Proposals("peak", "reference", _Reference(), None, None)
     theta = (0.3, 0.6, 0.6)

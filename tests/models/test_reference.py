@@ -1,4 +1,4 @@
-"""The broad density of a problem: normalised, drawn as it says, and positive on every term."""
+"""The broad density of a problem: normalized, drawn as it says, and positive on every term."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_the_density_integrates_to_one_on_the_square():
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_draws_are_from_the_density(name):
-    """E_h[g / h] = 1 for any normalised g inside the support: here for each part alone."""
+    """E_h[g / h] = 1 for any normalized g inside the support: here for each part alone."""
     _, density = reference(name)
     x, log_q = density.draw(N, generator())
     torch.testing.assert_close(log_q, density.log_prob(x))

@@ -80,7 +80,7 @@ class Ring(Problem):
     def support_plus(self, theta):
         return self.support
 
-    def log_normalizer(self, y, theta):
+    def log_evidence(self, y, theta):
         return np.zeros(y.shape[:-1])
 
     def sample_reference(self, y, theta, n, generator):

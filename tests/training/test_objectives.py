@@ -67,7 +67,7 @@ def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
             for _ in range(50)
         ]
     )
-    # d KL / d mean = (mean - y / 2) / variance = 0.6; normalising 16 weights biases it by a
+    # d KL / d mean = (mean - y / 2) / variance = 0.6; normalizing 16 weights biases it by a
     # few hundredths.
     assert abs(slopes.mean() - 0.6) < 0.05
 

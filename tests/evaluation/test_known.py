@@ -10,7 +10,7 @@ from imperfect import imperfect
 
 import amci_core as amci
 from amci_core.cli import main
-from amci_core.errors import KnownCases, read_cases
+from amci_core.evaluation import KnownCases, read_cases
 from amci_core.flows import Proposals
 from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail

@@ -20,8 +20,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import filelock
 
-from amci_core.errors.cases import Case
-from amci_core.errors.rows import KEY, case_of, cases_of, noted, read_sweep, rows, schema, write
+from amci_core.evaluation.cases import Case
+from amci_core.evaluation.rows import (
+    KEY,
+    case_of,
+    cases_of,
+    noted,
+    read_sweep,
+    rows,
+    schema,
+    write,
+)
 from amci_core.files import StoredFileError, check_path, make_folder, replacing
 
 if TYPE_CHECKING:

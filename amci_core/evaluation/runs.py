@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.checks import check_count
-from amci_core.errors.spread import OverRuns
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Combined, Counts
 from amci_core.estimators.draws import REFERENCE, Array
+from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from amci_core.devices import CPU
-from amci_core.errors.cases import Case, Cases
-from amci_core.errors.journal import Journal
-from amci_core.errors.runs import BOUND, Estimators
-from amci_core.errors.sweep import Sweep, case_errors
+from amci_core.evaluation.cases import Case, Cases
+from amci_core.evaluation.journal import Journal
+from amci_core.evaluation.runs import BOUND, Estimators
+from amci_core.evaluation.sweep import Sweep, case_errors
 from amci_core.files import check_path
 from amci_core.flows import Proposals
 from amci_core.models import Problem

@@ -19,9 +19,9 @@ __all__ = [
     "stream_reuse_errors",
 ]
 
-from amci_core.errors.cases import Cases
-from amci_core.errors.curves import Curve, ErrorCurves, error_curves, stream_error_curves
-from amci_core.errors.evaluation import Evaluation, evaluate, stream_evaluation
-from amci_core.errors.known import KnownCases, read_cases
-from amci_core.errors.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
-from amci_core.errors.rows import read_sweep
+from amci_core.evaluation.cases import Cases
+from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves, stream_error_curves
+from amci_core.evaluation.evaluate import Evaluation, evaluate, stream_evaluation
+from amci_core.evaluation.known import KnownCases, read_cases
+from amci_core.evaluation.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
+from amci_core.evaluation.rows import read_sweep

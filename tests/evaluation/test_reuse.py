@@ -5,9 +5,9 @@ from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
-from amci_core.errors import reuse_errors, stream_reuse_errors
 from amci_core.estimators import Moments, tables
 from amci_core.estimators.budget import predicted_variance
+from amci_core.evaluation import reuse_errors, stream_reuse_errors
 
 ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
 POINT = {"y": 1.0, "theta": 1.5}
@@ -23,7 +23,7 @@ def errors(problem, proposals, **options):
     return reuse_errors(problem, proposals, **POINT, **settings)
 
 
-def test_corners_are_amci_and_self_normalised_importance_sampling(problem):
+def test_corners_are_amci_and_self_normalized_importance_sampling(problem):
     # Different draws of the same estimators: means over runs agree within their Monte Carlo error.
     found = errors(problem, imperfect(), runs=4000, draws=32)
     curves = amci.error_curves(

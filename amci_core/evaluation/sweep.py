@@ -19,9 +19,12 @@ from torch import Tensor
 
 from amci_core.checks import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named, moved
-from amci_core.errors.cases import FIGURES, Case, Figures
-from amci_core.errors.curves import Curve, bound_curve
-from amci_core.errors.runs import (
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import Estimator
+from amci_core.estimators.draws import Array
+from amci_core.evaluation.cases import FIGURES, Case, Figures
+from amci_core.evaluation.curves import Curve, bound_curve
+from amci_core.evaluation.runs import (
     BOUND,
     MAX_RUNS,
     Budgets,
@@ -32,9 +35,6 @@ from amci_core.errors.runs import (
     chosen_estimators,
     reserve,
 )
-from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import Estimator
-from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.checks import check_count, check_seed, part_seed
-from amci_core.errors.runs import (
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import snis_bound
+from amci_core.estimators.draws import Array
+from amci_core.evaluation.runs import (
     BOUND,
     MAX_RUNS,
     Budgets,
@@ -22,10 +25,7 @@ from amci_core.errors.runs import (
     checked_budgets,
     chosen_estimators,
 )
-from amci_core.errors.spread import OverRuns
-from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import snis_bound
-from amci_core.estimators.draws import Array
+from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem

@@ -14,11 +14,11 @@ from schedulers import dask_cluster
 from servers import PATIENCE
 
 import amci_core as amci
-from amci_core.errors import Cases, read_sweep
-from amci_core.errors.cases import FIGURES
-from amci_core.errors.journal import Journal
-from amci_core.errors.rows import cases_of
-from amci_core.errors.sweep import Sweep, case_errors
+from amci_core.evaluation import Cases, read_sweep
+from amci_core.evaluation.cases import FIGURES
+from amci_core.evaluation.journal import Journal
+from amci_core.evaluation.rows import cases_of
+from amci_core.evaluation.sweep import Sweep, case_errors
 from amci_core.files import StoredFileError
 
 PROBLEM = amci.problem("tail-1d")

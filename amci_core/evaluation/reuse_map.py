@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from amci_core.errors.curves import TRUTH_SHARE
-from amci_core.errors.runs import Truth
-from amci_core.errors.spread import QUARTILES, ROUNDING, effective_runs, quantiles
-from amci_core.errors.support import Support
 from amci_core.estimators import Moments, split_budget, tables
 from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.draws import Array
+from amci_core.evaluation.curves import TRUTH_SHARE
+from amci_core.evaluation.runs import Truth
+from amci_core.evaluation.spread import QUARTILES, ROUNDING, effective_runs, quantiles
+from amci_core.evaluation.support import Support
 
 Q1, Q2 = 0, 2
 # What runs may have missed all draws say: so few effective ones are enough.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amci_core.errors.runs import BOUND, Budgets
-from amci_core.errors.spread import quantiles
 from amci_core.estimators.draws import Array
+from amci_core.evaluation.runs import BOUND, Budgets
+from amci_core.evaluation.spread import quantiles
 
 # What is kept of the runs of a case, for each estimator and budget.
 FIGURES = (

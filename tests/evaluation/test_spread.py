@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from amci_core.errors.spread import OverRuns, quantiles
+from amci_core.evaluation.spread import OverRuns, quantiles
 
 
 @pytest.fixture

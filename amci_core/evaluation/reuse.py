@@ -13,15 +13,15 @@ import numpy as np
 
 from amci_core.checks import check_count, check_number, check_seed, part_seed
 from amci_core.diagnostics.pareto import LARGEST_K, pareto_k
-from amci_core.errors.reuse_map import Q1, Q2, ReuseErrors
-from amci_core.errors.runs import Truth
-from amci_core.errors.support import Support, mean_support, support_of
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Moments
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.combine import Counts, running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
+from amci_core.evaluation.reuse_map import Q1, Q2, ReuseErrors
+from amci_core.evaluation.runs import Truth
+from amci_core.evaluation.support import Support, mean_support, support_of
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
