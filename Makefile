@@ -31,7 +31,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
     else echo "  with pip, since uv could not"; $(PIP) $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve static test test-all lint clean browser docs notebooks constraints
+.PHONY: help install serve static figures test test-all lint clean browser docs notebooks constraints
 
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
@@ -44,6 +44,8 @@ help:
 	@echo "             TOUR=my_tour.toml: a tour of your own"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
 	@echo "make static  write a page that needs no server into static/ (FOLDER=elsewhere)"
+	@echo "make figures  the paper's figures, as SVG and PDF, with their data, into runs/figures (OUT=elsewhere)"
+	@echo "             NAMES=fig1: one of them; QUICK=1: a try in minutes; WORKERS=2: processes"
 	@echo "make test    install, lint, run the tests but the slow (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make test-all  the same with the slow tests: before a merge or a release"
 	@echo "make lint    check style, formatting and types"
@@ -71,6 +73,10 @@ serve: $(VENV)/.installed
 
 static: $(VENV)/.installed
 	@$(BIN)/python -m app.static "$(FOLDER)"
+
+figures: $(VENV)/.installed
+	@$(BIN)/python -m benchmarks.paper $(or $(NAMES),all) --out "$(or $(OUT),runs/figures)" \
+	    $(if $(QUICK),--quick) $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)")
 
 test: lint browser
 	@echo "Running the tests but the slow"

@@ -14,7 +14,7 @@ from amci_core.flows import FAMILIES, Proposals
 
 ROOT = Path(amci.__file__).parent
 APP = ROOT.parent / "app"
-ABOVE = ("estimation", "evaluation", "amortization", "proposals", "training", "cli", "figures")
+ABOVE = ("estimation", "evaluation", "amortization", "proposals", "training", "cli")
 # What a room may not import, as CONTRIBUTING.md draws it; "" is every room.
 FORBIDDEN = {
     "": ("app", "panel", "bokeh", "holoviews", "panel_material_ui"),

@@ -19,7 +19,6 @@ from amci_core.cli import terminal
 from amci_core.cli.diagnose import diagnose
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
-from amci_core.cli.figure import figure
 from amci_core.cli.new import check, new
 from amci_core.cli.search import search
 from amci_core.cli.train import INTERRUPTED, train
@@ -81,7 +80,7 @@ def _range(variable: Variable | None) -> str:
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
-for _command in (problems, estimate, diagnose, evaluate, figure, train, search, new, check):
+for _command in (problems, estimate, diagnose, evaluate, train, search, new, check):
     app.command()(_command)
 
 

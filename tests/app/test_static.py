@@ -7,10 +7,9 @@ import re
 import pytest
 from static_steps import STEPS
 
-from amci_core.figures.styles import ESTIMATORS
 from amci_core.files import StoredFileError
 from app.bundle import bundle
-from app.colours import SHAPES
+from app.colours import ESTIMATORS, SHAPES
 from app.static.__main__ import main
 from app.static.folder import MARK, write
 from app.static.words import html_of

@@ -21,11 +21,11 @@ import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
 from amci_core.evaluation.spread import QUARTILES, quantiles
-from amci_core.figures.drawing import Canvas
-from amci_core.figures.studies import Studies
-from amci_core.figures.styles import ESTIMATORS
 from amci_core.models.tail import GaussianTail
 from amci_core.tasks import run_tasks
+from app.colours import ESTIMATORS
+from benchmarks.paper.drawing import Canvas
+from benchmarks.paper.studies import Studies
 
 # Total draws at which gains are read.
 DRAWS = 1000

@@ -1,4 +1,6 @@
-r"""Writes docs/figures.md from what `amci figure all --out FOLDER` made: `python docs/figures.py FOLDER`.
+r"""Compares the paper's claims with the figures' data: `python -m benchmarks.paper.claims FOLDER`.
+
+FOLDER is what `make figures` wrote; docs/figures.md and the pictures beside it are renewed.
 
 What the paper says in words is held against the data of the figures, claim by claim, with the
 Monte Carlo error of our number. A claim whose data are not there is said to be open.
@@ -22,17 +24,17 @@ from amci_core.evaluation import Cases, read_sweep
 from amci_core.evaluation.cases import UNSETTLED
 from amci_core.evaluation.rows import cases_of
 from amci_core.evaluation.spread import quantiles
-from amci_core.figures import FIGURES
-from amci_core.figures.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
+from benchmarks.paper.__main__ import FIGURES
+from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
 
-PAGE = Path(__file__).resolve().with_name("figures.md")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
 PICTURES = PAGE.with_name("figures")
 HEAD = """# The paper's figures today
 
-`amci figure all --out FOLDER --workers 2` makes every figure of this page from the shipped weights, as PDF and PNG, with its data as Parquet; each Parquet
-file names the command, versions, seeds and hashes of weights that it came from, as JSON under the key `amci` of its metadata. It takes some 53 minutes on two cores that also do other things, `--quick` a minute and a half.
+`make figures` (OUT=FOLDER WORKERS=2) makes every figure of this page from the shipped weights, as SVG and PDF, with its data as Parquet; each Parquet
+file names the command, versions, seeds and hashes of weights that it came from, as JSON under the key `amci` of its metadata. It takes some 53 minutes on two cores that also do other things, `QUICK=1` a minute and a half.
 The same command after a kill goes on where it stopped. With the data in FOLDER,
-`python docs/figures.py FOLDER` writes this page.
+`python -m benchmarks.paper.claims FOLDER` writes this page.
 
 *paper* is the paper's architecture and objective, trained by us; *spline* is what this package trains by default. Both are compared at
 equal **total** draws T, all proposals together (the paper's N counts those of one; where a claim is about SNIS alone, which has one proposal, T is N). Lines are medians over cases of the mean over 100 runs.
@@ -53,8 +55,8 @@ TITLES = {
     "fig1": "Fig. 1: tail integrals",
     "fig2": "Fig. 2: planning cancer treatment",
     "fig3": "Fig. 3: large and small mismatch, with sharing as the third column",
-    "appendix_q1": "Appendix: SNIS q1, and mean squared errors",
-    "appendix_cases": "Appendix: spread over cases",
+    "appendix-q1": "Appendix: SNIS q1, and mean squared errors",
+    "appendix-cases": "Appendix: spread over cases",
     "mismatch": "Not in the paper: gain against mismatch",
     "dimension": "Not in the paper: gain against dimension",
     "training": "Not in the paper: error against training time",
@@ -401,17 +403,17 @@ CLAIMS = [
     Claim("fig3", "varying α with β = 0 gains nothing at (1, 3)", "AMCI's error over the least, 64 draws each", sharing(0, only_alpha=True), below(1.2)),
     Claim("fig3", "varying α with β = 0 gains a little at (3, 0.1)", "AMCI's error over the least, 64 draws each", sharing(1, only_alpha=True), above(1)),
     Claim("fig3", "sharing for both E1 and E2 can help at (3, 0.1)", "AMCI's error over the least of the grid, 64 draws each", sharing(1, only_alpha=False), above(1)),
-    Claim("appendix_q1", "1-D: SNIS q1 is far worse than q2", "q1 over q2, T = 1,000", ratio(TAIL1, "snis-q1", "snis-q2"), above(10)),
-    Claim("appendix_q1", "5-D: SNIS q1 is far worse than q2", "q1 over q2, T = 1,000", ratio(TAIL5, "snis-q1", "snis-q2"), above(10)),
-    Claim("appendix_q1", "5-D: SNIS q1 has a mean squared error of 10⁻⁰·⁹ = 0.13 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-q1", 2, "mse"), about(10**-0.9)),
-    Claim("appendix_q1", "5-D: SNIS qm has a mean squared error of 0.1 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-qm", 2, "mse"), about(0.1, 1.5)),
-    Claim("appendix_q1", "5-D: for N between 6 and 100 a hundred runs miss most of qm's error", "cases whose runs do not determine it (more than half?), T = 10", share(TAIL5, undetermined("snis-qm"), 10), above(50)),
-    Claim("appendix_q1", "5-D: from N = 100 on that no longer matters", "cases whose runs do not determine it (less than half?), T = 1,000", share(TAIL5, undetermined("snis-qm"), 1000), below(50)),
-    Claim("appendix_q1", "cancer: SNIS q1 is worse than even q2", "q1 over q2, T = 1,000", ratio("cancer", "snis-q1", "snis-q2"), above(1)),
-    Claim("appendix_q1", "mean squared errors behave alike: AMCI's is the least", "1-D: share of cases, T = 1,000", share(TAIL1, least_squares), above(50)),
-    Claim("appendix_cases", "cancer: the upper quartile of AMCI's error is above that of SNIS qm", "AMCI over qm, T = 1,000", quartiles("amci", "snis-qm", "cancer"), above(1)),
-    Claim("appendix_cases", "cancer: there are cases in which AMCI is worse than SNIS qm", "of 100 random cases those in which it surely is (2 % by chance), T = 1,000 (such a case: Fig. 3, least mismatch)", share("cancer", surely_worse("amci", "snis-qm")), above(2.3)),
-    Claim("appendix_cases", "cancer: AMCI is always better than SNIS q2", "of 100 random cases those in which it surely is not (2 % by chance), T = 1,000 (such a case: Fig. 3, least mismatch)", share("cancer", surely_worse("amci", "snis-q2")), below(2.3)),
+    Claim("appendix-q1", "1-D: SNIS q1 is far worse than q2", "q1 over q2, T = 1,000", ratio(TAIL1, "snis-q1", "snis-q2"), above(10)),
+    Claim("appendix-q1", "5-D: SNIS q1 is far worse than q2", "q1 over q2, T = 1,000", ratio(TAIL5, "snis-q1", "snis-q2"), above(10)),
+    Claim("appendix-q1", "5-D: SNIS q1 has a mean squared error of 10⁻⁰·⁹ = 0.13 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-q1", 2, "mse"), about(10**-0.9)),
+    Claim("appendix-q1", "5-D: SNIS qm has a mean squared error of 0.1 at N = 2", "median over cases, T = 2", median(TAIL5, "snis-qm", 2, "mse"), about(0.1, 1.5)),
+    Claim("appendix-q1", "5-D: for N between 6 and 100 a hundred runs miss most of qm's error", "cases whose runs do not determine it (more than half?), T = 10", share(TAIL5, undetermined("snis-qm"), 10), above(50)),
+    Claim("appendix-q1", "5-D: from N = 100 on that no longer matters", "cases whose runs do not determine it (less than half?), T = 1,000", share(TAIL5, undetermined("snis-qm"), 1000), below(50)),
+    Claim("appendix-q1", "cancer: SNIS q1 is worse than even q2", "q1 over q2, T = 1,000", ratio("cancer", "snis-q1", "snis-q2"), above(1)),
+    Claim("appendix-q1", "mean squared errors behave alike: AMCI's is the least", "1-D: share of cases, T = 1,000", share(TAIL1, least_squares), above(50)),
+    Claim("appendix-cases", "cancer: the upper quartile of AMCI's error is above that of SNIS qm", "AMCI over qm, T = 1,000", quartiles("amci", "snis-qm", "cancer"), above(1)),
+    Claim("appendix-cases", "cancer: there are cases in which AMCI is worse than SNIS qm", "of 100 random cases those in which it surely is (2 % by chance), T = 1,000 (such a case: Fig. 3, least mismatch)", share("cancer", surely_worse("amci", "snis-qm")), above(2.3)),
+    Claim("appendix-cases", "cancer: AMCI is always better than SNIS q2", "of 100 random cases those in which it surely is not (2 % by chance), T = 1,000 (such a case: Fig. 3, least mismatch)", share("cancer", surely_worse("amci", "snis-q2")), below(2.3)),
 ]  # fmt: skip
 
 
@@ -504,7 +506,7 @@ def render(folder: Path) -> str:
     data, sections = Data(folder), [HEAD]
     PICTURES.mkdir(exist_ok=True)
     for name in FIGURES:
-        file = f"{name.replace('_', '-')}.png"
+        file = f"{name}.svg"
         sections.append(f"## {TITLES[name]}\n")
         if (folder / file).exists():
             shutil.copyfile(folder / file, PICTURES / file)

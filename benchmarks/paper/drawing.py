@@ -1,4 +1,4 @@
-r"""How figures look: axes, error curves with bands, and files in PDF and PNG."""
+r"""How figures look: axes, error curves with bands, and files in SVG and PDF."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from matplotlib.figure import Figure
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
 from amci_core.evaluation.spread import quantiles
-from amci_core.figures.styles import ESTIMATORS
 from amci_core.files import replacing
+from app.colours import ESTIMATORS
 
 # Inches of a panel, and of what stands around it.
 WIDTH, HEIGHT, AROUND = 3.3, 2.7, 0.8
-DOTS = 150
 # Lines of larger errors are cut: one draw that is wrong by 10^18 would flatten all others.
 HIGHEST = 1e3
 SETTINGS = {
@@ -133,15 +132,11 @@ def _limit(panel: Axes, shown: list[Array], figure: str) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes NAME.pdf and NAME.png, beside and then renamed; the same figure gives the same bytes.
-
-    Raises:
-        StoredFileError: a file cannot be written.
-    """
+    """Writes NAME.svg and NAME.pdf; the same figure gives the same bytes."""
     written = []
-    for kind, options in (("pdf", {"metadata": {"CreationDate": None}}), ("png", {"dpi": DOTS})):
+    for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         path = folder / f"{name}.{kind}"
         with replacing(path) as beside, rc_context(SETTINGS):
-            figure.savefig(beside, format=kind, **options)
+            figure.savefig(beside, format=kind, metadata={date: None})
         written.append(path)
     return written

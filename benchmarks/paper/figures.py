@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import reuse_errors
-from amci_core.figures.drawing import Canvas, error_curves
-from amci_core.figures.studies import Studies
-from amci_core.figures.styles import ESTIMATORS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from app.colours import ESTIMATORS
+from benchmarks.paper.drawing import Canvas, error_curves
+from benchmarks.paper.studies import Studies
 
 VARIANTS = ("paper", "spline")
 MAIN = ("snis-q2", "snis-qm", "bound", "amci")
