@@ -21,8 +21,8 @@ import torch
 import amci_core as amci
 from amci_core.devices import CPU, device_named, moved
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.training.fit import Fit
 from amci_core.training.recipes import recipe
+from amci_core.training.trainer import Fit
 
 PROBLEMS = ("tail-1d", "tail-5d", "cancer")
 BATCHES = tuple(10**k for k in range(3, 8))

@@ -29,8 +29,8 @@ from measured import best_of, draws_per_second, megabytes
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models.tail import GaussianTail
-from amci_core.training.fit import Fit
 from amci_core.training.recipes import recipe
+from amci_core.training.trainer import Fit
 
 ROOT = Path(__file__).resolve().parents[1]
 # The commit whose figures stand beside those of today.

@@ -18,9 +18,9 @@ from dataclasses import replace
 import torch
 
 import amci_core as amci
-from amci_core.training import fit, recipe
-from amci_core.training.data import TARGETS
+from amci_core.training import recipe, trainer
 from amci_core.training.quality import HeldOut, Quality
+from amci_core.training.targets import TARGETS
 
 # Learning rates of Adam, where each did best; SOAP has those of the recipes.
 ADAM = {"cancer": 1e-3}
@@ -33,7 +33,7 @@ def reached(problem: str, optimizer: str, seconds: float) -> tuple[Quality, int]
     term = recipe(problem, "spline").terms["q1_plus"]
     rate = term.learning_rate if optimizer == "soap" else ADAM.get(problem, USUAL)
     chosen = amci.problem(problem)
-    made = fit.Fit(
+    made = trainer.Fit(
         chosen,
         "q1_plus",
         replace(term, optimizer=optimizer, learning_rate=rate),

@@ -20,8 +20,8 @@ from amci_core import (
 )
 from amci_core.files import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn
-from amci_core.training.data import TARGETS
 from amci_core.training.quality import report
+from amci_core.training.targets import TARGETS
 
 MEGABYTE = 2**20
 # Problem, the least ratio of the bound to AMCI's error at 1000 draws, and the least share of cases

@@ -20,7 +20,6 @@ from amci_core.cli.diagnose import diagnose
 from amci_core.cli.estimate import estimate
 from amci_core.cli.evaluate import evaluate
 from amci_core.cli.new import check, new
-from amci_core.cli.search import search
 from amci_core.cli.train import INTERRUPTED, train
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def _range(variable: Variable | None) -> str:
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 
 
-for _command in (problems, estimate, diagnose, evaluate, train, search, new, check):
+for _command in (problems, estimate, diagnose, evaluate, train, new, check):
     app.command()(_command)
 
 

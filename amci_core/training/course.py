@@ -20,14 +20,14 @@ from amci_core.flows import Trainable
 from amci_core.flows.broad import Broad, Defensive
 from amci_core.models import Problem
 from amci_core.training.clock import Budget, now
-from amci_core.training.fit import REPORTS, Fit, stream_seeds
-from amci_core.training.found import NotReached, OutOfTime
+from amci_core.training.forms import MANY, Choices, bounded
 from amci_core.training.imitation import imitation
+from amci_core.training.particles import NotReached, OutOfTime
 from amci_core.training.progress import Progress
 from amci_core.training.recipes import TermRecipe
 from amci_core.training.scout import Known, joined, look, scout
 from amci_core.training.shares import defended_share
-from amci_core.training.usual import MANY, Choices, bounded
+from amci_core.training.trainer import REPORTS, Fit, stream_seeds
 
 MAX_STEPS = 10**7
 # Of the time for looking, the share of scouting; where y is read, other cases are looked for three

@@ -15,10 +15,10 @@ from amci_core.flows import Trainable
 from amci_core.flows.broad import Centres, centres
 from amci_core.models import Problem
 from amci_core.training.clock import now
-from amci_core.training.data import Found, Target
+from amci_core.training.forms import MANY
 from amci_core.training.objectives import ImitateObjective
 from amci_core.training.optimizers import OPTIMIZERS
-from amci_core.training.usual import MANY
+from amci_core.training.targets import Found, Target
 
 CENTRE_STEPS, TRIAL_STEPS = 600, 250
 # A step takes long in many coordinates, where particles teach less than weighted draws do.

@@ -21,15 +21,15 @@ from amci_core.models import Problem
 from amci_core.models.base import check_problem
 from amci_core.training.clock import Budget, now
 from amci_core.training.course import MAX_STEPS, Course, Plan, usable
-from amci_core.training.data import TARGETS
 from amci_core.training.display import Display
-from amci_core.training.fit import REPORTS, Fit, run_in_turn
-from amci_core.training.found import NotReached, OutOfTime
+from amci_core.training.forms import Choices, terms_of, usual_terms
 from amci_core.training.kept import Keeper
 from amci_core.training.optimizers import OPTIMIZERS
+from amci_core.training.particles import NotReached, OutOfTime
 from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.recipes import TermRecipe
-from amci_core.training.usual import Choices, terms_of, usual_terms
+from amci_core.training.targets import TARGETS
+from amci_core.training.trainer import REPORTS, Fit, run_in_turn
 from amci_core.training.verdict import checked
 
 VARIANT = "learnt"

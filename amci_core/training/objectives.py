@@ -19,7 +19,7 @@ from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.density import TrainableDensity
-from amci_core.training.data import SOURCES, Sample, Target
+from amci_core.training.targets import SOURCES, Sample, Target
 
 State = dict[str, Tensor]
 

@@ -25,7 +25,7 @@ from amci_core.flows.broad import Mixed
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
-from amci_core.training.data import TARGETS, Target
+from amci_core.training.targets import TARGETS, Target
 from amci_core.training.verdict import checked
 
 # Weights are selected on the cases and draws of one seed, and reported on those of another.

@@ -25,10 +25,10 @@ from typing import Any
 from amci_core.estimators import PROPOSALS
 from amci_core.files import Kinds, StoredFileError, check_object, pretrained_root, read_json
 from amci_core.flows import FAMILIES
-from amci_core.training.data import SOURCES
 from amci_core.training.film import FRAMES, LARGEST_FILM
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.optimizers import OPTIMIZERS
+from amci_core.training.targets import SOURCES
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"

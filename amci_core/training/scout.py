@@ -24,10 +24,7 @@ from amci_core.flows.carried import Carried, Charts
 from amci_core.flows.layered import LayeredProposal
 from amci_core.models import Problem
 from amci_core.training.clock import now
-from amci_core.training.data import TARGETS, Found, Target, f_varies
-from amci_core.training.found import NotReached, OutOfTime, find
-from amci_core.training.imitation import fit_centres, numbers_read, trial
-from amci_core.training.usual import (
+from amci_core.training.forms import (
     MANY,
     NETWORK,
     Choices,
@@ -36,6 +33,9 @@ from amci_core.training.usual import (
     coordinates_of,
     forms,
 )
+from amci_core.training.imitation import fit_centres, numbers_read, trial
+from amci_core.training.particles import NotReached, OutOfTime, find
+from amci_core.training.targets import TARGETS, Found, Target, f_varies
 
 # Numbers of particles in all stay below this many coordinates.
 MOST = 6_000_000

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Broad
-from amci_core.training.data import Target
+from amci_core.training.targets import Target
 
 # Draws that the reference makes cost about their share of all draws where the flow is good.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)

@@ -18,7 +18,7 @@ from torch import Tensor
 from amci_core.flows.carried import Charts
 from amci_core.flows.density import Density
 from amci_core.training.clock import CLOCK
-from amci_core.training.data import Target
+from amci_core.training.targets import Target
 
 # A reference misses a part of a case where more than this share of its particles have weights so
 # many times above the mean.

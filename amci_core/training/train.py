@@ -38,10 +38,10 @@ from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.film import candidates, chosen, is_news
-from amci_core.training.fit import REPORTS, Fit, run_in_turn
 from amci_core.training.progress import Progress
 from amci_core.training.quality import report, write_card
 from amci_core.training.recipes import DEFAULT_VARIANT, Recipe, read_recipe, recipe, with_source
+from amci_core.training.trainer import REPORTS, Fit, run_in_turn
 
 CHECKPOINT = "checkpoint"
 # The check of trained proposals takes about this share of the time that they took.

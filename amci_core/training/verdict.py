@@ -24,9 +24,9 @@ from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.training.clock import now
-from amci_core.training.data import TARGETS
-from amci_core.training.found import find
-from amci_core.training.usual import MANY, charts_of, coordinates_of
+from amci_core.training.forms import MANY, charts_of, coordinates_of
+from amci_core.training.particles import find
+from amci_core.training.targets import TARGETS
 
 CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS = 30, 100_000, 10_000, 2_000
 # Where evaluations are costly there are fewer cases, and at a single one fewer draws; of the time,

@@ -10,7 +10,7 @@ from imperfect import imperfect
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.tables import reuse
-from amci_core.training.data import Target, markov_chain
+from amci_core.training.targets import Target, markov_chain
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")

@@ -8,8 +8,8 @@ import torch
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
-from amci_core.training.data import JointTarget
 from amci_core.training.objectives import PaperObjective
+from amci_core.training.targets import JointTarget
 
 PROBLEM = amci.problem("cancer")
 Y, _ = PROBLEM.check([[500.0, 300.0], [900.0, 60.0]])

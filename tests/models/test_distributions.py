@@ -10,7 +10,7 @@ from torch.distributions import Binomial, Poisson
 import amci_core as amci
 from amci_core.models import Problem, Variable
 from amci_core.training import learn
-from amci_core.training.data import TARGETS
+from amci_core.training.targets import TARGETS
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -7,7 +7,7 @@ import torch
 
 import amci_core as amci
 from amci_core.training import Choices, form_names, learn, stream_learning
-from amci_core.training import fit as fits
+from amci_core.training import trainer as fits
 from amci_core.training.clock import Clock
 
 

@@ -7,7 +7,7 @@ import torch
 from scipy import integrate, stats
 
 from amci_core.models import problem, problems
-from amci_core.training.data import importance, markov_chain
+from amci_core.training.targets import importance, markov_chain
 
 N = 10_000
 
@@ -100,7 +100,7 @@ def test_every_state_lies_where_the_target_does(name):
 
 
 def test_the_chain_repeats_itself(monkeypatch):
-    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
+    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
     tail = problem("tail-1d")
     first, again, other = (markov_chain(tail, 300, seeded(s))[0] for s in (4, 4, 5))
     assert torch.equal(first, again)
@@ -108,7 +108,7 @@ def test_the_chain_repeats_itself(monkeypatch):
 
 
 def test_the_negated_problem_has_a_chain_of_its_own(monkeypatch):
-    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
+    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
     plus, minus = problem("gain-loss"), problem("gain-loss").negated()
     for chosen, sign in ((plus, 1), (minus, -1)):
         x, theta, _ = markov_chain(chosen, 300, seeded())

@@ -9,9 +9,9 @@ from torch.distributions import Normal
 
 import amci_core as amci
 from amci_core.models import Problem, Variable
-from amci_core.training.data import TARGETS
-from amci_core.training.found import find
-from amci_core.training.usual import charts_of, coordinates_of
+from amci_core.training.forms import charts_of, coordinates_of
+from amci_core.training.particles import find
+from amci_core.training.targets import TARGETS
 
 CASES, PARTICLES = 64, 128
 

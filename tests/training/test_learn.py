@@ -16,9 +16,9 @@ from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
 from amci_core.models import LineProblem, Problem, Variable
 from amci_core.training import Plan, learn, stream_learning, usual_terms
-from amci_core.training.data import TARGETS
-from amci_core.training.fit import Fit, stream_seeds
 from amci_core.training.quality import HeldOut
+from amci_core.training.targets import TARGETS
+from amci_core.training.trainer import Fit, stream_seeds
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import torch
 from amci_core.flows import FAMILIES
 from amci_core.models import Problem, problem
 from amci_core.models.tail import GaussianTail
-from amci_core.training.data import JointTarget, Target
 from amci_core.training.objectives import PaperObjective, RefineObjective
+from amci_core.training.targets import JointTarget, Target
 
 PROBLEM = problem("tail-1d")
 
@@ -195,7 +195,7 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
     ids=["paper", "paper, chain", "refine"],
 )
 def test_an_objective_goes_on_where_its_state_was_taken(make, monkeypatch):
-    monkeypatch.setattr("amci_core.training.data.BURN_IN", 5)
+    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
     )

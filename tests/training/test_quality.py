@@ -7,8 +7,8 @@ import torch
 
 from amci_core.flows import FAMILIES
 from amci_core.models import problem
-from amci_core.training.data import JointTarget, Target
 from amci_core.training.quality import HeldOut, Quality
+from amci_core.training.targets import JointTarget, Target
 
 PROBLEM = problem("tail-1d")
 

@@ -8,8 +8,8 @@ from imperfect import Normal
 import amci_core as amci
 from amci_core.flows import Trainable
 from amci_core.flows.broad import Broad
-from amci_core.training.data import TARGETS
 from amci_core.training.shares import SHARES, defended_share
+from amci_core.training.targets import TARGETS
 
 
 class Fixed(Trainable):

@@ -10,10 +10,10 @@ import amci_core as amci
 from amci_core.models import Problem, Variable
 from amci_core.training import Plan, stream_learning
 from amci_core.training.clock import CLOCK
-from amci_core.training.data import TARGETS
-from amci_core.training.found import NotReached, OutOfTime, find
+from amci_core.training.forms import charts_of, coordinates_of
+from amci_core.training.particles import NotReached, OutOfTime, find
 from amci_core.training.scout import look
-from amci_core.training.usual import charts_of, coordinates_of
+from amci_core.training.targets import TARGETS
 
 # Seconds of a look at the clock: of half a step, for steps look twice.
 LOOK = 0.04

@@ -20,9 +20,9 @@ from amci_core.cli import main
 from amci_core.files import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
 from amci_core.training import TrainingDiverged, parse_budget, quality, recipe, recipes, train
-from amci_core.training.fit import Fit
 from amci_core.training.objectives import RefineObjective
 from amci_core.training.quality import HeldOut, Quality
+from amci_core.training.trainer import Fit
 
 session = importlib.import_module("amci_core.training.train")  # `train` is the function, too
 
@@ -40,7 +40,7 @@ def quick(tmp_path_factory):
     full = session.evaluate
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recipes, "pretrained_root", lambda: root)
-        patch.setattr("amci_core.training.data.BURN_IN", 5)
+        patch.setattr("amci_core.training.targets.BURN_IN", 5)
         patch.setattr(session, "STEPS_OF_REPORT", 1)
         for option, number in (("cases", 16), ("draws", 32)):
             patch.setitem(HeldOut.__init__.__kwdefaults__, option, number)

@@ -18,12 +18,12 @@ from amci_core.flows import FAMILIES, Trainable
 from amci_core.models import Problem
 from amci_core.models.contract import not_a_number
 from amci_core.training.clock import now
-from amci_core.training.data import TARGETS, Target
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.optimizers import OPTIMIZERS, load_state, state_of
 from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.recipes import TermRecipe
+from amci_core.training.targets import TARGETS, Target
 
 WARM_UP = 200
 # Gradients are clipped at this multiple of their usual norm, so that a rare draw in a narrow bin

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from amci_core.flows.carried import Charts
 from amci_core.training.clock import now
-from amci_core.training.data import Found, Target
+from amci_core.training.targets import Found, Target
 from amci_core.training.tempered import Tempered
 
 # Moves after every change of the density, and at its end.
