@@ -21,7 +21,7 @@ import numpy as np
 
 MAX_SEED = 2**63 - 1
 # What random numbers are for; each purpose has streams of its own.
-PURPOSES = ("runs", "pilot", "shift", "reference", "terms", "map", "truth", "evaluation")
+PURPOSES = ("runs", "pilot", "shift", "defensive", "terms", "map", "truth", "evaluation")
 # Spawn keys below are for the runs' own children, such as the cases of an evaluation.
 FIRST_KEY = 2**31
 

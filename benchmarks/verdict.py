@@ -441,8 +441,8 @@ def _hidden(rng: np.random.Generator, n: int, beside: int = 0) -> Table:
     x = np.concatenate([scales * rng.normal(size=n), 1e6 * rng.normal(size=beside)])
     table = _single(x, 0.6, x**2, wide=3.0)
     if beside:
-        log_q = {"q2": table["log_q"], "reference": norm.logpdf(x, scale=1e6)}
-        table |= {"log_q": log_q, "component": ["q2"] * n + ["reference"] * beside}
+        log_q = {"q2": table["log_q"], "defensive": norm.logpdf(x, scale=1e6)}
+        table |= {"log_q": log_q, "component": ["q2"] * n + ["defensive"] * beside}
     return table
 
 

@@ -20,7 +20,7 @@ def diagnose(
             metavar="TABLE",
             help="CSV or Parquet, at most 1 GB and 5,000,000 draws, with the columns log_joint, "
             "f, and log_q; or log_q_NAME for each component, and component. Components are "
-            "q1_plus, q1_minus, q2 and reference.",
+            "q1_plus, q1_minus, q2 and defensive.",
         ),
     ],
     log_e2: Annotated[

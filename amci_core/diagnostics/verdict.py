@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from amci_core.estimators.control_variates import Regression
-from amci_core.estimators.draws import COMPONENTS, REFERENCE, TERMS, Array
+from amci_core.estimators.draws import COMPONENTS, DEFENSIVE, TERMS, Array
 from amci_core.estimators.uncertainty import Errors, bessel, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")
@@ -144,7 +144,7 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
     """
     determined_by = evidence.r_eff * control.determined_by
     distance = np.sqrt(evidence.r_eff) * _distance(control.errors, found)
-    unseen, largest = not control.draws.count(REFERENCE), control.errors.largest_share
+    unseen, largest = not control.draws.count(DEFENSIVE), control.errors.largest_share
     own = evidence.r_eff * found.determined_by
     rules: Sequence[tuple[int, Any, str, Any]] = [
         *((NO_TRUST, True, text, 0.0) for text in evidence.against),
@@ -213,11 +213,11 @@ def _defensive(control: Regression) -> dict[str, Array]:
     their part in the term is known.
     """
     draws, found = control.draws, {}
-    if not draws.count(REFERENCE):
+    if not draws.count(DEFENSIVE):
         return {}
-    part = draws.stretch(REFERENCE)
+    part = draws.stretch(DEFENSIVE)
     with np.errstate(divide="ignore"):
-        log_w = draws.log_weight(REFERENCE) + np.log(control.ratios[REFERENCE][..., part])
+        log_w = draws.log_weight(DEFENSIVE) + np.log(control.ratios[DEFENSIVE][..., part])
     for t, name in enumerate(TERMS):
         if t not in control.fits:
             continue

@@ -20,8 +20,7 @@ from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts, Prepared
-from amci_core.estimators.draws import Array
-from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
+from amci_core.estimators.draws import DEFENSIVE_SHARE, Array, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
@@ -39,7 +38,7 @@ def estimate(
     estimator: str | Array | Estimator = "amci-cv",
     alpha: float | None = None,
     beta: float | None = None,
-    defensive: float = DEFENSIVE,
+    defensive: float = DEFENSIVE_SHARE,
     shift: float | str = 0.0,
     total: int | None = None,
     pilot: int = PILOT_DRAWS,
@@ -130,7 +129,7 @@ def estimate(
         np.append(reserve, reference),
         for_points,
         common=chosen.common,
-        reference_generator=generators(seed, "reference")[0],
+        defensive_generator=generators(seed, "defensive")[0],
     )
     if counts is None:
         prepared = chosen.prepare(drawn, [budget], for_choices)

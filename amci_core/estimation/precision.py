@@ -23,8 +23,7 @@ from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Draws, moments, resolve
 from amci_core.estimators.budget import split_budget
 from amci_core.estimators.combine import Counts
-from amci_core.estimators.draws import REFERENCE, Array
-from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
+from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
@@ -102,7 +101,7 @@ def estimate_to(
     least = int(_with_defensive(np.isin(range(3), proposals.present) * FIRST_DRAWS).sum())
     check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
     search = _Search(problem, proposals, y, theta, float(relative_error), max_draws, estimator)
-    for step in search.run(generators(seed)[0], generators(seed, "reference")[0]):
+    for step in search.run(generators(seed)[0], generators(seed, "defensive")[0]):
         if progress is not None:
             progress(*step)
     return search.found()
@@ -141,8 +140,8 @@ class _Group:
 
 def _with_defensive(counts: Counts) -> Counts:
     """Draws of the proposals, (3,), and of the defensive density beside them, (4,)."""
-    total = round(int(counts.sum()) / (1 - DEFENSIVE))
-    return np.append(counts, defensive_draws(total, DEFENSIVE))
+    total = round(int(counts.sum()) / (1 - DEFENSIVE_SHARE))
+    return np.append(counts, defensive_draws(total, DEFENSIVE_SHARE))
 
 
 class _Search:
@@ -172,10 +171,10 @@ class _Search:
         self.last: Draws | None = None
 
     def run(
-        self, generator: torch.Generator, for_reference: torch.Generator
+        self, generator: torch.Generator, for_defensive: torch.Generator
     ) -> Iterator[tuple[int, float]]:
         """Goes on until all pairs are done; what `Precise.steps` holds, one by one."""
-        self.generators = generator, for_reference
+        self.generators = generator, for_defensive
         there = np.isin(range(3), self.proposals.present)
         first, quick = _with_defensive(there * FIRST_DRAWS), _with_defensive(there * QUICK_DRAWS)
         for start in range(0, len(self.draws), BLOCK):
@@ -217,8 +216,8 @@ class _Search:
         """The group with its draws made, half-widths (R,), and the places of who goes on."""
         theta = None if self.theta is None else self.theta[group.rows]
         sampler = Sampler(self.problem, self.proposals, self.y[group.rows], theta)
-        generator, for_reference = self.generators
-        draws = sampler.draw(group.more, generator, reference_generator=for_reference)
+        generator, for_defensive = self.generators
+        draws = sampler.draw(group.more, generator, defensive_generator=for_defensive)
         if group.draws is not None:
             draws = group.draws.joined(draws)
         counts = np.array([draws.count(j) for j in range(4)])
@@ -251,7 +250,7 @@ class _Search:
         draws = group.draws
         assert draws is not None
         counts = np.array([draws.count(j) for j in range(3)])
-        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE))
+        had, most = int(counts.sum()), int(self.max_draws * (1 - DEFENSIVE_SHARE))
         seen = moments(draws)
         plans: dict[tuple[int, ...], list[int]] = {}
         for place, width in enumerate(widths.tolist()):
@@ -276,7 +275,7 @@ class _Search:
         groups: list[_Group] = []
         for plan, places in plans.items():
             of_all = _with_defensive(counts + np.array(plan, dtype=np.int64))
-            more = of_all - np.append(counts, draws.count(REFERENCE))
+            more = of_all - np.append(counts, draws.count(DEFENSIVE))
             # At least one of the defensive density, so that it is known at the new draws.
             more = np.maximum(more, [0, 0, 0, 1])
             more[more[:3].argmax()] -= max(draws.n + int(more.sum()) - self.max_draws, 0)

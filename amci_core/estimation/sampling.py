@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from amci_core.checks import seed_sequence
-from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
+from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.flows.density import Density, TrainableDensity
 from amci_core.flows.proposals import draw_all
@@ -63,7 +63,7 @@ class Sampler:
         *,
         runs: int | None = None,
         common: bool = False,
-        reference_generator: torch.Generator | None = None,
+        defensive_generator: torch.Generator | None = None,
     ) -> Draws:
         """counts[j] points of every component j, with all densities at each, of batch shape (*).
 
@@ -72,7 +72,7 @@ class Sampler:
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
-            reference_generator: Source of random numbers for the reference's points; by default
+            defensive_generator: Source of random numbers for the reference's points; by default
                 the same.
 
         Raises:
@@ -84,10 +84,10 @@ class Sampler:
         sources: dict[int, torch.Generator | None] = dict.fromkeys(drawn, generator)
         sets = 1 if runs is None else runs
         shared = self._shared_noise(drawn, sets, generator) if common else None
-        if len(counts) > REFERENCE and counts[REFERENCE]:
-            drawn[REFERENCE] = int(counts[REFERENCE])
-            sources[REFERENCE] = reference_generator or generator
-            densities[REFERENCE] = Reference(self.problem, self.y, self.theta)
+        if len(counts) > DEFENSIVE and counts[DEFENSIVE]:
+            drawn[DEFENSIVE] = int(counts[DEFENSIVE])
+            sources[DEFENSIVE] = defensive_generator or generator
+            densities[DEFENSIVE] = Reference(self.problem, self.y, self.theta)
         wanted = {j: n * sets for j, n in drawn.items()}
         self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
         axis, batch = self.y.ndim - 1, self.y.shape[:-1]

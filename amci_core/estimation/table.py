@@ -127,7 +127,7 @@ def diagnose(
             constant, which cancels.
         log_q: Log density in nats at every draw, (n,), of the only component; or for every
             component by its name, at the draws of all of them. Names are q1_plus, q1_minus, q2 and
-            reference, a broad density that shows what the others miss; a single one may have any.
+            defensive, a broad density that shows what the others miss; a single one may have any.
         f: f at every draw, (n,), in units of f; anything where the density is zero.
         component: Which component each draw came from, (n,); not needed for a single one.
         log_E2: log E2 in nats, where it is known.

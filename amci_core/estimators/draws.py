@@ -1,12 +1,21 @@
 r"""What an estimator sees: points of all components in one row, as numbers. No flow, no problem.
 
-Components are numbered as in `COMPONENTS`: the three proposals, then a broad reference that has no
-row in a table and shows what the proposals miss. Terms are numbered as in `TERMS`.
+Components are numbered as in `COMPONENTS`: the three proposals, then the defensive density, which
+has no row in a table and shows what the proposals miss. Terms are numbered as in `TERMS`.
 """
 
 from __future__ import annotations
 
-__all__ = ["COMPONENTS", "PROPOSALS", "REFERENCE", "TERMS", "Array", "Draws"]
+__all__ = [
+    "COMPONENTS",
+    "DEFENSIVE",
+    "DEFENSIVE_SHARE",
+    "PROPOSALS",
+    "TERMS",
+    "Array",
+    "Draws",
+    "defensive_draws",
+]
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +27,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 PROPOSALS = ("q1_plus", "q1_minus", "q2")
-COMPONENTS = (*PROPOSALS, "reference")
-REFERENCE = COMPONENTS.index("reference")
+COMPONENTS = (*PROPOSALS, "defensive")
+DEFENSIVE = COMPONENTS.index("defensive")
 TERMS = ("E1_plus", "E1_minus", "E2")
+# Share of all draws that come from the defensive density, and the least number of them.
+DEFENSIVE_SHARE, LEAST_DEFENSIVE = 1 / 8, 4
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ class Draws:
     @property
     def present(self) -> tuple[int, ...]:
         """The numbers of the proposals that have points."""
-        return tuple(j for j, n in self.counts.items() if n and j != REFERENCE)
+        return tuple(j for j, n in self.counts.items() if n and j != DEFENSIVE)
 
     def count(self, j: int) -> int:
         """Number of points of component j; zero where there are none."""
@@ -145,6 +156,11 @@ class Draws:
     def stacked(parts: Sequence[Draws]) -> Draws:
         """The pairs of several batches, with as many draws each, along the first axis."""
         return _joined([(part, ...) for part in parts], parts[0].counts, axis=0)
+
+
+def defensive_draws(total: int, share: float) -> int:
+    """How many draws of a total the defensive density makes: at least four, or none for 0."""
+    return max(round(share * total), LEAST_DEFENSIVE) if share else 0
 
 
 def _joined(pieces: Sequence[tuple[Draws, Any]], counts: Mapping[int, int], axis: int) -> Draws:

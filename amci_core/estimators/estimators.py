@@ -7,14 +7,12 @@ instance of `Tabled` (or a subclass of `Estimator`), and a line in `ESTIMATORS`.
 from __future__ import annotations
 
 __all__ = [
-    "DEFENSIVE",
     "ESTIMATORS",
     "ControlVariates",
     "Estimator",
     "Mixture",
     "Tabled",
     "balanced",
-    "defensive_draws",
     "resolve",
 ]
 
@@ -28,11 +26,16 @@ from numpy.typing import ArrayLike
 from amci_core.estimators import tables
 from amci_core.estimators.combine import Combined, Counts, Prepared
 from amci_core.estimators.control_variates import regress
-from amci_core.estimators.draws import PROPOSALS, REFERENCE, Array, Draws
+from amci_core.estimators.draws import (
+    DEFENSIVE,
+    DEFENSIVE_SHARE,
+    PROPOSALS,
+    Array,
+    Draws,
+    defensive_draws,
+)
 from amci_core.estimators.mis import Moments, moments
 
-# Share of all draws that come from the defensive density, and the least number of them.
-DEFENSIVE, LEAST_DEFENSIVE = 1 / 8, 4
 # The axis of `Combined` along which budgets stand.
 ALONG = (("sign", -2), ("log_terms", -2), ("ratio", -1), ("log_unit", -1))
 
@@ -190,7 +193,7 @@ class ControlVariates(Estimator):
             that leaves two of each proposal; the proposals share the rest equally.
     """
 
-    defensive: float = DEFENSIVE
+    defensive: float = DEFENSIVE_SHARE
 
     def least(self, present: Sequence[int]) -> int:
         return len(present)
@@ -203,9 +206,9 @@ class ControlVariates(Estimator):
         counts = []
         for total in totals:
             most = max(total - 2 * len(present), 0)
-            reference = min(defensive_draws(total, self.defensive), most)
-            row = of_proposals.reserve([total - reference], present)
-            counts.append(np.append(row[:REFERENCE], reference))
+            of_defensive = min(defensive_draws(total, self.defensive), most)
+            row = of_proposals.reserve([total - of_defensive], present)
+            counts.append(np.append(row[:DEFENSIVE], of_defensive))
         return np.array(counts)
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
@@ -232,11 +235,6 @@ class Regressed(Prepared):
         return Combined(
             *(np.concatenate([getattr(c, name) for c in found], axis) for name, axis in ALONG)
         )
-
-
-def defensive_draws(total: int, share: float) -> int:
-    """How many draws of a total the defensive density makes: at least four, or none for 0."""
-    return max(round(share * total), LEAST_DEFENSIVE) if share else 0
 
 
 @dataclass(frozen=True)
@@ -284,10 +282,10 @@ class Mixture(Estimator):
         choices = self.choices((*draws.batch, n), len(present), rng)
         index = np.array([draws.stretch(j).start for j in present])[choices] + np.arange(n)
         counts = {2: n}
-        if draws.count(REFERENCE):
-            part, counts[REFERENCE] = draws.stretch(REFERENCE), draws.count(REFERENCE)
+        if draws.count(DEFENSIVE):
+            part, counts[DEFENSIVE] = draws.stretch(DEFENSIVE), draws.count(DEFENSIVE)
             rest = np.arange(part.start, part.stop)
-            rest = np.broadcast_to(rest, (*draws.batch, counts[REFERENCE]))
+            rest = np.broadcast_to(rest, (*draws.batch, counts[DEFENSIVE]))
             index = np.concatenate([index, rest], -1)
 
         def pick(values: Array) -> Array:
@@ -308,15 +306,15 @@ def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
     n = {j: draws.count(j) for j in mixed}
     total = sum(n.values())
     log_mixture = np.logaddexp.reduce([draws.log_q[j] + np.log(n[j] / total) for j in n])
-    rest = {REFERENCE: draws.n - total} if draws.n > total else {}
+    rest = {DEFENSIVE: draws.n - total} if draws.n > total else {}
     one = replace(draws, counts={2: total, **rest})
     return replace(_mixed(one, log_mixture, np.array([[0, 0, total, 0]])), components=draws)
 
 
 def _mixed(draws: Draws, log_mixture: Array, counts: Counts) -> Prepared:
     log_q = {2: log_mixture}
-    if draws.count(REFERENCE):
-        log_q[REFERENCE] = draws.log_q[REFERENCE]
+    if draws.count(DEFENSIVE):
+        log_q[DEFENSIVE] = draws.log_q[DEFENSIVE]
     draws = replace(draws, log_q=log_q)
     return Prepared(tables.snis_q2(), draws, counts, names=(*PROPOSALS[:2], "q_m"))
 

@@ -110,7 +110,7 @@ def stream_reuse_errors(
             generators(part_seed(seed, number))[0],
             runs=sizes[number],
             common=common,
-            reference_generator=generators(part_seed(seed, number, "reference"))[0],
+            defensive_generator=generators(part_seed(seed, number, "defensive"))[0],
         )
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
         log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]

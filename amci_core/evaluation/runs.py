@@ -26,7 +26,7 @@ from amci_core.checks import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Combined, Counts
-from amci_core.estimators.draws import REFERENCE, Array
+from amci_core.estimators.draws import DEFENSIVE, Array
 from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -169,7 +169,7 @@ class Runs:
             for common in sorted({each.common for each in self._estimators.values()})
         }
         # The numbers of runs made at a time do not depend on defensive draws.
-        points = sum(int(counts[:REFERENCE].sum()) for counts in self._counts.values())
+        points = sum(int(counts[:DEFENSIVE].sum()) for counts in self._counts.values())
         points *= truth.log_unit.size
         of_all = "budgets, of all proposals and pairs"
         check_count(of_all, points, low=1, high=MAX_POINTS)

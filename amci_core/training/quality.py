@@ -16,7 +16,7 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from amci_core.estimators.draws import REFERENCE, Array, Draws
+from amci_core.estimators.draws import DEFENSIVE, Array, Draws
 from amci_core.estimators.mis import pooled
 from amci_core.evaluation import Evaluation
 from amci_core.files import plain, write_json
@@ -124,7 +124,7 @@ class HeldOut:
             q = Mixed(q, reference, self.defence)
         x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
         log_g = self.target.log_density(x, y, theta).numpy()
-        log_q = {0: q.log_prob(x).numpy(), REFERENCE: reference.log_prob(x).numpy()}
+        log_q = {0: q.log_prob(x).numpy(), DEFENSIVE: reference.log_prob(x).numpy()}
         counts = dict.fromkeys(log_q, self.draws)
         seen = pooled(Draws(np.ones_like(log_g), log_g, log_q, counts, signed=False))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

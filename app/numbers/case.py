@@ -13,8 +13,13 @@ from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import PROPOSALS, resolve
-from amci_core.estimators.draws import REFERENCE, Array, Draws
-from amci_core.estimators.estimators import DEFENSIVE, defensive_draws
+from amci_core.estimators.draws import (
+    DEFENSIVE,
+    DEFENSIVE_SHARE,
+    Array,
+    Draws,
+    defensive_draws,
+)
 from amci_core.evaluation.runs import usual_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -63,7 +68,7 @@ class CaseDraws:
     def estimate(self, name: str, count: int) -> Estimate:
         """The estimate of AMCI, or AMCI with control variates, with so many draws of each."""
         counts = dict.fromkeys(self._sampler.present, count)
-        first = self.draws.first({**counts, REFERENCE: self._defensive(count)})
+        first = self.draws.first({**counts, DEFENSIVE: self._defensive(count)})
         return report(
             resolve(name).prepare_all(first),
             draws=first.n,
@@ -73,14 +78,14 @@ class CaseDraws:
 
     def _defensive(self, count: int) -> int:
         own = count * len(self._sampler.present)
-        return defensive_draws(round(own / (1 - DEFENSIVE)), DEFENSIVE)
+        return defensive_draws(round(own / (1 - DEFENSIVE_SHARE)), DEFENSIVE_SHARE)
 
     def _draw(self, count: int, reference: int, seed: Any) -> tuple[Draws, dict[int, Array]]:
         sampler = self._sampler
         drawn = sampler.draw(
             [*(count if j in sampler.present else 0 for j in range(3)), reference],
             generators(seed)[0],
-            reference_generator=generators(seed, "reference")[0],
+            defensive_generator=generators(seed, "defensive")[0],
         )
         return drawn, {j: points.numpy() for j, points in sampler.points.items()}
 

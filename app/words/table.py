@@ -19,7 +19,7 @@ EXPECTED = (
     f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws). The columns are <code>log_joint</code>, "
     "<code>f</code> and <code>log_q</code>; with several components, <code>component</code> and "
     "one <code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
-    "<code>q2</code> and <code>reference</code> that is used. The file is read once and not "
+    "<code>q2</code> and <code>defensive</code> that is used. The file is read once and not "
     "stored."
 )
 NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}

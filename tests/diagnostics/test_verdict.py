@@ -66,7 +66,7 @@ def tail(n, **constants):
     return {
         "q1_plus": Normals(n, (1, 2.3, 0.5), constant=constants.get("q1_plus", 1.0)),
         "q2": Normals(n, (1, 0, 1.1), constant=constants.get("q2", 1.0)),
-        "reference": Normals(n // 4, (1, 0, 2)),
+        "defensive": Normals(n // 4, (1, 0, 2)),
     }
 
 
@@ -85,18 +85,18 @@ ASKED: dict[str, tuple[Callable, Callable, dict[str, Normals], str, float, float
     ),
     # Do the draws agree?
     "a mode is missed": (
-        modes, lambda x: x, ONE_MODE | {"reference": Normals(200, (1, 0, 6))}, "snis", 0, 1,
+        modes, lambda x: x, ONE_MODE | {"defensive": Normals(200, (1, 0, 6))}, "snis", 0, 1,
     ),
     "the mixture has both modes": (
-        modes, lambda x: x, ONE_MODE | {"reference": Normals(900, (1, 0, 6))}, "snis-qm", 1, 0,
+        modes, lambda x: x, ONE_MODE | {"defensive": Normals(900, (1, 0, 6))}, "snis-qm", 1, 0,
     ),
     # Could they know?
     "blind reference": (
         norm.logpdf, np.square,
-        {"q2": Normals(2000, *NARROW), "reference": Normals(250, (1, 0, 1e6))}, "snis", 0, 0,
+        {"q2": Normals(2000, *NARROW), "defensive": Normals(250, (1, 0, 1e6))}, "snis", 0, 0,
     ),
     "far reference": (
-        norm.logpdf, in_tail, tail(300) | {"reference": Normals(75, (1, 30, 3))}, "amci-cv", 0, 0,
+        norm.logpdf, in_tail, tail(300) | {"defensive": Normals(75, (1, 30, 3))}, "amci-cv", 0, 0,
     ),
     # Do densities integrate to one?
     **{
@@ -124,7 +124,7 @@ def test_reliable_is_said_where_the_draws_can_tell_and_nowhere_else(case):
 
 def test_f_of_one_is_exactly_one():
     q2, reference = (Normals(2000, (1, 0, 1.3)), Normals(300, (1, 0, 2)))
-    for parts in ({"q2": q2}, {"q2": q2, "reference": reference}):
+    for parts in ({"q2": q2}, {"q2": q2, "defensive": reference}):
         found = diagnosed(norm.logpdf, np.ones_like, parts, seed=0, name="snis")
         assert found.value == pytest.approx(1, abs=1e-14)
         np.testing.assert_allclose(found.interval(), 1, rtol=1e-13)

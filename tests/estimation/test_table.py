@@ -39,7 +39,7 @@ def test_it_says_of_draws_what_an_estimate_with_them_does(case):
     e = amci.estimate(amci.problem(name), proposals, y, theta, draws=300, seed=2)
     found = amci.diagnose(**table_of(e.prepared.draws))
     assert found.name == "amci-cv"
-    assert found.counts["reference"] == e.prepared.draws.count(3)
+    assert found.counts["defensive"] == e.prepared.draws.count(3)
     np.testing.assert_allclose(found.value, e.value, rtol=1e-12)
     np.testing.assert_allclose(found.standard_error, e.standard_error, rtol=1e-9)
     np.testing.assert_allclose(found.estimate.interval(), e.interval(), rtol=1e-9)
@@ -182,7 +182,7 @@ WRONG = {
     "log_q of q2: expected 4,500 entries": changed(
         log_q={"q2": np.zeros(3), "q1_plus": np.zeros(N)}
     ),
-    "log_q: expected components among q1_plus, q1_minus, q2, reference, got 'q3'": changed(
+    "log_q: expected components among q1_plus, q1_minus, q2, defensive, got 'q3'": changed(
         log_q={"q2": np.zeros(N), "q3": np.zeros(N)}
     ),
     "component: there is no log_q of 'q1_minus', only of q1_plus, q2": changed(
