@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from amci_core.checks import check_count, check_seed, part_seed
+from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import TERMS, moments

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 
 MOST_WORKERS = 1000
 FORKSERVER = "forkserver" in multiprocessing.get_all_start_methods()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.files import check_path
 
 MAX_BYTES, MAX_ROWS = 2**30, 5_000_000

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import amci_core as amci
-from amci_core.checks import part_seed
+from amci_core._arguments import part_seed
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, read_sweep, stream_evaluation
 from amci_core.evaluation.cases import Case

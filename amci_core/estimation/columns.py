@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amci_core.checks import check_number
+from amci_core._arguments import check_number
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws
 from amci_core.estimators.draws import Array
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from amci_core.checks import check_count, check_number
+from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics.card import evidence
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence
 from amci_core.estimation.result import Estimate

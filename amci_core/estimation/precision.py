@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checks import check_count, check_number
+from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NO_TRUST, RELIABLE
 from amci_core.estimation.estimate import evidence_of, report

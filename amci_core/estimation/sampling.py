@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import seed_sequence
+from amci_core._arguments import seed_sequence
 from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.flows.density import Density, TrainableDensity
@@ -180,7 +180,7 @@ def generators(
 
     Arguments:
         seed: Whole number from 0 to 2^63 - 1, or a numpy SeedSequence.
-        purpose: What they are for, one of `amci_core.checks.PURPOSES`.
+        purpose: What they are for, one of `amci_core._arguments.PURPOSES`.
         device: Where points are drawn; by default on the CPU.
 
     Raises:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from amci_core.checks import check_number
+from amci_core._arguments import check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Evidence
 from amci_core.estimation.columns import read_columns

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals

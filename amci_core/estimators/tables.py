@@ -25,7 +25,7 @@ __all__ = [
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amci_core.checks import check_number
+from amci_core._arguments import check_number
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array
 from amci_core.estimators.mis import Moments
 

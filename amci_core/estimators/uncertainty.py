@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from amci_core.checks import check_number
+from amci_core._arguments import check_number
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.mis import Part, Pooled

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.checks import check_count, check_seed, part_seed
+from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array

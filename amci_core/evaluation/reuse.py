@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amci_core.checks import check_count, check_number, check_seed, part_seed
+from amci_core._arguments import check_count, check_number, check_seed, part_seed
 from amci_core.diagnostics.pareto import LARGEST_K, pareto_k
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import Moments

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
 from amci_core.estimators.combine import Combined, Counts

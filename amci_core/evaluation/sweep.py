@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import check_count, check_seed, part_seed
+from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named, moved
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import Estimator

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from amci_core.checks import check_count, check_number
+from amci_core._arguments import check_count, check_number
 from amci_core.flows.carried import Charts
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import (

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.flows.autoregressive import SplineProposal, autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import Trainable, TrainableDensity

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.flows.carried import (
     Charts,
     Linear,

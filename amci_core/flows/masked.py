@@ -18,7 +18,7 @@ import torch
 from normflows.nets.made import MADE
 from torch import Tensor, nn
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.flows.conditioner import activation_of
 from amci_core.flows.gaussian import FlowProposal, Layer
 from amci_core.models.base import Problem

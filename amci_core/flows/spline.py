@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 
 # Smallest width, height and derivative of a bin. normflows' 1e-3 leaves the last thousandth of the
 # mass to one bin, which costs as much relative variance; with 1e-5 training becomes unstable.

@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from amci_core.checks import check_count, check_number, check_seed
+from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.models.contract import violations, whole_coordinates
 from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
 

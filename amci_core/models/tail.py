@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.models.base import Array, Density, OptimalProposals, Variable
 from amci_core.models.gaussian import GaussianModel, NormalAbove, log_orthant, strictly_above
 

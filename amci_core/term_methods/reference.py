@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.checks import check_count, check_number, seed_sequence
+from amci_core._arguments import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.models import Problem, Reference
 from amci_core.models.base import check_problem

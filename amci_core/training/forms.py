@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.distributions.constraint_registry import biject_to
 
-from amci_core.checks import check_count
+from amci_core._arguments import check_count
 from amci_core.flows.carried import Charts
 from amci_core.flows.supports import half_line, kind_of
 from amci_core.models import Problem

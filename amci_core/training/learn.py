@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.checking import check
-from amci_core.checks import check_count, check_number, check_seed
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.models import Problem
 from amci_core.models.base import check_problem

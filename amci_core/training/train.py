@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from amci_core.checks import check_number, check_seed, seed_sequence
+from amci_core._arguments import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
 from amci_core.evaluation import evaluate
 from amci_core.files import (

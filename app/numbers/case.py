@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.checks import part_seed
+from amci_core._arguments import part_seed
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of, report
 from amci_core.estimation.sampling import Sampler, generators

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from torch.distributions import Normal
 
 import amci_core as amci
+from amci_core._arguments import PURPOSES
 from amci_core.checking import Checked
-from amci_core.checks import PURPOSES
 from amci_core.estimation.sampling import generators
 from amci_core.models import LineProblem, Problem, Variable
 from amci_core.training import Plan, learn, stream_learning, usual_terms

@@ -1,16 +1,8 @@
-r"""Checks of plain arguments; errors name the argument, what came and what is allowed."""
+r"""Checks of plain arguments, and random numbers from a seed."""
 
 from __future__ import annotations
 
-__all__ = [
-    "MAX_SEED",
-    "PURPOSES",
-    "check_count",
-    "check_number",
-    "check_seed",
-    "part_seed",
-    "seed_sequence",
-]
+__all__ = ["PURPOSES", "check_count", "check_number", "check_seed", "part_seed", "seed_sequence"]
 
 import math
 from collections.abc import Callable
@@ -19,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-MAX_SEED = 2**63 - 1
 # What random numbers are for; each purpose has streams of its own.
 PURPOSES = ("runs", "pilot", "shift", "defensive", "terms", "map", "truth", "evaluation")
 # Spawn keys below are for the runs' own children, such as the cases of an evaluation.
@@ -27,13 +18,12 @@ FIRST_KEY = 2**31
 
 
 def check_count(name: str, value: Any, *, low: int, high: int) -> int:
-    """Returns a whole number within [low, high], or says what is wrong with it.
+    """Returns a whole number within [low, high].
 
     Raises:
         ValueError: it is not one.
     """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not low <= value <= high:
+    if not isinstance(value, int | np.integer) or not low <= value <= high:
         raise ValueError(f"{name}: expected a whole number from {low} to {high:,}, got {value!r}")
     return int(value)
 
@@ -44,28 +34,23 @@ def check_number(
     expected: str = "a finite number",
     allowed: Callable[[float], bool] = math.isfinite,
 ) -> float:
-    """Returns a real number that is allowed, or says what is expected.
+    """Returns a real number for which `allowed` is true.
 
     Raises:
-        ValueError: it is no number that a float can hold, or not allowed; NaN must not be.
+        ValueError: it is not one.
     """
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    try:
-        number = float(value) if real else math.nan
-    except OverflowError:
-        number = math.nan
-    if not allowed(number):
+    if not isinstance(value, Real) or not allowed(float(value)):
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
-    return number
+    return float(value)
 
 
 def check_seed(value: Any) -> int:
-    """Returns a seed, or says what is wrong with it.
+    """Returns a seed, a whole number from 0 to 2^63 - 1.
 
     Raises:
-        ValueError: it is not a whole number from 0 to 2^63 - 1.
+        ValueError: it is not one.
     """
-    return check_count("seed", value, low=0, high=MAX_SEED)
+    return check_count("seed", value, low=0, high=2**63 - 1)
 
 
 def seed_sequence(seed: Any, purpose: str = "runs") -> np.random.SeedSequence:
@@ -76,10 +61,11 @@ def seed_sequence(seed: Any, purpose: str = "runs") -> np.random.SeedSequence:
         purpose: One of `PURPOSES`.
 
     Raises:
-        ValueError: it is no seed.
+        ValueError: seed is not one.
     """
-    checked, number = check_seed(seed), PURPOSES.index(purpose)
-    return np.random.SeedSequence(checked, spawn_key=(FIRST_KEY + number,) if number else ())
+    number = PURPOSES.index(purpose)
+    key = (FIRST_KEY + number,) if number else ()
+    return np.random.SeedSequence(check_seed(seed), spawn_key=key)
 
 
 def part_seed(seed: Any, number: int, purpose: str = "runs") -> np.random.SeedSequence:
