@@ -31,7 +31,7 @@ __all__ = [
     "pilot_moments",
     "problem",
     "problems",
-    "reference",
+    "reference_value",
     "reuse_errors",
     "save_proposals",
     "split_budget",
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_proposals, load_snapshots, save_proposals
     from amci_core.target import with_target
-    from amci_core.term_methods import reference
+    from amci_core.term_methods import reference_value
     from amci_core.training.learn import learn
 
 __version__ = "0.1.0"
@@ -86,7 +86,7 @@ _HOMES = {
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
     "target": ("with_target",),
-    "term_methods": ("reference",),
+    "term_methods": ("reference_value",),
     "training": ("learn",),
 }
 _MODULES = (*_HOMES, "diagnostics", "flows")

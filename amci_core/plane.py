@@ -90,7 +90,7 @@ def _axis(problem: Problem, name: str, size: int) -> Axis:
     if match is None or variable is None or name not in axis_names(problem):
         raise ValueError(f"along: expected one of {', '.join(axis_names(problem))}, got {name!r}")
     coordinate = None if match[2] is None else int(match[2])
-    ends = variable.usual_range
+    ends = variable.typical_range
     if not np.isfinite(ends).all():
         raise ValueError(
             f"along: the range of {match[1]} has no end, [{variable.low:g}, {variable.high:g}]; "

@@ -227,7 +227,9 @@ def _optimal(chosen: Problem) -> Mapping[str, Proposal] | None:
 def _load(chosen: Problem, folder: Path) -> Proposals:
     config = _read_config(chosen, folder)
     loaded = {
-        name: _load_flow(chosen.negated() if name == "q1_minus" else chosen, folder, entry, entry)
+        name: _load_flow(
+            chosen.with_negated_f() if name == "q1_minus" else chosen, folder, entry, entry
+        )
         for name, entry in config["proposals"].items()
     }
     card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}

@@ -6,7 +6,7 @@ use: until one is learnt, q2's draws stand in for it.
 
 from __future__ import annotations
 
-__all__ = ["STAND_INS", "OwnTarget", "own_name", "stand_ins", "with_target"]
+__all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -20,8 +20,8 @@ from amci_core.flows import Proposal, Proposals
 from amci_core.flows.density import ConditionalDensity
 from amci_core.models import Problem
 from amci_core.models.base import OptimalProposals, check_problem
+from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
-from amci_core.models.reference import Reference
 
 # Draws of the prior that f is tried at.
 TRIED = 2000
@@ -30,7 +30,7 @@ SHARED = (
     *("x", "y", "theta"),
     *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence", "_log_evidence"),
 )
-STAND_INS = "q2 alone"
+FALLBACK = "q2 alone"
 
 
 class OwnTarget(Problem):
@@ -110,7 +110,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
         >>> window = with_target(amci.problem("tail-1d"), "abs(x1 - theta) < 0.5")
         >>> window.nonnegative, window.theta.name
         (True, 'theta')
-        >>> proposals = stand_ins(window, amci.load_proposals("tail-1d"))
+        >>> proposals = fallback_proposals(window, amci.load_proposals("tail-1d"))
         >>> e = amci.estimate(window, proposals, y=1.0, theta=0.5, draws=1000)
         >>> bool(abs(e.value - 0.52) < 0.1)
         True
@@ -126,7 +126,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
     return made
 
 
-def stand_ins(problem: OwnTarget, proposals: Proposals) -> Proposals:
+def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     """Proposals for a problem with another f, of which nothing has been learnt: q2 for each term.
 
     Estimates with them are those of SNIS with q2. Where the original has no q2, since E2 is known,
@@ -147,7 +147,7 @@ def stand_ins(problem: OwnTarget, proposals: Proposals) -> Proposals:
     q = proposals.q2 or _FromReference(problem)
     q1_minus = None if problem.nonnegative else q
     note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
-    return Proposals(problem.name, STAND_INS, q, q1_minus, proposals.q2, {"note": note})
+    return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, {"note": note})
 
 
 class _FromReference(Proposal):
@@ -157,7 +157,7 @@ class _FromReference(Proposal):
         self.problem = problem
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        return cast(ConditionalDensity, Reference(self.problem, y, theta))
+        return cast(ConditionalDensity, DefensiveDensity(self.problem, y, theta))
 
 
 def _try(problem: Problem, f: Expression) -> None:

@@ -12,7 +12,7 @@ __all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "Style", "label"]
 from dataclasses import dataclass
 
 from amci_core.flows.proposals import REFERENCE
-from amci_core.target import STAND_INS
+from amci_core.target import FALLBACK
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def label(name: str, *, signed: bool = False, variant: str = "") -> str:
     text = SHAPES[name].label
     if signed and name in ("q1", "target"):
         text = text.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
-    if variant == STAND_INS and name != "q2":
+    if variant == FALLBACK and name != "q2":
         return text.replace(" learnt", ", not learnt")
     said = {"oracle": " oracle", REFERENCE: ", not learnt"}
     return text.replace(" learnt", said.get(variant, " learnt"))

@@ -170,7 +170,7 @@ def live(
         def part(number: int) -> Case | None:
             case = _row(y, number), _row(theta, number)
             try:
-                truth = amci.reference(problem, *case, relative_error=1e-4, draws=100_000)
+                truth = amci.reference_value(problem, *case, relative_error=1e-4, draws=100_000)
             except ValueError:
                 return None
             of_case = int(part_seed(seed, number).generate_state(1)[0])

@@ -50,7 +50,7 @@ def examples(problem: Problem) -> Mapping[str, str]:
 
 def _alike(theta: Variable, q: Tensor) -> bool:
     """Whether theta is a place among the values of x."""
-    start, end = theta.usual_range
+    start, end = theta.typical_range
     for low, high in zip(q[0].tolist(), q[-1].tolist(), strict=True):
         common = min(end, high) - max(start, low)
         if common < WITHIN * (end - start) or common < PART * (high - low):

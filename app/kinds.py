@@ -128,7 +128,7 @@ def point(name: str) -> dict[str, Any]:
         values, refused = [], None
         for part in parts:
             try:
-                values.append(number(part, *variable.usual_range))
+                values.append(number(part, *variable.typical_range))
             except OutOfBounds as error:
                 values.append(error.nearest)
                 refused = error

@@ -34,7 +34,7 @@ from amci_core.flows import Proposals, Snapshot
 from amci_core.flows.proposals import REFERENCE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
-from amci_core.target import OwnTarget, own_name, stand_ins
+from amci_core.target import OwnTarget, fallback_proposals, own_name
 from app import added
 
 # Problems with another f that are kept, of all visitors together.
@@ -96,7 +96,7 @@ def hand_in(
             )
     variables = [each for each in (problem.y, problem.theta) if each is not None]
     for each in variables:
-        if not all(map(math.isfinite, each.usual_range)):
+        if not all(map(math.isfinite, each.typical_range)):
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
     known = {made.variant: made for made in (*proposals, *untrained(problem, bool(proposals)))}
@@ -155,7 +155,7 @@ def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
     """
     original, text = split(name)
     if text:
-        known: tuple[str, ...] = (_stand_ins(_of(name)).variant,)
+        known: tuple[str, ...] = (_fallback_proposals(_of(name)).variant,)
     else:
         known = tuple(OWN[original].proposals) if name in OWN else available_variants(name)
     return (*known, *added.names(name, visitor))
@@ -180,7 +180,7 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
         return _shipped(name, variant)
     if variant not in variants(name):
         raise ValueError(f"variant: expected one of {', '.join(variants(name))}, got {variant!r}")
-    return OWN[name].proposals[variant] if name in OWN else _stand_ins(_of(name))
+    return OWN[name].proposals[variant] if name in OWN else _fallback_proposals(_of(name))
 
 
 def warnings(name: str) -> tuple[str, ...]:
@@ -250,8 +250,8 @@ def _of(name: str) -> OwnTarget:
 
 
 @lru_cache(TARGETS_KEPT)
-def _stand_ins(target: OwnTarget) -> Proposals:
-    return stand_ins(target, proposals(target.original.name))
+def _fallback_proposals(target: OwnTarget) -> Proposals:
+    return fallback_proposals(target, proposals(target.original.name))
 
 
 @cache

@@ -121,7 +121,7 @@ def handle_label(label: str, variable: Variable) -> str:
 
 def digits_of(variable: Variable) -> int:
     """Digits after the point that a variable is moved by: none of counts or over a wide range."""
-    low, high = variable.usual_range
+    low, high = variable.typical_range
     return 0 if variable.all_whole or high - low > WIDE else 2
 
 

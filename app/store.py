@@ -72,7 +72,9 @@ class Store:
         problem, prior = self.problem, Broad(self.problem, "E2", None)
         minus = None if problem.nonnegative else prior
         found = {"prior": Proposals(problem.name, "prior", prior, minus, None)}
-        return found | ({"reference": Proposals.from_reference(problem)} if problem.refers else {})
+        return found | (
+            {"reference": Proposals.from_reference(problem)} if problem.has_defensive else {}
+        )
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -271,7 +273,7 @@ def joined(streams: list[Stream[ErrorCurves]]) -> Stream[ErrorCurves]:
 @lru_cache(STORES_KEPT)
 def _reference(problem: Problem, y: Point | None, theta: Point | None) -> ReferenceValue:
     try:
-        return amci.reference(problem, y, theta, relative_error=1e-4, draws=100_000)
+        return amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
     except ValueError as error:
         raise ValueError(
             f"the problem has no exact value, and a reference run fails: {error}"

@@ -78,13 +78,13 @@ class NormalProblem(Problem):
     def support_plus(self, theta: Tensor | None) -> Constraint:
         return self.support
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         x = self.broad * _normal(y.new_empty(*y.shape[:-1], n, self.x.dim), generator)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         return Normal(0.0, self.broad).log_prob(x).sum(-1)
 
 
@@ -127,15 +127,15 @@ class Corner(NormalProblem):
         assert theta is not None
         return (x > theta).all(-1).to(x.dtype)
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         assert theta is not None
         excess = y.new_empty(*y.shape[:-1], n, 2).exponential_(generator=generator)
         x = theta[..., None, :] + excess
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         excess = x - theta[..., None, :]
         return (-excess).masked_fill(excess <= 0, -math.inf).sum(-1)
@@ -161,7 +161,7 @@ class Wave(NormalProblem):
         super().__init__("own-wave", 1, noise=1.0, theta=(1, 0.5, 4.0))
         self.sign = sign
 
-    def negated(self) -> Wave:
+    def with_negated_f(self) -> Wave:
         return Wave(-self.sign)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
@@ -250,16 +250,16 @@ class Rate(Problem):
         assert theta is not None
         return greater_than(theta)
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         assert theta is not None
         x = theta[..., None, :] + y.new_empty(*y.shape[:-1], n, 1).exponential_(
             generator=generator
         )
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         excess = (x - theta[..., None, :])[..., 0]
         return (-excess).masked_fill(excess <= 0, -math.inf)

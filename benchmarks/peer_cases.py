@@ -133,7 +133,7 @@ def _parts(case: Case) -> tuple[Part, ...]:
     problem, prior = case.problem, case.prior_map()
     if not isinstance(problem, GaussianModel):
         return (Part(("E1",) if case.known else ("E1", "E2"), prior),)
-    sides = [problem, problem.negated()] if isinstance(problem, GainLoss) else [problem]
+    sides = [problem, problem.with_negated_f()] if isinstance(problem, GainLoss) else [problem]
     return (*(Part(("E1",), _beyond(case, side)) for side in sides), Part(("E2",), prior))
 
 

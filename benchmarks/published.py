@@ -333,7 +333,7 @@ class EightSchools(Published):
     DEVIATIONS = (15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0)
     OBSERVED = (28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0)
     x = Variable("x", 10, *LINE, "mean, log of the spread, and standardized effects")
-    y = Variable("y", 8, -400.0, 400.0, "observed effects", "points", shown=(-40.0, 40.0))
+    y = Variable("y", 8, -400.0, 400.0, "observed effects", "points", typical_range=(-40.0, 40.0))
     theta = Variable("theta", 1, 0.0, 20.0, "a bound", "points")
 
     def log_prior(self, x: Tensor) -> Tensor:

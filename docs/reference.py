@@ -33,9 +33,9 @@ writes this page.
 GROUPS = {
     "Problems": {
         "amci": ("problems", "problem", "load_problem", "with_target", "check"),
-        "amci_core.target": ("stand_ins",),
+        "amci_core.target": ("fallback_proposals",),
         "amci_core.checking": ("Checked", "Finding"),
-        "amci_core.models": ("Problem", "LineProblem", "Variable", "Reference"),
+        "amci_core.models": ("Problem", "LineProblem", "Variable", "DefensiveDensity"),
     },
     "Proposals": {
         "amci": ("load_proposals", "save_proposals", "load_snapshots"),

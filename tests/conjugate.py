@@ -47,7 +47,7 @@ class Rate(Share):
 
     name = "rate"
     x = Variable("x", 1, *LARGE, "a rate")
-    y = Variable("y", 1, *LARGE, "a count", shown=(0.0, 12.0))
+    y = Variable("y", 1, *LARGE, "a count", typical_range=(0.0, 12.0))
     theta = Variable("theta", 1, 0.0, 6.0, "a threshold")
     a = 3.0
 

@@ -23,7 +23,7 @@ class New(Problem):
     formula = "x"
     nonnegative = {nonnegative}
     x = Variable("x", {dim}, -math.inf, math.inf, "what is unknown")
-    y = Variable("y", {dim}, -9.0, 9.0, "what is seen", shown=(-2.0, 2.0))
+    y = Variable("y", {dim}, -9.0, 9.0, "what is seen", typical_range=(-2.0, 2.0))
     theta = None
 
     def log_prior(self, x):

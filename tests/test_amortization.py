@@ -120,13 +120,13 @@ def test_axes_move_all_coordinates_or_one():
     both = amortization_map(problem, proposals, along=("y[1]", "theta"), **settings)
     assert [axis.name for axis in (both.x, both.y)] == ["y[1]", "theta"]
     assert both.relative_variance.shape == (2, 3)
-    low, high = problem.y.shown
+    low, high = problem.y.typical_range
     np.testing.assert_array_equal(both.x.values, np.linspace(low, high, 3))
     # The bound needs no draws: it is that of the cases the axes stand for.
     at_y = np.array([[0.0, value, 2.0, 3.0, 1.0] for value in both.x.values])
     for row, value in zip(both.bound_ratio * both.relative_variance, both.y.values, strict=True):
         at_theta = np.full((3, 5), value)
-        relative = problem.expected_deviation(at_y, at_theta) / problem.truth(at_y, at_theta)
+        relative = problem.mean_absolute_deviation(at_y, at_theta) / problem.truth(at_y, at_theta)
         np.testing.assert_allclose(row, relative**2 / 2, rtol=1e-9)
 
 
@@ -157,7 +157,7 @@ def test_by_default_other_variables_stay_in_the_middle_of_their_usual_ranges():
     problem = hidden("tail-5d")
     proposals = amci.load_proposals("tail-5d")
     settings = {"along": ("theta[0]", "theta[1]"), "size": 2, "draws": 32}
-    (low, high), (bottom, top) = problem.y.shown, problem.theta.shown
+    (low, high), (bottom, top) = problem.y.typical_range, problem.theta.typical_range
     middle = {"y": [(low + high) / 2] * 5, "theta": [(bottom + top) / 2] * 5}
     np.testing.assert_array_equal(
         amortization_map(problem, proposals, **settings).relative_variance,

@@ -35,7 +35,7 @@ OF_A_PROBLEM = {
     "from_reference": lambda p: Proposals.from_reference(p),
     "learn": lambda p: amci.learn(p, steps=1),
     "read_cases": lambda p: read_cases("cases.csv", p),
-    "reference": lambda p: amci.reference(p, **AT),
+    "reference": lambda p: amci.reference_value(p, **AT),
     "with_target": lambda p: amci.with_target(p, "x1"),
 }
 OF_BOTH = {

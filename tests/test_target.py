@@ -10,7 +10,7 @@ from scipy.stats import norm
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models.expression import ExpressionError
-from amci_core.target import stand_ins
+from amci_core.target import fallback_proposals
 
 TAIL = amci.problem("tail-1d")
 ROOT_HALF = math.sqrt(0.5)
@@ -18,7 +18,7 @@ ROOT_HALF = math.sqrt(0.5)
 
 def of_tail(text, **options):
     made = amci.with_target(TAIL, text, **options)
-    return made, stand_ins(made, amci.load_proposals("tail-1d"))
+    return made, fallback_proposals(made, amci.load_proposals("tail-1d"))
 
 
 def window(y, theta):
@@ -44,7 +44,7 @@ def test_estimates_are_right_within_their_errors(text):
         e = amci.estimate(problem, proposals, 1.0, 1.2, draws=4000, estimator=estimator, seed=4)
         assert 0 < e.standard_error < 0.1 * max(abs(truth), 1)
         assert abs(e.value - truth) < 5 * e.standard_error
-    found = amci.reference(problem, 1.0, 1.2, relative_error=0.01)
+    found = amci.reference_value(problem, 1.0, 1.2, relative_error=0.01)
     assert abs(found.value - truth) < 5 * found.standard_error
 
 
@@ -54,7 +54,7 @@ def test_f_may_be_in_any_unit(text, unit):
     for f in ("x1", text):
         problem, proposals = of_tail(f)
         e = amci.estimate(problem, proposals, 1.0, 1.2, draws=400, seed=4)
-        truth = amci.reference(problem, 1.0, 1.2, draws=20_000)
+        truth = amci.reference_value(problem, 1.0, 1.2, draws=20_000)
         curves = amci.error_curves(problem, proposals, 1.0, 1.2, budgets=[64], runs=4, truth=truth)
         found[f] = (
             [float(v) for v in (e.value, e.standard_error, truth.value, truth.standard_error)],
@@ -82,12 +82,12 @@ def test_both_signs_are_expected_unless_the_form_leaves_no_doubt():
 
 def test_in_several_dimensions_and_without_y():
     five = amci.with_target(amci.problem("tail-5d"), "all(x > theta)")
-    proposals = stand_ins(five, amci.load_proposals("tail-5d"))
+    proposals = fallback_proposals(five, amci.load_proposals("tail-5d"))
     y, theta = np.zeros(5), np.full(5, 0.2)
     e = amci.estimate(five, proposals, y, theta, draws=5000)
     assert abs(e.value - amci.problem("tail-5d").truth(y, theta)) < 5 * e.standard_error
     peak = amci.with_target(amci.problem("peak"), "x1 * x2")
-    proposals = stand_ins(peak, amci.load_proposals("peak"))
+    proposals = fallback_proposals(peak, amci.load_proposals("peak"))
     assert (proposals.q2, proposals.present) == (None, (0, 1))
     e = amci.estimate(peak, proposals, theta=[0.5, 0.5, 0.5], draws=5000)
     # x is uniform on [-1, 1]^2.
@@ -100,7 +100,9 @@ def test_every_shipped_problem_takes_one(name):
     problem = amci.with_target(amci.problem(name), "x1 > 0.2")
     assert not problem.knows_truth
     y, theta = problem.typical_case()
-    e = amci.estimate(problem, stand_ins(problem, amci.load_proposals(name)), y, theta, draws=200)
+    e = amci.estimate(
+        problem, fallback_proposals(problem, amci.load_proposals(name)), y, theta, draws=200
+    )
     # E1 and E2 have draws of their own: their ratio may pass 1 by its error.
     assert 0 <= e.value <= 1 + 4 * e.standard_error + 1e-9
 
@@ -112,7 +114,7 @@ def test_mistakes_and_values_that_are_not_finite_are_told():
     with pytest.raises(ValueError, match=r"f: expected finite numbers .* it is nan at x = \(-"):
         amci.with_target(TAIL, "log(x1)")
     with pytest.raises(ValueError, match="got ones for peak"):
-        stand_ins(amci.with_target(TAIL, "x1"), amci.load_proposals("peak"))
+        fallback_proposals(amci.with_target(TAIL, "x1"), amci.load_proposals("peak"))
 
 
 def test_another_f_replaces_the_one_before_and_goes_to_processes():

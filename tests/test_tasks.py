@@ -99,8 +99,8 @@ class Mine(LineProblem):
     description = "?"
     formula = "x"
     nonnegative = False
-    x = Variable("x", 1, -math.inf, math.inf, "x", shown=(-3.0, 3.0))
-    y = Variable("y", 1, -6.0, 6.0, "y", shown=(-3.0, 3.0))
+    x = Variable("x", 1, -math.inf, math.inf, "x", typical_range=(-3.0, 3.0))
+    y = Variable("y", 1, -6.0, 6.0, "y", typical_range=(-3.0, 3.0))
     theta = None
 
     def log_prior(self, x):

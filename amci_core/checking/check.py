@@ -129,19 +129,21 @@ def _check(problem: Problem, notes: Notes) -> None:
     said = "sample_prior: whether its draws follow log_prior"
     run(said, check_prior, problem, notes, points=FEWEST, needs=needs)
     # By default the reference is the prior.
-    needs = "sample_likelihood sample_theta sample_reference log_reference"
-    said = "sample_reference: whether its draws follow log_reference"
+    needs = "sample_likelihood sample_theta sample_defensive log_defensive"
+    said = "sample_defensive: whether its draws follow log_defensive"
     sides = [(problem, "")]
-    if not problem.nonnegative and not notes.failed("negated"):
-        sides.append((problem.negated(), "negated"))
+    if not problem.nonnegative and not notes.failed("with_negated_f"):
+        sides.append((problem.with_negated_f(), "with_negated_f"))
     for side, method in sides:
         if not _has_default(side):
             about = (side, drawn, notes, method)
             said = (
-                "negated: whether draws of its reference follow their density" if method else said
+                "with_negated_f: whether draws of its reference follow their density"
+                if method
+                else said
             )
             run(said, check_reference, *about, points=FEWEST, needs=needs)
-    needs += " x sample_prior log_prior log_likelihood negated"
+    needs += " x sample_prior log_prior log_likelihood with_negated_f"
     run(LONG_RUN, check_by_a_long_run, problem, drawn, notes, points=LEAST_DRAWS, needs=needs)
 
 
@@ -160,7 +162,7 @@ def _seconds_per_point(problem: Problem, notes: Notes) -> float:
 
 def _has_default(problem: Problem) -> bool:
     kind = type(problem)
-    return (kind.sample_reference, kind.log_reference) == (
-        Problem.sample_reference,
-        Problem.log_reference,
+    return (kind.sample_defensive, kind.log_defensive) == (
+        Problem.sample_defensive,
+        Problem.log_defensive,
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from amci_core.checking.findings import Notes
 from amci_core.checking.ranges import Drawn
-from amci_core.models import Problem, Reference
+from amci_core.models import DefensiveDensity, Problem
 
 # Cases, draws of each in all, and at a time.
 CASES, DRAWS, CHUNK = 3, 120_000, 10_000
@@ -27,7 +27,7 @@ APART = 6.0
 ROUNDING, DEVIATION = 1e-4, 0.01
 # The reference misses f where it is so many times less than the prior on this share of f p(x, y).
 FEWER, MISSED = 300.0, 0.01
-LONG_RUN = "log_evidence, _log_truth, and whether log_reference reaches f p(x, y)"
+LONG_RUN = "log_evidence, _log_truth, and whether log_defensive reaches f p(x, y)"
 
 
 class Weights:
@@ -50,7 +50,7 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
     y = drawn.y[:CASES]
     theta = None if drawn.theta is None else drawn.theta[:CASES]
     terms = ["E1_plus", "E2"] if problem.nonnegative else ["E1_plus", "E1_minus", "E2"]
-    broad = Reference(problem, y, theta, terms)
+    broad = DefensiveDensity(problem, y, theta, terms)
     generator = torch.Generator().manual_seed(30)
     parts: list[tuple[Tensor, ...]] = []
     while len(parts) * CHUNK < DRAWS and (not parts or notes.left(UNTIL)):
@@ -66,11 +66,11 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         if not notes.failed("f"):
             f = problem.f(x, None if theta is None else theta[:, None]).where(there, 0.0)
             _check_f(problem, f, x, notes)
-        parts.append((f, log_w, problem.log_reference(x, y, theta), prior))
+        parts.append((f, log_w, problem.log_defensive(x, y, theta), prior))
     f, log_w, reference, prior = (torch.cat(each, -1) for each in zip(*parts, strict=True))
     E2 = Weights(log_w)
     reaching = ("f", "theta", "support", "support_plus")
-    if not notes.broken("log_reference: whether it reaches f p(x, y)", *reaching):
+    if not notes.broken("log_defensive: whether it reaches f p(x, y)", *reaching):
         plus = Weights(f.clamp(min=0).log() + log_w)
         _check_reaching(plus, reference, prior, f, theta, notes)
     _check_normalizer(problem, y, theta, E2, f.shape[-1], notes)
@@ -86,7 +86,9 @@ def check_by_a_long_run(problem: Problem, drawn: Drawn, notes: Notes) -> None:
         and not notes.broken("_log_mean_absolute_deviation: whether it is right")
         and notes.left()
     ):
-        given = notes.value("_log_mean_absolute_deviation", problem.expected_deviation, y, theta)
+        given = notes.value(
+            "_log_mean_absolute_deviation", problem.mean_absolute_deviation, y, theta
+        )
         away = (f - answers.mu).abs()
         answers.compare(
             "_log_mean_absolute_deviation", "E|f - mu|", given, away, notes, accuracy=DEVIATION
@@ -117,7 +119,7 @@ def _check_reaching(
     total = plus.w.sum(-1)
     for case in range(len(f)):
         if not plus.judged[case]:
-            notes.skip("sample_reference: whether it reaches f p(x, y) in every case")
+            notes.skip("sample_defensive: whether it reaches f p(x, y) in every case")
             continue
         small = reference[case] < prior[case] - np.log(FEWER)
         missed = float((plus.w[case] * small).sum() / total[case])
@@ -126,7 +128,7 @@ def _check_reaching(
             at = "" if theta is None else f" at theta = {_numbers(theta[case])}"
             how = "zero" if none > MISSED else f"{FEWER:g} times less than the prior or more"
             notes.error(
-                "log_reference",
+                "log_defensive",
                 f"is {how} where {max(none, 0) if none > MISSED else missed:.1%} of f p(x, y) "
                 f"lies{at}; give the reference a part there",
             )

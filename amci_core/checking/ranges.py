@@ -144,13 +144,13 @@ def _check_degenerate(x: Tensor, notes: Notes) -> None:
 
 
 def _check_shown(variable: Variable, points: Tensor, method: str, notes: Notes) -> None:
-    low, high = variable.usual_range
+    low, high = variable.typical_range
     if not math.isfinite(high - low):
         a, b = torch.quantile(points.flatten()[:100_000], torch.tensor([0.001, 0.999]).double())
         notes.warning(
             variable.name,
-            "its range has no end, and networks, maps and controls need one; give its usual range "
-            f"as shown=({float(a):.3g}, {float(b):.3g})",
+            "its range has no end, and networks, maps and controls need one; give it a "
+            f"typical_range=({float(a):.3g}, {float(b):.3g})",
         )
         return
     inside = ((points >= low) & (points <= high)).all(-1)
@@ -158,8 +158,8 @@ def _check_shown(variable: Variable, points: Tensor, method: str, notes: Notes) 
     if share < UNSHOWN:
         notes.warning(
             variable.name,
-            f"only {share:.0%} of the draws of {method} lie within its usual range "
-            f"[{low:g}, {high:g}]; widen shown, or mend the unit of either",
+            f"only {share:.0%} of the draws of {method} lie within its typical range "
+            f"[{low:g}, {high:g}]; widen typical_range, or mend the unit of either",
         )
         return
     spread = torch.quantile(points[:100_000], torch.tensor([0.005, 0.995]).double(), dim=0)
@@ -167,6 +167,6 @@ def _check_shown(variable: Variable, points: Tensor, method: str, notes: Notes) 
     if width < NARROW * (high - low):
         notes.warning(
             variable.name,
-            f"the draws of {method} cover {width:.3g} of its usual range of {high - low:.3g}; "
-            "narrow shown, or mend the unit of either",
+            f"the draws of {method} cover {width:.3g} of its typical range of {high - low:.3g}; "
+            "narrow typical_range, or mend the unit of either",
         )

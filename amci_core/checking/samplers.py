@@ -136,42 +136,42 @@ def check_reference(problem: Problem, drawn: Drawn, notes: Notes, method: str = 
         problem: The problem, or its negated one.
         drawn: Cases.
         notes: Where it is noted.
-        method: What to name in the place of `sample_reference` and `log_reference`.
+        method: What to name in the place of `sample_defensive` and `log_defensive`.
     """
     y = drawn.y[:CASES]
     theta = None if drawn.theta is None else drawn.theta[:CASES]
 
     def draws(n: int) -> tuple[Tensor, Tensor]:
-        return problem.sample_reference(y, theta, n, torch.Generator().manual_seed(10))
+        return problem.sample_defensive(y, theta, n, torch.Generator().manual_seed(10))
 
     def timed(n: int) -> object:
         x, _ = draws(n // CASES)
-        return problem.log_reference(x, y, theta)
+        return problem.log_defensive(x, y, theta)
 
     n = affordable(notes, CASES * problem.x.dim, timed)
     x, log_q = draws(n)
-    sampler, density = (method or "sample_reference"), (method or "log_reference")
+    sampler, density = (method or "sample_defensive"), (method or "log_defensive")
     if not notes.finite(sampler, x.sum(-1) + log_q, x):
         return
-    log_density = problem.log_reference(x, y, theta)
+    log_density = problem.log_defensive(x, y, theta)
     if not notes.finite(density, log_density, x):
         return
     if not torch.allclose(log_q, log_density, 1e-6, 1e-6):
         apart = float((log_q - log_density).abs().nan_to_num(torch.inf).max())
         notes.error(
             sampler,
-            f"the log density that it returns differs from log_reference by up to {apart:.3g} "
-            "nats; return log_reference at the draws",
+            f"the log density that it returns differs from log_defensive by up to {apart:.3g} "
+            "nats; return log_defensive at the draws",
         )
         return
     for case in range(len(y)):
 
         def of_case(points: Tensor, case: int = case) -> Tensor:
-            return problem.log_reference(points, y[case], None if theta is None else theta[case])
+            return problem.log_defensive(points, y[case], None if theta is None else theta[case])
 
         found = compare(x[case], of_case, torch.Generator().manual_seed(11 + case))
         if found.alarm:
-            name, said = found.said("sample_reference", "log_reference")
+            name, said = found.said("sample_defensive", "log_defensive")
             notes.error(method or name, f"{name}: {said}" if method else said)
             return
         if not found.judged:

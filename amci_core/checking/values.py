@@ -181,9 +181,9 @@ def _check_support(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> N
             )
     sides = [(problem, f, "support_plus")]
     if not problem.nonnegative:
-        negated = notes.value("negated", problem.negated)
+        negated = notes.value("with_negated_f", problem.with_negated_f)
         if negated is not None:
-            sides.append((negated, -f, "negated"))
+            sides.append((negated, -f, "with_negated_f"))
     for sided, value, method in sides:
         support = notes.value(method, sided.support_plus, drawn.wide_theta)
         inside = None if support is None else notes.value(method, within, support, drawn.x)
@@ -191,8 +191,8 @@ def _check_support(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> N
             continue
         lost = (value > 0) & ~inside
         if lost.any():
-            of = "support_plus of negated()" if method == "negated" else "that set"
-            sign = "-f" if method == "negated" else "f"
+            of = "support_plus of with_negated_f()" if method == "with_negated_f" else "that set"
+            sign = "-f" if method == "with_negated_f" else "f"
             notes.error(
                 method,
                 f"{sign} is {float(value[lost][0]):.3g} > 0 at x = {place(drawn.x[lost][0])}, "
@@ -208,15 +208,15 @@ def within(support: object, x: Tensor) -> Tensor:
 
 
 def _check_negated(problem: Problem, drawn: Drawn, f: Tensor, notes: Notes) -> None:
-    negated = notes.value("negated", problem.negated)
+    negated = notes.value("with_negated_f", problem.with_negated_f)
     if negated is None:
         return
     if negated.nonnegative:
-        notes.error("negated", "declares nonnegative = True; -f takes both signs as f does")
+        notes.error("with_negated_f", "declares nonnegative = True; -f takes both signs as f does")
         return
-    other = notes.value("negated", negated.f, drawn.x, drawn.wide_theta)
+    other = notes.value("with_negated_f", negated.f, drawn.x, drawn.wide_theta)
     if other is not None and not torch.allclose(other, -f, 1e-9, 0.0, equal_nan=True):
         notes.error(
-            "negated",
-            "its f is not -f; return the problem with the other sign, or leave negated() out",
+            "with_negated_f",
+            "its f is not -f; return the problem with the other sign, or leave it out",
         )

@@ -19,7 +19,7 @@ from amci_core.models.contract import Raised, Violation, attempt, place
 
 OF_X = ("log_prior", "log_likelihood", "f", "sample_likelihood")
 DRAWING = ("sample_prior", "sample_likelihood", "sample_theta")
-OTHERS = ("sample_reference", "log_reference")
+OTHERS = ("sample_defensive", "log_defensive")
 
 
 def watched(problem: Problem, notes: Notes) -> Problem:

@@ -33,7 +33,7 @@ class {kind}(LineProblem):
     nonnegative = True  # f >= 0 everywhere; False where f takes both signs
     x = Variable("x", 1, -math.inf, math.inf, "what is unknown")
     # y = None where nothing is observed; networks are scaled to the range that is shown.
-    y = Variable("y", 1, -12.0, 12.0, "x seen with noise", shown=(-4.0, 4.0))
+    y = Variable("y", 1, -12.0, 12.0, "x seen with noise", typical_range=(-4.0, 4.0))
     theta = Variable("theta", 1, 0.0, 4.0, "the threshold")  # or None; by default uniform
 
     # Tensors of shape (*, 1): let x, y and theta broadcast, and return shape (*).

@@ -18,7 +18,7 @@ from amci_core.flows import Proposals
 from amci_core.flows.density import Density, TrainableDensity
 from amci_core.flows.proposals import draw_all
 from amci_core.models import Problem
-from amci_core.models.reference import Reference
+from amci_core.models.defensive import DefensiveDensity
 
 MAX_POINTS = 20_000_000
 
@@ -87,7 +87,7 @@ class Sampler:
         if len(counts) > DEFENSIVE and counts[DEFENSIVE]:
             drawn[DEFENSIVE] = int(counts[DEFENSIVE])
             sources[DEFENSIVE] = defensive_generator or generator
-            densities[DEFENSIVE] = Reference(self.problem, self.y, self.theta)
+            densities[DEFENSIVE] = DefensiveDensity(self.problem, self.y, self.theta)
         wanted = {j: n * sets for j, n in drawn.items()}
         self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
         axis, batch = self.y.ndim - 1, self.y.shape[:-1]

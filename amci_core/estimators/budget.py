@@ -134,7 +134,7 @@ def absent(moments: Moments) -> list[int]:
     return [int(j) for j in np.flatnonzero(unknown)]
 
 
-def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
+def snis_bound(mean_absolute_deviation: Array, budgets: ArrayLike) -> Array:
     """The least mean squared error of SNIS with T independent draws of one proposal, as T grows.
 
     It is (E|f - mu|)^2 / T. It is asymptotic: at small T a valid proposal can beat it. Fixed
@@ -142,8 +142,8 @@ def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
     draws from one, and can lie far below it at any T.
 
     Arguments:
-        expected_deviation: E|f - mu| under the posterior, (*), in any unit; in units of mu the
-            bound is a relative error, which no small mu can make underflow.
+        mean_absolute_deviation: E|f - mu| under the posterior, (*), in any unit; in units of
+            mu the bound is a relative error, which no small mu can make underflow.
         budgets: Total draws T, (B,).
 
     Returns:
@@ -153,7 +153,7 @@ def snis_bound(expected_deviation: Array, budgets: ArrayLike) -> Array:
         Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the
         paper.
     """
-    deviation = np.asarray(expected_deviation, dtype=np.float64)
+    deviation = np.asarray(mean_absolute_deviation, dtype=np.float64)
     return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
 
 

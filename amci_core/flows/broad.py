@@ -36,7 +36,7 @@ from amci_core.flows.density import (
 )
 from amci_core.flows.supports import Line, kind_of
 from amci_core.models.base import Problem
-from amci_core.models.reference import Reference
+from amci_core.models.defensive import DefensiveDensity
 
 # Degrees of freedom of the centres' tails.
 FREEDOM = 5.0
@@ -201,7 +201,7 @@ class Plain(ConditionalDensity):
         reference: The reference.
     """
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: DefensiveDensity) -> None:
         super().__init__(reference.batch_shape)
         self._reference = reference
 
@@ -232,7 +232,7 @@ class Broad(Trainable):
     def at(
         self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
     ) -> ConditionalDensity:
-        own = Reference(self.problem, y, theta, [self.term])
+        own = DefensiveDensity(self.problem, y, theta, [self.term])
         if self.found is None:
             return Plain(own)
         return Mixed(own, self.found.at(y, theta), SHARE_OF_CENTRES)

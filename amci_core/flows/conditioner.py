@@ -69,7 +69,7 @@ class Conditioner(nn.Module):
         self.activation = activation_of(activation)
         self.reads_theta = reads_theta and problem.theta is not None
         read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
-        shown = [v.usual_range for v in read for _ in range(v.dim)]
+        shown = [v.typical_range for v in read for _ in range(v.dim)]
         self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
         self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
         # Without y and theta it reads a zero.

@@ -151,7 +151,7 @@ class Proposals:
     def from_reference(cls, problem: Problem) -> Proposals:
         """What draws before anything is trained: the problem's broad reference of each term.
 
-        For E1 it is what `sample_reference` gives, for E2 the prior; no q2 where E2 is known.
+        For E1 it is what `sample_defensive` gives, for E2 the prior; no q2 where E2 is known.
 
         Arguments:
             problem: What they are for.
@@ -165,7 +165,7 @@ class Proposals:
 
         y, theta = check_problem(problem).sample_cases(1, torch.Generator().manual_seed(0))
         known = problem.log_evidence(y.double(), None if theta is None else theta.double())
-        negated = None if problem.nonnegative else Broad(problem.negated(), "E1_plus", None)
+        negated = None if problem.nonnegative else Broad(problem.with_negated_f(), "E1_plus", None)
         q2 = Broad(problem, "E2", None) if known is None else None
         note = {"note": "Nothing has been trained: the problem's reference draws for each term."}
         return cls(problem.name, REFERENCE, Broad(problem, "E1_plus", None), negated, q2, note)

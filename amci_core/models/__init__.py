@@ -3,9 +3,9 @@ r"""The problems: what is integrated. One file a problem, one line here."""
 from __future__ import annotations
 
 __all__ = [
+    "DefensiveDensity",
     "LineProblem",
     "Problem",
-    "Reference",
     "Variable",
     "load_problem",
     "problem",
@@ -17,11 +17,11 @@ from functools import cache, partial
 
 from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
+from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
 from amci_core.models.loading import load_problem
 from amci_core.models.peak import ProductPeak
-from amci_core.models.reference import Reference
 from amci_core.models.tail import GaussianTail
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {

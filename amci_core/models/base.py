@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable", "check_problem"]
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,19 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
+from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
 
 from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.models.contract import violations, whole_coordinates
 from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
+
+# What does not depend on the sign of f, without abstract methods and properties.
+SHARED = (
+    *("name", "title", "description", "formula", "x", "y", "theta"),
+    *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence"),
+    *("_truth_error", "_log_evidence", "_log_mean_absolute_deviation", "_mismatch", "_path"),
+)
 
 
 class Problem(Definition):
@@ -30,7 +40,7 @@ class Problem(Definition):
 
     Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, the
     tensors y have zero columns and E2 is 1. Where E2 is known, `log_evidence` says so, and no q2
-    is needed. Where f takes both signs, `negated` gives the problem with -f in the place of f.
+    is needed. If f takes both signs, `with_negated_f` gives the problem with -f in place of f.
 
     What is known of the truth is optional: estimates and training need none of it, errors need
     `_log_truth` or reference values, the SNIS bound `_log_mean_absolute_deviation`, the
@@ -138,7 +148,7 @@ class Problem(Definition):
         parts = [part + log_E2 for part in self._log_parts(y, theta)]
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
-    def expected_deviation(self, y: Any = None, theta: Any = None) -> Array:
+    def mean_absolute_deviation(self, y: Any = None, theta: Any = None) -> Array:
         """E|f - mu| under the posterior, in units of f; 0 where it underflows.
 
         Its square over T is the SNIS bound, asymptotic, for independent draws from one proposal.
@@ -242,7 +252,7 @@ class Problem(Definition):
         )
 
     def typical_case(self) -> tuple[Array | None, Array | None]:
-        """A case in the middle of the usual ranges: y (D_y,) and theta (D_theta,).
+        """A case in the middle of the typical ranges: y (D_y,) and theta (D_theta,).
 
         Where a range has no end it is the median of p(y) p(theta); None for what there is not.
         """
@@ -250,7 +260,7 @@ class Problem(Definition):
         def middle(variable: Variable | None, drawn: Array | None) -> Array | None:
             if variable is None or drawn is None:
                 return None
-            centre = np.full(variable.dim, sum(variable.usual_range) / 2)
+            centre = np.full(variable.dim, sum(variable.typical_range) / 2)
             centre = centre if np.isfinite(centre).all() else np.median(drawn, axis=0)
             return variable.nearest(torch.as_tensor(centre)).numpy()
 
@@ -266,19 +276,92 @@ class Problem(Definition):
         y = self.y.nearest(self.sample_likelihood(x, generator))
         return y, self.sample_theta(n, generator)
 
-    def negated(self) -> Problem:
+    def with_negated_f(self) -> Problem:
         """The problem with -f in the place of f: its f_plus is the f_minus of this one.
 
-        By default its reference is the prior, and its f_plus may be positive on all of the
-        prior's support. Define negated() where more is known, such as a problem of the same class
-        with the other sign.
+        By default its defensive density is the prior, and its f_plus may be positive on all of the
+        prior's support. Define it where more is known, such as a problem of the same class with
+        the other sign.
 
         Raises:
             ValueError: the problem declares f >= 0.
         """
-        from amci_core.models.reference import Negated
+        return _Negated(self)
 
-        return Negated(self)
+
+class _Negated(Problem):
+    """A problem that differs from the original in the sign of f alone.
+
+    Its defensive density is the prior, which reaches f_minus p(x, y), though seldom where that
+    lies far out in the prior's tail.
+
+    Arguments:
+        original: The problem.
+
+    Raises:
+        ValueError: the original declares f >= 0.
+    """
+
+    nonnegative = False
+
+    def __init__(self, original: Problem) -> None:
+        if original.nonnegative:
+            raise ValueError(
+                f"with_negated_f: {original.name} declares nonnegative = True, so that f_minus is "
+                "zero; where f takes both signs, declare False and define it"
+            )
+        self.original = original
+        for name in SHARED:
+            setattr(self, name, getattr(original, name))
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        return -self.original.f(x, theta)
+
+    def with_negated_f(self) -> Problem:
+        return self.original
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        log_mu, sign = self.original._log_truth(y, theta)
+        return log_mu, -sign
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
+        return self.original._log_parts(y, theta)[::-1]
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        swapped = {"q1_plus": "q1_minus", "q1_minus": "q1_plus"}
+        known = self.original.optimal_proposals()
+        return known and {swapped.get(name, name): q for name, q in known.items()}
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        # -f - c = -(f - (-c))
+        return self.original.shifted(theta, -shift)
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        return self.original.log_prior(x)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.original.sample_prior(n, generator)
+
+    @property
+    def f_range(self) -> tuple[float, float]:  # type: ignore[override]
+        low, high = self.original.f_range
+        return -high, -low
+
+    @property
+    def support(self) -> Constraint:
+        return self.original.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return self.original.coordinate_transforms
+
+    @property
+    def knows_truth(self) -> bool:
+        return self.original.knows_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        return self.original.knows_bound
 
 
 def check_problem(value: Any) -> Problem:

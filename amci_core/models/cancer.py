@@ -28,8 +28,8 @@ NOISE = 100.0
 LOG_PRIOR_CONSTANT = float(
     -gammaln(C0_SHAPE) - C0_SHAPE * math.log(C0_SCALE) - betaln(EPSILON_A, EPSILON_B)
 )
-# The usual range of a measurement.
-SHOWN = (50.0, 1500.0)
+# The typical range of a measurement.
+TYPICAL = (50.0, 1500.0)
 
 # The loss of the paper: half success at 300, from nearly 1 to nearly 0 within a few times 150.
 HALF_SUCCESS, SOFTNESS, LEAST = 300.0, 150.0, 1e-8
@@ -141,7 +141,7 @@ class TumourTreatment(Problem):
         1.0,
         5000.0,
         "the sizes c0' and c5' measured at admission and after 5 days",
-        shown=SHOWN,
+        typical_range=TYPICAL,
     )
     theta = None
 
@@ -224,7 +224,7 @@ class TumourTreatment(Problem):
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         # The second measurement, up to the one at which the mismatch is largest: beyond, success
         # is so unlikely that what is left of f hardly varies.
-        low, high = SHOWN[0], _turning_point(float(y[0]))
+        low, high = TYPICAL[0], _turning_point(float(y[0]))
         return torch.stack([y[0], y.new_tensor(low + t * (high - low))]), None
 
 

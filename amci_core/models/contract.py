@@ -176,17 +176,17 @@ def violations(
             )
             note(Violation("f", said), True)
     # By default the reference is the prior.
-    if wrong and not problem.refers:
+    if wrong and not problem.has_defensive:
         return list(wrong.values())
-    method = "sample_reference"
-    pair = attempt(method, problem.sample_reference, y, theta, points, generator)
+    method = "sample_defensive"
+    pair = attempt(method, problem.sample_defensive, y, theta, points, generator)
     two = isinstance(pair, tuple) and len(pair) == 2
     reference, log_q = pair if two else (pair, pair)
     reference = fitting(method, reference, (*shape, x_dim), torch.float64, sure=sure)
     log_q = fitting(method, log_q, *density, sure=sure)
     if reference is not None and log_q is not None:
-        method = "log_reference"
-        value = attempt(method, problem.log_reference, reference, y, theta)
+        method = "log_defensive"
+        value = attempt(method, problem.log_defensive, reference, y, theta)
         fitting(method, value, *density, sure=sure)
     return list(wrong.values())
 
@@ -245,7 +245,7 @@ def whole_coordinates(problem: Definition) -> tuple[bool, ...]:
 
 def _within(variable: Variable, n: int, generator: torch.Generator) -> Tensor:
     """n points (n, D) within a variable's range."""
-    low, high = variable.usual_range
+    low, high = variable.typical_range
     if math.isfinite(high - low):
         return low + (high - low) * torch.rand(n, variable.dim, generator=generator)
     z = torch.randn(n, variable.dim, generator=generator)

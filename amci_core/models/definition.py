@@ -49,8 +49,8 @@ class Variable:
         high: Largest value a coordinate may take.
         meaning: What it stands for, in one line.
         unit: Its unit, empty where it has none.
-        shown: The usual range of a coordinate, where most cases lie: networks are scaled to it,
-            training spreads cases over it, maps and controls cover it. None for low to high.
+        typical_range: Where most values of a coordinate lie, within low to high: networks are
+            scaled to it, training spreads cases over it, maps and controls cover it.
         whole: Whether coordinates take whole numbers only, as counts do; a tuple of D where they
             differ. For y None stands for what its first draws show.
     """
@@ -61,7 +61,7 @@ class Variable:
     high: float
     meaning: str
     unit: str = ""
-    shown: tuple[float, float] | None = None
+    typical_range: tuple[float, float] = (-math.inf, math.inf)
     whole: bool | tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -75,14 +75,10 @@ class Variable:
             raise ValueError(
                 f"{self.name}: expected whole for {self.dim} coordinates, got {len(self.whole)}"
             )
-
-    @property
-    def usual_range(self) -> tuple[float, float]:
-        """`shown`, or low to high; where all coordinates are whole, between whole numbers."""
-        low, high = self.shown or (self.low, self.high)
+        low, high = max(self.low, self.typical_range[0]), min(self.high, self.typical_range[1])
         if self.all_whole:
-            return float(np.ceil(low)), float(np.floor(high))
-        return low, high
+            low, high = float(np.ceil(low)), float(np.floor(high))
+        object.__setattr__(self, "typical_range", (low, high))
 
     @property
     def all_whole(self) -> bool:
@@ -260,25 +256,25 @@ class Definition(ABC):
         x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
         return x, theta, self.f(x, theta).clamp(min=0).log()
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """n points that surely reach f_plus p(x, y): x (*, n, D) and their log density (*, n).
 
-        By default from the prior; to be defined, with `log_reference`, where that would miss f.
+        By default from the prior; to be defined, with `log_defensive`, where that would miss f.
         """
         shape = (*y.shape[:-1], n, self.x.dim)
         x = self.sample_prior(math.prod(shape[:-1]), generator).to(y.dtype).reshape(shape)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        """Log density of the points of `sample_reference` at x (*, n, D), in nats: (*, n)."""
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """Log density of the points of `sample_defensive` at x (*, n, D), in nats: (*, n)."""
         return self.log_prior(x)
 
     @property
-    def refers(self) -> bool:
-        """Whether it has a reference of its own: whether it defines `sample_reference`."""
-        return type(self).sample_reference is not Definition.sample_reference
+    def has_defensive(self) -> bool:
+        """Whether it has a defensive density of its own: whether it defines `sample_defensive`."""
+        return type(self).sample_defensive is not Definition.sample_defensive
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         """The theta at which proposals for f - shift are needed; by default theta itself."""
@@ -336,7 +332,7 @@ class Definition(ABC):
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         """log E|f(x; theta) - mu| under p(x | y) in nats, for `snis_bound`; result: (*)."""
         raise ValueError(
-            f"expected_deviation: {self.name} does not know it; define "
+            f"mean_absolute_deviation: {self.name} does not know it; define "
             "_log_mean_absolute_deviation, or ask for no bound"
         )
 

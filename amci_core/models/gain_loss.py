@@ -52,15 +52,15 @@ class GainLoss(GaussianModel):
     )
     formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
     x = Variable("x", 1, -math.inf, math.inf, "the value")
-    y = Variable("y", 1, -8.0, 8.0, "x plus standard normal noise", shown=(-6.0, 6.0))
-    theta = Variable("theta", 1, -3.0, 3.0, "the price", shown=(-3.0, 3.0))
+    y = Variable("y", 1, -8.0, 8.0, "x plus standard normal noise", typical_range=(-6.0, 6.0))
+    theta = Variable("theta", 1, -3.0, 3.0, "the price")
 
     def __init__(self, *, sign: int = 1) -> None:
         super().__init__(np.eye(1))
         self.sign = sign
         self.scale = float(self.posterior_cholesky[0, 0])
 
-    def negated(self) -> GainLoss:
+    def with_negated_f(self) -> GainLoss:
         return GainLoss(sign=-self.sign)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
@@ -90,7 +90,7 @@ class GainLoss(GaussianModel):
         x = self._beyond(theta, excess)
         return x, theta, self.log_prior(x) + self.f(x, theta).log() - log_half_normal
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         assert theta is not None
@@ -100,9 +100,9 @@ class GainLoss(GaussianModel):
         ).exponential_(generator=generator)
         excess = exponentials.sum(-1, keepdim=True) * self._reference_scale(y, theta)
         x = self._beyond(theta[..., None, :], excess)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         scale = self._reference_scale(y, theta)
         excess = self.sign * (x - theta[..., None, :]) / scale
@@ -113,7 +113,7 @@ class GainLoss(GaussianModel):
     def optimal_proposals(self) -> OptimalProposals:
         return {
             "q1_plus": self.weighted_posterior,
-            "q1_minus": self.negated().weighted_posterior,
+            "q1_minus": self.with_negated_f().weighted_posterior,
             "q2": self.posterior,
         }
 

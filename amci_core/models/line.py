@@ -43,19 +43,19 @@ class LineProblem(Problem):
     to ten digits or so where f is smooth between them.
 
     Attributes:
-        reach: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
+        bounds: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
             whole line. It is checked: mass that lies outside is refused.
 
     Raises:
         ValueError: an integral does not converge, or more than 1e-8 of a term lies outside
-            `reach`; by the methods that need the integral.
+            `bounds`; by the methods that need the integral.
 
     Warning:
         Modes are looked for on a grid around the prior, and the range is split at 17 quantiles of
         the prior; where f begins or ends is looked for at 4,096 draws of the prior. A mode of
         the likelihood far from the others or far narrower, or a part of f that no such draw meets,
         can be missed in silence beside others: declare it in `support_plus`, or compare with
-        `amci.reference`.
+        `amci.reference_value`.
 
     Example:
         >>> import math, torch
@@ -76,27 +76,27 @@ class LineProblem(Problem):
         The notebook `08_your_own_problem`.
     """
 
-    reach: tuple[float, float] = (-math.inf, math.inf)
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         if self.x.dim != 1:
             raise ValueError(f"x: expected one dimension for a LineProblem, got {self.x.dim}")
         return super().check(y, theta)
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         bound, sign = self._one_sided(y, theta)
         if bound is None:
-            return super().sample_reference(y, theta, n, generator)
+            return super().sample_defensive(y, theta, n, generator)
         shape = (*y.shape[:-1], n, 1)
         u = torch.rand(shape, dtype=y.dtype, generator=generator, device=y.device)
         excess = -self._spread * torch.log1p(-u)
         bound = sign * bound[..., None, :]
         x = sign * strictly_above(bound + excess, bound)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         bound, sign = self._one_sided(y, theta)
         if bound is None:
             return self.log_prior(x)
@@ -179,11 +179,11 @@ class LineProblem(Problem):
         moved = self.theta or self.y
         if moved is None:
             raise ValueError(f"mismatch: {self.name} has neither y nor theta to move")
-        low, high = moved.usual_range
+        low, high = moved.typical_range
         if not math.isfinite(high - low):
             raise ValueError(
                 f"mismatch: the range of {moved.name} has no end, [{low:g}, {high:g}]; give its "
-                "usual range as shown, or define _path"
+                "typical_range, or define _path"
             )
         there = torch.full_like(y if theta is None else theta, low + t * (high - low))
         there = moved.nearest(there)

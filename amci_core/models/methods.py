@@ -14,7 +14,7 @@ import torch
 # All end with the argument `generator`.
 SAMPLERS = (
     *("sample_prior", "sample_likelihood", "sample_theta"),
-    *("sample_reference", "sample_training"),
+    *("sample_defensive", "sample_training"),
 )
 # Of x, their first argument.
 DENSITIES = ("log_prior", "log_likelihood", "f")

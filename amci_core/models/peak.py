@@ -65,16 +65,16 @@ class ProductPeak(Problem):
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         theta = self.theta.uniform(n, generator)
-        x, log_q = self.sample_reference(theta[:, :0], theta, 1, generator)
+        x, log_q = self.sample_defensive(theta[:, :0], theta, 1, generator)
         x = x[:, 0]
         return x, theta, self.f(x, theta).log() - log_q[:, 0]
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         return self._reference(y, theta).draw(n, generator)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         return self._reference(y, theta).log_prob(x)
 
     def _reference(self, y: Tensor, theta: Tensor | None) -> Density:

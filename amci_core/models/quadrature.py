@@ -56,7 +56,7 @@ CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
 RANGE, STEP, HALVINGS = 4.5, 1 / 32, 5
 # Change of a term at which halving ends, and beyond which the term is refused, as a share of it.
 SMALL_CHANGE, LARGEST_CHANGE = 1e-9, 1e-4
-# Share of a term that may lie outside `reach`.
+# Share of a term that may lie outside `bounds`.
 OUTSIDE = 1e-8
 
 # Log densities are right to so much of themselves.
@@ -175,21 +175,21 @@ class Integrals:
         return found
 
     def _checked(self, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | float]:
-        """As `values`; what is NaN or infinite beyond `reach`, where f may overflow, is zero.
+        """As `values`; what is NaN or infinite beyond `bounds`, where f may overflow, is zero.
 
         Raises:
-            ValueError: it is NaN or infinite within reach.
+            ValueError: it is NaN or infinite within bounds.
         """
         value, factor = self.values(x, rows)
         bad = ~(value < torch.inf)
         if not bad.any():
             return value, factor
-        low, high = self.problem.reach
+        low, high = self.problem.bounds
         within = x[bad & (x >= low) & (x <= high)]
         if len(within):
             raise ValueError(
                 f"truth: log_prior, log_likelihood or f is not a number or infinite at x = "
-                f"{float(within[0]):g}; declare the range of x or reach"
+                f"{float(within[0]):g}; declare the range of x or bounds"
             )
         return value.masked_fill(bad, -torch.inf), factor
 
@@ -227,17 +227,17 @@ class Integrals:
         """The logarithmic units of the integrals and their values, (T, C) each.
 
         Raises:
-            ValueError: one does not converge, or lies partly outside `reach`.
+            ValueError: one does not converge, or lies partly outside `bounds`.
         """
         modes, extents, best = self._modes()
         best = best[..., :1]
         empty = best == -torch.inf
         best = best.where(~empty, 0.0)
-        reach = [torch.tensor(e).double() for e in self.problem.reach if math.isfinite(e)]
+        bounds = [torch.tensor(e).double() for e in self.problem.bounds if math.isfinite(e)]
         # Modes of the prior that lie apart are in pieces of their own.
         ordered = modes.sort(-1).values
         halfway = (ordered[..., 1:] + ordered[..., :-1]) / 2
-        breaks = [self.low, self.high, modes, halfway, *self.kinks, *reach]
+        breaks = [self.low, self.high, modes, halfway, *self.kinks, *bounds]
         inside = [e.clamp(self.low, self.high) for e in (*breaks, self.problem._quantiles)]
         edges = torch.cat(inside, -1).sort(-1).values
         # Edges that coincide in all cases are one.
@@ -298,15 +298,15 @@ class Integrals:
                 + ("" if self.terms[t] == E2 else "say in support_plus where f begins, or ")
                 + "define _log_truth"
             )
-        low, high = self.problem.reach
+        low, high = self.problem.bounds
         outside = (edges[..., 1:] <= low) | (edges[..., :-1] >= high)
         share = (by_piece * outside).abs().sum(-1) / value
         beyond = share > OUTSIDE
         if beyond.any() and DIVERGENCE not in self.terms and DEVIATION not in self.terms:
             t, i = beyond.nonzero()[0].tolist()
             raise ValueError(
-                f"reach: {float(share[t, i]):.2g} of {self.terms[t]} lies outside "
-                f"[{low:g}, {high:g}] at {self._case(i)}; widen reach or leave it out"
+                f"bounds: {float(share[t, i]):.2g} of {self.terms[t]} lies outside "
+                f"[{low:g}, {high:g}] at {self._case(i)}; widen bounds or leave it out"
             )
 
     def _case(self, i: int) -> str:

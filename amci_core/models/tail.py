@@ -79,9 +79,11 @@ class GaussianTail(GaussianModel):
         theta_high = 5.0 if dim == 1 else 3.0
         seen = "the observation, x plus standard normal noise"
         self.x = Variable("x", dim, -math.inf, math.inf, "the unknown quantity")
-        self.y = Variable("y", dim, -y_high, y_high, seen, shown=y_shown)
+        self.y = Variable("y", dim, -y_high, y_high, seen, typical_range=y_shown)
         above = "the threshold above which f is 1"
-        self.theta = Variable("theta", dim, 0.0, theta_high, above, shown=(0.0, theta_high))
+        self.theta = Variable(
+            "theta", dim, 0.0, theta_high, above, typical_range=(0.0, theta_high)
+        )
         precision = np.linalg.inv(self.posterior_covariance)
         eigenvalues = np.linalg.eigvalsh(precision)
         step = 2 / (eigenvalues[0] + eigenvalues[-1])
@@ -104,7 +106,7 @@ class GaussianTail(GaussianModel):
         x = strictly_above(theta + excess, theta)
         return x, theta, self.log_prior(x) - log_half_normal
 
-    def sample_reference(
+    def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         assert theta is not None
@@ -113,9 +115,9 @@ class GaussianTail(GaussianModel):
         ).exponential_(generator=generator)
         bound = theta[..., None, :]
         x = strictly_above(bound + exponential * self._reference_scale(y, theta), bound)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         scale = self._reference_scale(y, theta)
         excess = (x - theta[..., None, :]) / scale

@@ -26,7 +26,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["ReferenceValue", "reference"]
+__all__ = ["ReferenceValue", "reference_value"]
 
 import math
 import time
@@ -40,7 +40,7 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
-from amci_core.models import Problem, Reference
+from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import check_problem
 from amci_core.tasks import Where, run_tasks
 from amci_core.term_methods.term import CHUNK, Students, Term, fitted, lattice, tempering
@@ -89,7 +89,7 @@ class ReferenceValue:
     failures: dict[int, str] = field(default_factory=dict)
 
 
-def reference(
+def reference_value(
     problem: Problem,
     y: Any = None,
     theta: Any = None,
@@ -133,7 +133,7 @@ def reference(
     Example:
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
-        >>> found = amci.reference(problem, y=1.0, theta=3.0)
+        >>> found = amci.reference_value(problem, y=1.0, theta=3.0)
         >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
         True
     """
@@ -189,7 +189,7 @@ def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, int]:
     if "E2" in empty or unit == -math.inf:
         raise ValueError(
             f"{empty[0]}: the integrand is zero at all of {found[empty[0]].draws:,} points; raise "
-            "draws, or define sample_reference near where it is not"
+            "draws, or define sample_defensive near where it is not"
         )
     parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
     value = parts[0] - parts[1]
@@ -205,7 +205,7 @@ def _case(shared: Any, item: tuple[int, int]) -> tuple[float, float, int]:
 def _term(problem: Problem, name: str, y: Tensor, theta: Tensor | None, seed: int) -> Term:
     """What a term integrates at y (D_y,), theta (D_theta,), and what its estimate starts from."""
     # f_minus is the f_plus of the problem with -f in the place of f.
-    sided = problem.negated() if name == "E1_minus" else problem
+    sided = problem.with_negated_f() if name == "E1_minus" else problem
 
     def log_value(x: Tensor) -> Tensor:
         log_joint = problem.log_joint(x, y)
@@ -217,7 +217,7 @@ def _term(problem: Problem, name: str, y: Tensor, theta: Tensor | None, seed: in
         return (log_f + log_joint).masked_fill(lost, -torch.inf)
 
     # The prior is a part of the start of every term: a second look at where f has mass.
-    start = Reference(problem, y, theta, (name,) if name == "E2" else (name, "E2"))
+    start = DefensiveDensity(problem, y, theta, (name,) if name == "E2" else (name, "E2"))
     support = problem.support if name == "E2" else sided.support_plus(theta)
     return Term(log_value, support, start, seed)
 
@@ -309,7 +309,7 @@ def _estimate(name: str, term: Term, relative_error: float, draws: int) -> LogEs
     if not error < LARGEST_ERROR:
         raise ValueError(
             f"{name}: two searches within {draws:,} draws found different parts of its mass; "
-            "raise draws, or define sample_reference near it"
+            "raise draws, or define sample_defensive near it"
         )
     return LogEstimate(log_value, error, term.evaluations)
 

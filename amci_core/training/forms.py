@@ -89,7 +89,7 @@ def usual_terms(problem: Problem) -> dict[str, TermRecipe]:
     line = _term("autoregressive-spline", problem, **spline)
     made = {
         "q1_plus": lambda: _own(problem, line),
-        "q1_minus": lambda: _own(problem.negated(), line),
+        "q1_minus": lambda: _own(problem.with_negated_f(), line),
         "q2": lambda: _term("autoregressive-spline", problem, **spline, reads_theta=False),
     }
     return {name: made[name]() for name in terms_of(problem)}
@@ -121,7 +121,7 @@ def forms(
 def form_names(problem: Problem) -> tuple[str, ...]:
     """The forms that can be chosen for a problem, the simplest first."""
     found: list[str] = []
-    for each in (problem,) if problem.nonnegative else (problem, problem.negated()):
+    for each in (problem,) if problem.nonnegative else (problem, problem.with_negated_f()):
         for reads_theta in (True, False):
             found += _known_forms(each, reads_theta, Choices())[0]
     return tuple(dict.fromkeys(found))
@@ -229,7 +229,7 @@ def _own(problem: Problem, line: TermRecipe) -> TermRecipe:
 def bounded(problem: Problem) -> bool:
     """Whether y and theta have ends, so that cases can be spread over their ranges."""
     return all(
-        variable is None or math.isfinite(variable.usual_range[1] - variable.usual_range[0])
+        variable is None or math.isfinite(variable.typical_range[1] - variable.typical_range[0])
         for variable in (problem.y, problem.theta)
     )
 

@@ -143,8 +143,8 @@ def find(
             raise NotReached(
                 f"f: the term is zero at all {particles * state.tries:,} draws of the prior in "
                 f"each of {state.cases} cases; let the range of theta begin where f is common, "
-                "so that its cases lead to the rare ones, or define sample_reference and "
-                "log_reference"
+                "so that its cases lead to the rare ones, or define sample_defensive and "
+                "log_defensive"
             )
         line = state.line[rows]
         x = charts.forward(line, None)[0]

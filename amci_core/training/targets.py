@@ -31,7 +31,7 @@ from torch import Tensor
 from amci_core.checking.timing import seconds_per_point
 from amci_core.flows.broad import Broad
 from amci_core.flows.density import Density
-from amci_core.models import Problem, Reference, Variable
+from amci_core.models import DefensiveDensity, Problem, Variable
 from amci_core.training.clock import now
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
@@ -218,7 +218,7 @@ class Target:
     @property
     def refers(self) -> bool:
         """Whether the problem has a reference of its own for this term, not the prior."""
-        return self.problem.refers
+        return self.problem.has_defensive
 
     def refer_to(self, broad: Broad) -> None:
         """Takes another reference: more is known of it than the problem says."""
@@ -234,7 +234,7 @@ class Target:
 
     def own(self, y: Tensor, theta: Tensor | None) -> Density:
         """The problem's own reference, whatever has been found since."""
-        return Reference(self.problem, y, theta, [self.term])
+        return DefensiveDensity(self.problem, y, theta, [self.term])
 
 
 def cutting_cases(
@@ -271,7 +271,7 @@ class MinusTarget(Target):
     """f_minus(x; theta) p(x, y), for q1_minus: the f_plus of -f."""
 
     def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.negated())
+        super().__init__(problem.with_negated_f())
 
 
 class JointTarget(Target):
@@ -293,7 +293,7 @@ class JointTarget(Target):
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
     if variable is None:
         return torch.empty(n, 0, device=generator.device)
-    low, high = variable.usual_range
+    low, high = variable.typical_range
     uniform = torch.rand(
         (n, variable.dim), dtype=torch.float32, generator=generator, device=generator.device
     )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
-from amci_core.models import Problem, Reference
+from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import Density
 from app.numbers import Densities, Settings
 from app.numbers.grids import (
@@ -197,7 +197,7 @@ def _first_points(
     prior, spread = _prior_points(problem)
     ends = [*bounds, *(end for end in (problem.x.low, problem.x.high) if np.isfinite(end))]
     around = [end + side * np.array([EDGE, *(spread * NEAR)]) for end in ends for side in (-1, 1)]
-    densities: list[Density] = [*present.values(), Reference(problem, y, theta)]
+    densities: list[Density] = [*present.values(), DefensiveDensity(problem, y, theta)]
     drawn = [q.draw(DRAWS, torch.Generator().manual_seed(0))[0].numpy()[:, 0] for q in densities]
     x = np.concatenate([prior, *around, *drawn])
     inside = (x > problem.x.low) & (x < problem.x.high) & np.isfinite(x)

@@ -15,7 +15,7 @@ from torch import Tensor
 from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.flows.proposals import draw_all
-from amci_core.models import Problem, Reference
+from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import Density
 from app.numbers.grids import LEAST, outward
 
@@ -104,7 +104,10 @@ def weighted(
     """
     present = present_at(proposals, y, theta)
     terms = ("E1_plus", "E2") if problem.nonnegative else ("E1_plus", "E1_minus", "E2")
-    densities: dict[str, Density] = {**present, "reference": Reference(problem, y, theta, terms)}
+    densities: dict[str, Density] = {
+        **present,
+        "reference": DefensiveDensity(problem, y, theta, terms),
+    }
     sources = {name: torch.Generator().manual_seed(i) for i, name in enumerate(densities)}
     drawn, log_q = draw_all(densities, dict.fromkeys(densities, draws), sources)
     points = torch.cat(list(drawn.values()), -2)

@@ -64,7 +64,7 @@ def _handles(problem: Problem) -> list[dict[str, Any]]:
     """The handles of y and theta, one a coordinate, with their labels, ends and steps."""
     found = []
     for variable in filter(None, (problem.y, problem.theta)):
-        low, high = variable.usual_range
+        low, high = variable.typical_range
         found += [
             {
                 "of": variable.name,

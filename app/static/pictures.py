@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.target import stand_ins
+from amci_core.target import fallback_proposals
 from app.colours import Style
 from app.presets import opening
 from app.words.numbers import number
@@ -75,7 +75,7 @@ class Case:
         if not self.f:
             return problem, proposals
         target = amci.with_target(problem, self.f)
-        return target, stand_ins(target, proposals)
+        return target, fallback_proposals(target, proposals)
 
     @property
     def pair(self) -> tuple[list[float] | None, list[float] | None]:

@@ -178,7 +178,7 @@ class MapCard(Card):
         for name, value in zip(self._along, (across, upwards), strict=True):
             for variable, i in _moved(problem, name):
                 moved = getattr(problem, variable)
-                low, high = moved.usual_range
+                low, high = moved.typical_range
                 point[variable][i] = min(max(round(value, digits_of(moved)), low), high)
         state.move(**{name: value for name, value in point.items() if value})
         state.settle()

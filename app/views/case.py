@@ -186,7 +186,7 @@ class CaseControls:
             asked: dict[str, Any] = {name: values}
             state.move(**asked)
 
-        low, high = variable.usual_range
+        low, high = variable.typical_range
         digits = digits_of(variable)
         looks: dict[str, Any] = {
             "label": handle_label(label, variable),

@@ -106,7 +106,7 @@ def _labels(problem: Problem, names: tuple[str, str]) -> list[str]:
 
 
 def _ends(problem: Problem, name: str) -> tuple[float, float]:
-    low, high = map(float, getattr(problem, name.partition("[")[0]).usual_range)
+    low, high = map(float, getattr(problem, name.partition("[")[0]).typical_range)
     if math.isfinite(high - low):
         return low, high
     # A range without an end is shown as far as most draws reach.

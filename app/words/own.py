@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from amci_core.flows.proposals import REFERENCE
-from amci_core.target import STAND_INS
+from amci_core.target import FALLBACK
 from app import own
 
 
@@ -23,7 +23,7 @@ def about_warnings(found: Sequence[str]) -> str:
 
 def note(name: str, variant: str) -> str:
     """A note on proposals that were not trained for a problem; empty for others."""
-    if own.split(name)[1] and variant == STAND_INS:
+    if own.split(name)[1] and variant == FALLBACK:
         q2 = own.proposals(name, variant).q2
         said = (
             "every term is sampled from the prior. Errors are those of plain importance sampling."

@@ -84,7 +84,7 @@ def test_any_address_gives_a_point_to_compute_for_and_short_messages():
         for variable, point in ((problem.y, state.y), (problem.theta, state.theta)):
             assert len(point) == (variable.dim if variable else 0)
             for value in point:
-                assert variable.usual_range[0] <= value <= variable.usual_range[1]
+                assert variable.typical_range[0] <= value <= variable.typical_range[1]
         for name, field in FIELDS.items():
             low, high = field.bounds or (0, 0)
             assert field.bounds is None or low <= getattr(state, name) <= high

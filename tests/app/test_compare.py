@@ -144,7 +144,7 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         state.pin()
         name = "y" if state.y else "theta"
         variable = getattr(state.problem, name)
-        state.move(**{name: [float(np.mean(variable.usual_range))] * variable.dim})
+        state.move(**{name: [float(np.mean(variable.typical_range))] * variable.dim})
         state.settle()
         places = (explorer.densities.panel, explorer.errors.panel, explorer.tabs.card.panel)
         for place in places:

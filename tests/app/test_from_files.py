@@ -77,7 +77,7 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
     wrong = template(tmp_path, "wrong", (".to(x.dtype).squeeze(-1)", ""))
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")
-    warned = template(tmp_path, "warned", (", shown=(-4.0, 4.0)", ""))
+    warned = template(tmp_path, "warned", (", typical_range=(-4.0, 4.0)", ""))
     double = tmp_path / "double.py"
     double.write_text(good.read_text())
     serve_files([*map(str, (good, wrong, broken, warned, double)), f"{good}=nowhere", "x"])

@@ -144,7 +144,7 @@ def test_densities_in_a_corner_of_the_plane_are_found(a):
     class Two(Problem):
         name, nonnegative = "two", True
         x = Variable("x", 2, 0.0, np.inf, "rates")
-        y = Variable("y", 2, 0.0, np.inf, "counts", shown=(0.0, 12.0))
+        y = Variable("y", 2, 0.0, np.inf, "counts", typical_range=(0.0, 12.0))
         log_prior, log_likelihood = Rate.log_prior, Rate.log_likelihood
         sample_likelihood = Rate.sample_likelihood
 

@@ -128,7 +128,7 @@ def test_marginals_have_mass_one(y, theta):
 def test_marginals_of_g_are_those_of_exact_draws(y, theta):
     # Rejection would take too long: points of the reference, weighted.
     pair = TAIL.check(y, theta)
-    x, log_q = TAIL.sample_reference(*pair, 2**18, torch.Generator().manual_seed(0))
+    x, log_q = TAIL.sample_defensive(*pair, 2**18, torch.Generator().manual_seed(0))
     weight = (TAIL.log_joint(x, pair[0]) - log_q).exp().numpy()
     weight /= weight.sum()
     found = marginal(y, theta, coordinate=2, pair=(0, 3))
@@ -284,7 +284,7 @@ def test_courses_solve_the_equations(y):
 def test_quantiles_of_sizes_are_those_of_independent_draws():
     y = CANCER.check((600.0, 250.0))[0]
     found = course((600.0, 250.0))
-    x, _ = CANCER.sample_reference(y, None, 20_000, torch.Generator().manual_seed(0))
+    x, _ = CANCER.sample_defensive(y, None, 20_000, torch.Generator().manual_seed(0))
     weight = CANCER.log_likelihood(x, y).exp().numpy()
     chosen = np.random.default_rng(0).choice(len(x), 4000, p=weight / weight.sum())
     sizes = trajectory(x[chosen, 0].numpy(), x[chosen, 1].numpy(), found.days)

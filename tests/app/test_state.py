@@ -148,7 +148,7 @@ def anything(name, rng):
     state = State(name)
     low, high = state.level_range()
     if state.y and state.problem.theta is not None:
-        ends = [state.problem.y.usual_range, state.problem.theta.usual_range]
+        ends = [state.problem.y.typical_range, state.problem.theta.typical_range]
         state.move(
             **{
                 key: [rng.uniform(*end) for _ in range(len(getattr(state, key)))]

@@ -65,7 +65,7 @@ def cases(problem, n, seed=1):
     def draw(variable):
         if variable is None:
             return torch.zeros(n, 0, dtype=torch.float64)
-        low, high = variable.usual_range
+        low, high = variable.typical_range
         u = torch.rand(n, variable.dim, dtype=torch.float64, generator=generator)
         return low + (high - low) * u
 
@@ -107,7 +107,7 @@ def test_targets_are_those_of_the_core_at_random_cases(page, name, n):
     found = np.array(page.evaluate(KNOWN, [name, y.tolist(), theta.tolist()])).T
     terms = problem.log_terms(y, theta)
     log_E2 = terms.pop("E2")
-    known = [problem.truth, problem.mismatch, problem.expected_deviation]
+    known = [problem.truth, problem.mismatch, problem.mean_absolute_deviation]
     expected = [of(y, theta) for of in known] + [log - log_E2 for log in terms.values()]
     for each, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(each, wanted, rtol=WITHIN, atol=1e-12)

@@ -31,7 +31,7 @@ class Right(Problem):
     name = "right"
     nonnegative = True
     x = Variable("x", 2, *LINE, "two numbers")
-    y = Variable("y", 2, -20.0, 20.0, "both with noise", shown=(-4.0, 4.0))
+    y = Variable("y", 2, -20.0, 20.0, "both with noise", typical_range=(-4.0, 4.0))
     theta = Variable("theta", 1, 0.0, 2.0, "a rate")
 
     def log_prior(self, x):
@@ -49,12 +49,12 @@ class Right(Problem):
     def sample_likelihood(self, x, generator):
         return x + 0.5 * torch.randn(x.shape, generator=generator)
 
-    def sample_reference(self, y, theta, n, generator):
+    def sample_defensive(self, y, theta, n, generator):
         shape = (*y.shape[:-1], n, 2)
         x = 1.5 * torch.randn(shape, dtype=torch.float64, generator=generator)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x, y, theta):
+    def log_defensive(self, x, y, theta):
         return Normal(0.0, 1.5).log_prob(x).sum(-1)
 
     def _log_truth(self, y, theta):
@@ -147,7 +147,7 @@ def off(self, y, theta, n, generator):
 
 def half(self, y, theta, n, generator):
     x = torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator).abs()
-    return x, self.log_reference(x, y, theta)
+    return x, self.log_defensive(x, y, theta)
 
 
 def log_half(self, x, y, theta):
@@ -157,7 +157,7 @@ def log_half(self, x, y, theta):
 
 def thin(self, y, theta, n, generator):
     x = 2 + 0.3 * torch.randn((*y.shape[:-1], n, 2), dtype=torch.float64, generator=generator)
-    return x, self.log_reference(x, y, theta)
+    return x, self.log_defensive(x, y, theta)
 
 
 def line(low, high, name="y", dim=2, **more):
@@ -200,16 +200,16 @@ MISTAKES = {
     ),
     "the reference is float32": (
         changed(
-            sample_reference=lambda s, y, t, n, g: (
+            sample_defensive=lambda s, y, t, n, g: (
                 torch.randn((*y.shape[:-1], n, 2), generator=g),
                 torch.zeros((*y.shape[:-1], n)).double(),
             )
         ),
-        ("error", "sample_reference", r"got float32 .* convert it with .to\(x.dtype\)"),
+        ("error", "sample_defensive", r"got float32 .* convert it with .to\(x.dtype\)"),
     ),
     "the reference is no pair": (
-        changed(sample_reference=lambda s, y, t, n, g: torch.zeros((*y.shape[:-1], n, 2))),
-        ("error", "sample_reference", "expected a float64 tensor"),
+        changed(sample_defensive=lambda s, y, t, n, g: torch.zeros((*y.shape[:-1], n, 2))),
+        ("error", "sample_defensive", "expected a float64 tensor"),
     ),
     "numpy": (
         changed(sample_prior=lambda s, n, g: np.zeros((n, 2))),
@@ -293,7 +293,7 @@ MISTAKES = {
         changed(
             log_likelihood=lambda s, x, y: (-(((y - x) / x.exp()) ** 2) / 2).sum(-1),
             sample_likelihood=lambda s, x, g: x + x.exp() * torch.randn(x.shape, generator=g),
-            y=line(-1e9, 1e9, shown=(-10.0, 10.0)),
+            y=line(-1e9, 1e9, typical_range=(-10.0, 10.0)),
         ),
         ("error", "sample_likelihood", "do not follow log_likelihood as x changes"),
     ),
@@ -305,27 +305,27 @@ MISTAKES = {
         ("warning", "log_likelihood", r"integral over y is 1\.5\d .* E2 is not"),
     ),
     "a reference of another scale": (
-        changed(sample_reference=twice),
-        ("error", "sample_reference", "do not follow log_reference"),
+        changed(sample_defensive=twice),
+        ("error", "sample_defensive", "do not follow log_defensive"),
     ),
     "a reference whose density is another": (
-        changed(sample_reference=off),
-        ("error", "sample_reference", "differs from log_reference by up to 1 nats"),
+        changed(sample_defensive=off),
+        ("error", "sample_defensive", "differs from log_defensive by up to 1 nats"),
     ),
     "a reference that is not normalized": (
-        changed(log_reference=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
-        ("error", "log_reference", r"integrates to 1[34]\.\d .* missing constant, about -2\.6"),
+        changed(log_defensive=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
+        ("error", "log_defensive", r"integrates to 1[34]\.\d .* missing constant, about -2\.6"),
     ),
     "a reference that leaves f out": (
-        changed(sample_reference=half, log_reference=log_half),
-        ("error", "log_reference", r"is zero where [\d.]+% of f p\(x, y\) lies at theta"),
+        changed(sample_defensive=half, log_defensive=log_half),
+        ("error", "log_defensive", r"is zero where [\d.]+% of f p\(x, y\) lies at theta"),
     ),
     "a reference too small where f is": (
         changed(
-            sample_reference=thin,
-            log_reference=lambda s, x, y, t: Normal(2.0, 0.3).log_prob(x).sum(-1),
+            sample_defensive=thin,
+            log_defensive=lambda s, x, y, t: Normal(2.0, 0.3).log_prob(x).sum(-1),
         ),
-        ("error", "log_reference", r"is 300 times less than the prior or more where"),
+        ("error", "log_defensive", r"is 300 times less than the prior or more where"),
     ),
     "a normalizer that is wrong": (
         changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
@@ -385,18 +385,26 @@ MISTAKES = {
     ),
     "no range for the networks": (
         changed(y=line(*LINE)),
-        ("warning", "y", r"its range has no end, .* give its usual range as shown=\(-[34]\.\d"),
-    ),
-    "what is shown is elsewhere": (
-        changed(y=line(-2e4, 2e4, shown=(1000.0, 2000.0))),
-        ("warning", "y", r"only 0% of the draws of sample_likelihood lie within its usual range"),
-    ),
-    "what is shown is in another unit": (
-        changed(y=line(-2e4, 2e4, shown=(-4000.0, 4000.0))),
         (
             "warning",
             "y",
-            r"cover \d+\.?\d* of its usual range of 8e\+03; narrow shown, or mend the unit",
+            r"its range has no end, .* give it a typical_range=\(-[34]\.\d",
+        ),
+    ),
+    "what is shown is elsewhere": (
+        changed(y=line(-2e4, 2e4, typical_range=(1000.0, 2000.0))),
+        (
+            "warning",
+            "y",
+            r"only 0% of the draws of sample_likelihood lie within its typical",
+        ),
+    ),
+    "what is shown is in another unit": (
+        changed(y=line(-2e4, 2e4, typical_range=(-4000.0, 4000.0))),
+        (
+            "warning",
+            "y",
+            r"cover \d+\.?\d* of its typical range of 8e\+03; narrow typical_range, or",
         ),
     ),
     "the support leaves f out": (
@@ -448,12 +456,12 @@ MISTAKES = {
         ),
     ),
     "-f that is f": (
-        changed(Signed, negated=lambda s: Signed()),
-        ("error", "negated", "its f is not -f; return the problem with the other sign, or"),
+        changed(Signed, with_negated_f=lambda s: Signed()),
+        ("error", "with_negated_f", "its f is not -f; return the problem with the other sign, or"),
     ),
     "-f that is never negative": (
-        changed(Signed, negated=lambda s: Right()),
-        ("error", "negated", "declares nonnegative = True"),
+        changed(Signed, with_negated_f=lambda s: Right()),
+        ("error", "with_negated_f", "declares nonnegative = True"),
     ),
     "draws of numpy's generator": (
         changed(sample_prior=numpy_draws),
@@ -534,12 +542,12 @@ class SlightlyReference(Right):
 
     constant, scale = 0.0, 1.0
 
-    def sample_reference(self, y, theta, n, generator):
-        x = self.scale * super().sample_reference(y, theta, n, generator)[0]
-        return x, self.log_reference(x, y, theta)
+    def sample_defensive(self, y, theta, n, generator):
+        x = self.scale * super().sample_defensive(y, theta, n, generator)[0]
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x, y, theta):
-        return super().log_reference(x, y, theta) + self.constant
+    def log_defensive(self, x, y, theta):
+        return super().log_defensive(x, y, theta) + self.constant
 
 
 @pytest.mark.parametrize(
@@ -548,8 +556,8 @@ class SlightlyReference(Right):
         (Slightly, "constant", 0.05, {"log_prior", "log_likelihood"}),
         (Slightly, "scale", 1.02, {"sample_prior", "sample_likelihood"}),
         (Slightly, "shift", 0.02, {"sample_prior", "sample_likelihood"}),
-        (SlightlyReference, "constant", 0.05, {"log_reference"}),
-        (SlightlyReference, "scale", 1.02, {"sample_reference"}),
+        (SlightlyReference, "constant", 0.05, {"log_defensive"}),
+        (SlightlyReference, "scale", 1.02, {"sample_defensive"}),
     ],
 )
 def test_many_draws_show_small_mistakes(base, member, value, methods):
@@ -741,8 +749,8 @@ SEVERAL = {
         "f: raised RuntimeError .*, at numbers in the place of draws",
     ),
     "a reference and a prior's sampler": (
-        {"sample_prior": wide, "sample_reference": twice},
-        {"sample_prior", "sample_reference"},
+        {"sample_prior": wide, "sample_defensive": twice},
+        {"sample_prior", "sample_defensive"},
         "_log_truth",
     ),
     "an f and a normalizer": (
@@ -783,8 +791,8 @@ def test_a_simplex_is_named():
         x=line(0.0, 1.0, "x", dim=3),
         log_prior=lambda s, x: Dirichlet(x.new_ones(3)).log_prob(x),
         sample_prior=lambda s, n, g: Dirichlet(torch.ones(3)).sample((n,)),
-        sample_reference=Problem.sample_reference,
-        log_reference=Problem.log_reference,
+        sample_defensive=Problem.sample_defensive,
+        log_defensive=Problem.log_defensive,
     )
     found = checked(simplex)
     assert [each.method for each in found.errors] == ["x"], found
@@ -850,8 +858,8 @@ def cauchy(self, n, generator):
 def of_prior(**members):
     """Without y, with a prior of another shape."""
     reference = {
-        "sample_reference": Problem.sample_reference,
-        "log_reference": Problem.log_reference,
+        "sample_defensive": Problem.sample_defensive,
+        "log_defensive": Problem.log_defensive,
     }
     return changed(
         Unseen, f=lambda s, x, t: (x[..., 0] > t[..., 0]).to(x.dtype), **reference, **members
@@ -865,7 +873,7 @@ HARD = {
         log_evidence=Problem.log_evidence,
     ),
     "counts": changed(
-        y=line(0.0, 50.0, shown=(0.0, 5.0)),
+        y=line(0.0, 50.0, typical_range=(0.0, 5.0)),
         log_likelihood=lambda s, x, y: (y * x / 2 - (x / 2).exp() - torch.lgamma(y + 1)).sum(-1),
         sample_likelihood=counts,
         log_evidence=Problem.log_evidence,
@@ -941,8 +949,8 @@ def test_a_hundred_dimensions_are_checked_in_time():
         sample_likelihood = Problem.sample_likelihood
         log_evidence = Problem.log_evidence
         _log_truth = Problem._log_truth
-        sample_reference = Problem.sample_reference
-        log_reference = Problem.log_reference
+        sample_defensive = Problem.sample_defensive
+        log_defensive = Problem.log_defensive
         factor = 1.0
 
         def sample_prior(self, n, generator):

@@ -36,7 +36,7 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     assert run("check my_problem.py") == (0, "my-problem: no mistake found\n", "")
 
     problem = amci.load_problem(tmp_path / "my_problem.py")
-    found = amci.reference(problem, 1.0, 1.0)
+    found = amci.reference_value(problem, 1.0, 1.0)
     assert found.value == pytest.approx(float(problem.truth(1.0, 1.0)), rel=1e-5)
     proposals = learn(problem, steps=40)
     e = amci.estimate(problem, proposals, 1.0, 1.0, draws=2000)
@@ -84,7 +84,7 @@ def test_check_has_three_exit_codes(run, tmp_path):
     assert first == "mine: 1 error"
     assert second.startswith("  error: sample_likelihood: its draws do not follow log_likelihood")
     assert all("since sample_likelihood has an error" in each for each in others)
-    wrong.write_text(text.replace(", shown=(-4.0, 4.0)", ", shown=(8.0, 9.0)"))
+    wrong.write_text(text.replace(", typical_range=(-4.0, 4.0)", ", typical_range=(8.0, 9.0)"))
     code, out, _ = run("check wrong.py --format json")
     assert code == 0
     found = json.loads(out)

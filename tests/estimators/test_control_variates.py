@@ -11,7 +11,7 @@ from imperfect import imperfect
 import amci_core as amci
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimators.control_variates import regress
-from amci_core.models.reference import Reference
+from amci_core.models.defensive import DefensiveDensity
 
 MODEL = signed()
 EXACT = replace(MODEL, q=MODEL.factors * MODEL.joint / MODEL.terms[:, None])
@@ -48,7 +48,7 @@ def by_quadrature(y, theta, proposals, counts):
     x = torch.linspace(-9, 11, 40_001, dtype=torch.float64)[:, None]
     step = float(x[1] - x[0])
     q1, q2 = (proposals.at(y, theta)[j].log_prob(x).exp().numpy() for j in (0, 2))
-    q = np.stack([q1, q2, Reference(problem, y, theta).log_prob(x).exp().numpy()])
+    q = np.stack([q1, q2, DefensiveDensity(problem, y, theta).log_prob(x).exp().numpy()])
     p = problem.log_joint(x, y).exp().numpy()
     # In the middle of a step f would count for half of it.
     f = (x > theta).double().numpy().squeeze(-1)

@@ -379,7 +379,10 @@ def test_control_variates_and_reuse_are_estimators_like_others():
     ("options", "message"),
     [
         ({}, "truth: tail-1d does not know it; define _log_truth, or give reference values"),
-        ({"truth": 0.1, "estimators": ["amci", "bound"]}, "expected_deviation: tail-1d does not"),
+        (
+            {"truth": 0.1, "estimators": ["amci", "bound"]},
+            "mean_absolute_deviation: tail-1d",
+        ),
         ({"truth": np.nan}, r"truth: expected finite numbers >= 0 that broadcast .* got nan"),
         ({"truth": -0.1}, r"truth: expected finite numbers >= 0 .* got -0.1"),
         (

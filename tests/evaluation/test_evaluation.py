@@ -115,7 +115,7 @@ def test_where_neither_is_known_it_says_so_before_any_draw():
         ValueError, match=r"^truth: expected .* batch shape \(2,\) .* shape \(3,\)"
     ):
         amci.evaluate(unknown, imperfect(), pairs=2, runs=2, truth=[0.1] * 3, **report)
-    with pytest.raises(ValueError, match=r"^expected_deviation: tail-1d does not know it"):
+    with pytest.raises(ValueError, match=r"^mean_absolute_deviation: tail-1d does not know it"):
         amci.evaluate(
             unknown,
             imperfect(),

@@ -13,7 +13,7 @@ import amci_core as amci
 from amci_core.flows import FAMILIES, ConditionalDensity, Proposals, Trainable
 from amci_core.flows.broad import centres
 from amci_core.flows.density import TrainableDensity
-from amci_core.models import Reference
+from amci_core.models import DefensiveDensity
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
@@ -39,7 +39,9 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     "gaussian, 5-D": family("gaussian", TAIL_5D, reads_theta=True, **NETWORK),
     "half-line": family("half-line-spline", TAIL, **SPLINES),
     "half-line, vanishing": family("half-line-spline", GAIN, vanishing=True, **SPLINES),
-    "half-line, below": family("half-line-spline", GAIN.negated(), vanishing=True, **SPLINES),
+    "half-line, below": family(
+        "half-line-spline", GAIN.with_negated_f(), vanishing=True, **SPLINES
+    ),
     "radial, as q1": family("radial", TAIL, reads_theta=True, layers=10, shift=True, **NETWORK),
     "radial, as q2": family(
         "radial", TAIL, reads_theta=False, layers=2, shift=False, hidden=(16,), activation="relu"
@@ -280,7 +282,7 @@ def densities():
         **{name: (problem, randomised(name)) for name, (problem, _) in FLOWS.items()},
     }
     for problem in map(amci.problem, amci.problems()):
-        proposals[f"{problem.name}, reference"] = problem, partial(Reference, problem)
+        proposals[f"{problem.name}, reference"] = problem, partial(DefensiveDensity, problem)
         for term, exact in (problem.optimal_proposals() or {}).items():
             proposals[f"{problem.name}, exact {term}"] = problem, exact
     return {

@@ -36,7 +36,7 @@ class Growth(Problem):
     name = "growth"
     nonnegative = True
     x = Variable("x", 1, -math.inf, math.inf, "a rate")
-    y = Variable("y", 1, -9.0, 9.0, "it, seen through noise", shown=(-2.0, 2.0))
+    y = Variable("y", 1, -9.0, 9.0, "it, seen through noise", typical_range=(-2.0, 2.0))
     theta = Variable("theta", 1, 0.0, 3.0, "a time")
 
     def log_prior(self, x):

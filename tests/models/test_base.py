@@ -106,7 +106,10 @@ def test_what_a_problem_knows_of_its_truth_is_optional():
     [
         (lambda p: p.truth(1.0, 3.0), "truth: tail-1d does not know it; define _log_truth, or"),
         (lambda p: p.log_terms(1.0, 3.0), "truth: tail-1d does not know it"),
-        (lambda p: p.expected_deviation(1.0, 3.0), "expected_deviation: tail-1d does not know it"),
+        (
+            lambda p: p.mean_absolute_deviation(1.0, 3.0),
+            "mean_absolute_deviation: tail-1d does not know it",
+        ),
         (lambda p: p.mismatch(1.0, 3.0), "mismatch: tail-1d does not know it; define _mismatch"),
         (lambda p: p.mismatch_range(1.0, 3.0), "mismatch: tail-1d has no path .* define _path"),
     ],

@@ -78,10 +78,10 @@ def test_training_and_reference_draws_carry_their_weights():
     assert theta is None
     np.testing.assert_allclose(log_r.exp(), PROBLEM.f(x, None), rtol=1e-5)
     y = torch.tensor(CASES).double()
-    x, log_q = PROBLEM.sample_reference(y, None, 50, torch.Generator().manual_seed(3))
+    x, log_q = PROBLEM.sample_defensive(y, None, 50, torch.Generator().manual_seed(3))
     assert x.shape == (2, 50, 2)
     assert x.dtype == torch.float64
-    np.testing.assert_array_equal(log_q, PROBLEM.log_reference(x, y, None))
+    np.testing.assert_array_equal(log_q, PROBLEM.log_defensive(x, y, None))
     np.testing.assert_array_equal(log_q, PROBLEM.log_prior(x))
 
 
@@ -101,7 +101,7 @@ def test_truth_agrees_with_an_independent_quadrature(y):
     mu = (w * f).sum()
     assert float(PROBLEM.truth(y)) == pytest.approx(mu, rel=1e-5)
     deviation = (w * abs(f - mu)).sum()
-    assert float(PROBLEM.expected_deviation(y)) == pytest.approx(deviation, rel=1e-2)
+    assert float(PROBLEM.mean_absolute_deviation(y)) == pytest.approx(deviation, rel=1e-2)
     mismatch = (w * f * np.log(f / mu)).sum() / mu
     assert float(PROBLEM.mismatch(y)) == pytest.approx(mismatch, rel=1e-5)
 
@@ -127,7 +127,7 @@ def test_the_quadrature_has_converged_where_the_control_reaches():
     y = torch.cartesian_prod(axis, axis)[::5]
     expected = moments(y, refinement=2)[1:]
     np.testing.assert_allclose(PROBLEM.log_truth(y), expected[0], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(PROBLEM.expected_deviation(y), expected[1], rtol=1e-2)
+    np.testing.assert_allclose(PROBLEM.mean_absolute_deviation(y), expected[1], rtol=1e-2)
     np.testing.assert_allclose(PROBLEM.mismatch(y), expected[2], rtol=0, atol=2e-5)
 
 

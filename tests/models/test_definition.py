@@ -10,7 +10,7 @@ from torch.distributions import Normal
 from torch.distributions.constraints import greater_than
 
 import amci_core as amci
-from amci_core.models import LineProblem, Problem, Reference, Variable
+from amci_core.models import DefensiveDensity, LineProblem, Problem, Variable
 
 GAIN = amci.problem("gain-loss")
 
@@ -25,9 +25,11 @@ def changed(name, **methods):
 
 
 def plain_gain_loss():
-    """The signed problem without a negated() of its own."""
+    """The signed problem without a with_negated_f() of its own."""
     other = copy.copy(GAIN)
-    other.__class__ = type("PlainGainLoss", (type(GAIN),), {"negated": Problem.negated})
+    other.__class__ = type(
+        "PlainGainLoss", (type(GAIN),), {"with_negated_f": Problem.with_negated_f}
+    )
     return other
 
 
@@ -44,7 +46,7 @@ def plain_gain_loss():
         ("sample_prior", lambda n, g: np.zeros((n, 1)), "sample_prior: .* got ndarray"),
         ("sample_likelihood", lambda x, g: x[0], "sample_likelihood: expected"),
         ("sample_theta", lambda n, g: None, "sample_theta: expected .* got NoneType"),
-        ("log_reference", lambda x, y, t: x, "sample_reference: expected"),
+        ("log_defensive", lambda x, y, t: x, "sample_defensive: expected"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_the_first_use(method, function, message):
@@ -55,15 +57,15 @@ def test_what_does_not_fit_is_refused_at_the_first_use(method, function, message
 
 
 def test_a_signed_problem_has_a_negated_one_by_default():
-    plain, known = plain_gain_loss().negated(), GAIN.negated()
+    plain, known = plain_gain_loss().with_negated_f(), GAIN.with_negated_f()
     y, theta = GAIN.check([[1.0], [-3.0]], [[0.4], [2.0]])
     np.testing.assert_array_equal(plain.truth(y, theta), -GAIN.truth(y, theta))
-    for name in ("log_truth", "truth_sign", "mismatch", "expected_deviation"):
+    for name in ("log_truth", "truth_sign", "mismatch", "mean_absolute_deviation"):
         found, exact = getattr(plain, name)(y, theta), getattr(known, name)(y, theta)
         np.testing.assert_allclose(found, exact, rtol=1e-12)
     for name, value in plain.log_terms(y, theta).items():
         np.testing.assert_allclose(value, known.log_terms(y, theta)[name], rtol=1e-12)
-    assert plain.negated().negated().truth(1.0, 0.0) == plain.truth(1.0, 0.0)
+    assert plain.with_negated_f().with_negated_f().truth(1.0, 0.0) == plain.truth(1.0, 0.0)
     x = torch.linspace(-3, 3, 9, dtype=torch.float64)[:, None]
     for one, other in zip(plain.f_parts(x, theta), known.f_parts(x, theta), strict=True):
         assert torch.equal(one, other)
@@ -72,7 +74,7 @@ def test_a_signed_problem_has_a_negated_one_by_default():
 def test_its_reference_reaches_f_minus():
     problem = plain_gain_loss()
     y, theta = problem.check(1.0, 0.4)
-    x, log_q = Reference(problem, y, theta).draw(20_000, torch.Generator().manual_seed(0))
+    x, log_q = DefensiveDensity(problem, y, theta).draw(20_000, torch.Generator().manual_seed(0))
     _, f_minus = problem.f_parts(x, theta)
     values = f_minus * (problem.log_joint(x, y) - log_q).exp()
     exact = np.exp(GAIN.log_terms(1.0, 0.4)["E1_minus"])
@@ -85,7 +87,7 @@ def test_its_optimal_proposals_are_swapped():
     plain, known = plain_gain_loss(), GAIN.optimal_proposals()
     plain.__class__.optimal_proposals = lambda self: known
     for name, other in (("q1_plus", "q1_minus"), ("q1_minus", "q1_plus"), ("q2", "q2")):
-        found = plain.negated().optimal_proposals()[name](y, theta).log_prob(x)
+        found = plain.with_negated_f().optimal_proposals()[name](y, theta).log_prob(x)
         assert torch.equal(found, known[other](y, theta).log_prob(x))
 
 
@@ -94,8 +96,8 @@ def test_what_a_signed_problem_lacks_is_named():
     problem.__class__._log_parts = Problem._log_parts
     with pytest.raises(ValueError, match=r"^log_terms: gain-loss .* define _log_parts"):
         problem.log_terms(1.0, 0.4)
-    with pytest.raises(ValueError, match=r"^negated: tail-1d declares .* define negated\(\)"):
-        amci.problem("tail-1d").negated()
+    with pytest.raises(ValueError, match=r"^with_negated_f: tail-1d declares .* define it"):
+        amci.problem("tail-1d").with_negated_f()
 
 
 def test_a_truth_without_its_sign_is_refused():
@@ -105,7 +107,7 @@ def test_a_truth_without_its_sign_is_refused():
 
 
 class OneSided(LineProblem):
-    """x ~ N(0, 1), f = x - theta, with the default negated() and a one-sided reference for f."""
+    """x ~ N(0, 1), f = x - theta, with the default negative and a one-sided defensive density."""
 
     name = "one-sided"
     nonnegative = False
@@ -127,18 +129,18 @@ class OneSided(LineProblem):
 
 def test_negated_of_a_line_problem_reaches_the_other_side_of_its_support():
     problem = OneSided()
-    negated = problem.negated()
+    negated = problem.with_negated_f()
     y, theta = problem.check(theta=0.5)
     x = torch.linspace(-3, 3, 13, dtype=torch.float64)[:, None]
     assert not problem.support_plus(theta).check(x[:7]).any()
     assert negated.support_plus(theta).check(x).all()
-    assert (problem.log_reference(x, y, theta)[:7] == -torch.inf).all()
-    assert negated.log_reference(x, y, theta).isfinite().all()
+    assert (problem.log_defensive(x, y, theta)[:7] == -torch.inf).all()
+    assert negated.log_defensive(x, y, theta).isfinite().all()
     assert (
         float(negated.truth(theta=0.5)) == -float(problem.truth(theta=0.5)) == pytest.approx(0.5)
     )
-    found = amci.reference(problem, theta=0.5)
+    found = amci.reference_value(problem, theta=0.5)
     assert found.value == pytest.approx(-0.5, abs=1e-5)
-    assert amci.reference(negated, theta=0.5).value == pytest.approx(0.5, abs=1e-5)
+    assert amci.reference_value(negated, theta=0.5).value == pytest.approx(0.5, abs=1e-5)
     for each in (problem, negated):
         assert amci.check(each).findings == ()

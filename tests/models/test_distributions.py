@@ -62,7 +62,7 @@ def test_counts_are_found_and_asked_for_alone():
     with pytest.raises(ValueError, match=r"^y: expected whole numbers, got 3\.7$"):
         problem.check(3.7, 0.5)
     for axis in problem.y, Variable("n", 1, -0.5, 10.5, "a count", whole=True):
-        assert axis.usual_range == (0.0, 10.0)
+        assert axis.typical_range == (0.0, 10.0)
         values = axis.nearest(torch.linspace(-0.5, 10.5, 400)[:, None])
         assert values.unique().tolist() == list(range(11))
 
@@ -101,7 +101,7 @@ def test_rare_counts_are_whole(rate):
 
 def test_numbers_too_large_for_fractions_are_no_counts():
     class Far(Rate):
-        y = Variable("y", 1, *LARGE, "a rate in another unit", shown=(0.0, 1e9))
+        y = Variable("y", 1, *LARGE, "a rate in another unit", typical_range=(0.0, 1e9))
 
         def log_likelihood(self, x, y):
             return -(y / 1e9 - x).square().sum(-1)

@@ -62,7 +62,7 @@ def test_the_path_has_one_side_where_the_mean_is_at_the_end_of_the_prices(y):
 
 
 def test_the_deviation_does_not_depend_on_the_price():
-    found = PROBLEM.expected_deviation([[0.0], [3.0]], 1.0)
+    found = PROBLEM.mean_absolute_deviation([[0.0], [3.0]], 1.0)
     assert found == pytest.approx(expected(lambda x: abs(x), 0.0, 0.0), rel=1e-9)
 
 
@@ -99,11 +99,11 @@ def test_a_shift_out_of_what_the_proposals_know_is_refused():
         amci.estimate(PROBLEM, ORACLE, 1.0, 2.5, shift=1.0)
 
 
-@pytest.mark.parametrize("problem", [PROBLEM, PROBLEM.negated()], ids=["plus", "minus"])
+@pytest.mark.parametrize("problem", [PROBLEM, PROBLEM.with_negated_f()], ids=["plus", "minus"])
 def test_the_reference_is_a_density_that_covers_its_part(problem):
     y, theta = problem.check(*problem.cases(50, seed=0))
-    x, log_h = problem.sample_reference(y, theta, 4000, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(problem.log_reference(x, y, theta), log_h)
+    x, log_h = problem.sample_defensive(y, theta, 4000, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(problem.log_defensive(x, y, theta), log_h)
     f_plus, _ = problem.f_parts(x, theta)
     assert (f_plus > 0).all()
     weights = (f_plus.log() + problem.log_joint(x, y) - log_h).exp()

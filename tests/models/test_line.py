@@ -20,7 +20,7 @@ def same_as(name):
     known = amci.problem(name)
 
     class Same(LineProblem):
-        reach = (-12.0, 12.0)
+        bounds = (-12.0, 12.0)
         nonnegative = known.nonnegative
         x, y, theta = known.x, known.y, known.theta
 
@@ -30,7 +30,7 @@ def same_as(name):
     Same.name = name
     for method in ("log_prior", "log_likelihood", "f"):
         setattr(Same, method, lambda self, *a, method=method: getattr(known, method)(*a))
-    for method in ("sample_prior", "sample_likelihood", "sample_theta", "negated"):
+    for method in ("sample_prior", "sample_likelihood", "sample_theta", "with_negated_f"):
         setattr(Same, method, lambda self, *a, method=method: getattr(known, method)(*a))
     Same.__abstractmethods__ = frozenset()
     return Same()
@@ -42,8 +42,8 @@ def test_the_quadrature_gives_the_closed_forms(name):
     # f has a jump or a kink where reach is split, E|f - mu| another one at mu.
     assert own.truth(Y, THETA) == pytest.approx(known.truth(Y, THETA), rel=1e-9, abs=1e-15)
     assert own.mismatch(Y, THETA) == pytest.approx(known.mismatch(Y, THETA), rel=1e-5)
-    assert own.expected_deviation(Y, THETA) == pytest.approx(
-        known.expected_deviation(Y, THETA), rel=1e-8
+    assert own.mean_absolute_deviation(Y, THETA) == pytest.approx(
+        known.mean_absolute_deviation(Y, THETA), rel=1e-8
     )
 
 
@@ -51,7 +51,7 @@ def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
     known = amci.problem("tail-1d")
 
     class Far(LineProblem):
-        name, nonnegative, reach = "far", True, (-60.0, 60.0)
+        name, nonnegative, bounds = "far", True, (-60.0, 60.0)
         x, theta = known.x, Variable("theta", 1, 0.0, 50.0, "the threshold")
 
         def log_prior(self, x):
@@ -85,7 +85,7 @@ def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
 def test_the_reference_is_a_density_on_the_support():
     own = same_as("tail-1d")
     y, theta = own.check(Y, THETA)
-    x, log_q = own.sample_reference(y, theta, 2000, torch.Generator().manual_seed(0))
+    x, log_q = own.sample_defensive(y, theta, 2000, torch.Generator().manual_seed(0))
     assert (x[..., 0] > theta).all()
     # The mean of f p / q estimates E1 = mu E2, and that of tail-1d is known.
     log_p = own.log_joint(x, y)
@@ -104,14 +104,14 @@ def test_the_mismatch_control_has_a_path():
 
 def test_a_reach_that_misses_mass_is_refused_and_none_is_needed():
     own = same_as("tail-1d")
-    own.reach = (-2.0, 2.0)
-    with pytest.raises(ValueError, match=r"^reach: 0\.\d+ of E2 lies outside \[-2, 2\] at y"):
+    own.bounds = (-2.0, 2.0)
+    with pytest.raises(ValueError, match=r"^bounds: 0\.\d+ of E2 lies outside \[-2, 2\] at y"):
         own.truth(1.0, 2.5)
     # E2 at y = -4 lies within, E1_plus does not.
-    own.reach = (-9.0, 3.0)
-    with pytest.raises(ValueError, match=r"^reach: .* of E1_plus lies outside .*theta = \[2\.9\]"):
+    own.bounds = (-9.0, 3.0)
+    with pytest.raises(ValueError, match=r"^bounds: .* of E1_plus lies .*theta = \[2\.9\]"):
         own.truth(-4.0, 2.9)
-    own.reach = LineProblem.reach
+    own.bounds = LineProblem.bounds
     assert own.truth(1.0, 2.5) == pytest.approx(amci.problem("tail-1d").truth(1.0, 2.5), rel=1e-10)
 
 
@@ -150,7 +150,7 @@ def test_without_y_and_theta():
     own = Plain()
     assert own.truth() == pytest.approx(1.0, rel=1e-10)
     # E|x^2 - 1| = 4 phi(1)
-    assert own.expected_deviation() == pytest.approx(4 * stats.norm.pdf(1), rel=1e-9)
+    assert own.mean_absolute_deviation() == pytest.approx(4 * stats.norm.pdf(1), rel=1e-9)
     assert own.log_terms()["E1_plus"] == pytest.approx(0.0, abs=1e-10)
     with pytest.raises(ValueError, match=r"^mismatch: plain has neither y nor theta to move"):
         own.at_mismatch(1.0)
@@ -163,7 +163,7 @@ def test_without_y_and_a_theta_without_bounds():
     assert own.mismatch(theta=9.0) == pytest.approx(-stats.norm.logsf(9.0), rel=1e-9)
     with pytest.raises(ValueError, match=r"^mismatch: the range of theta has no end"):
         own.at_mismatch(1.0, theta=0.5)
-    own.theta = Variable("theta", 1, -np.inf, np.inf, "a bound", shown=(-3.0, 3.0))
+    own.theta = Variable("theta", 1, -np.inf, np.inf, "a bound", typical_range=(-3.0, 3.0))
     _, there = own.at_mismatch(1.0, theta=0.5)
     assert own.mismatch(theta=there) == pytest.approx(1.0, abs=1e-6)
 
@@ -249,7 +249,7 @@ def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
 
 def test_f_may_overflow_beyond_reach():
     class Call(LineProblem):
-        name, nonnegative, reach = "call", True, (-40.0, 40.0)
+        name, nonnegative, bounds = "call", True, (-40.0, 40.0)
         x, y = Variable("x", 1, -math.inf, math.inf, "a logarithm"), None
         theta = Variable("theta", 1, 1.0, 10.0, "the strike")
         log_prior = staticmethod(lambda x: torch.distributions.Normal(0, 1).log_prob(x).sum(-1))
@@ -438,7 +438,7 @@ def test_a_signed_problem_has_both_parts_and_their_sign():
     assert own.truth(theta=theta) == pytest.approx(-theta[:, 0], rel=1e-9)
     plus, minus = (np.exp(own.log_terms(theta=theta)[t]) for t in ("E1_plus", "E1_minus"))
     assert plus - minus == pytest.approx(-theta[:, 0], rel=1e-9)
-    other = own.negated()
+    other = own.with_negated_f()
     assert other.truth(theta=theta) == pytest.approx(theta[:, 0], rel=1e-9)
     assert np.exp(other.log_terms(theta=theta)["E1_plus"]) == pytest.approx(minus, rel=1e-9)
     assert other.mismatch(theta=theta) == pytest.approx(own.mismatch(theta=theta), rel=1e-8)
@@ -490,7 +490,7 @@ def test_nothing_need_be_observed():
     # E|f - mu| = 2 E(f - mu)_+ = 2 (phi(b) - b sf(b)) with b = theta + mu.
     b = theta + gain
     deviation = 2 * (stats.norm.pdf(b) - b * stats.norm.sf(b))
-    assert problem.expected_deviation(theta=theta) == pytest.approx(deviation[:, 0], rel=1e-8)
+    assert problem.mean_absolute_deviation(theta=theta) == pytest.approx(deviation[:, 0], rel=1e-8)
     low, high = problem.mismatch_range(theta=1.0)
     y, at = problem.at_mismatch((low + high) / 2, theta=1.0)
     assert y is None
@@ -502,15 +502,17 @@ def test_nothing_need_be_observed():
 def test_there_need_be_neither_y_nor_theta():
     problem = Unseen()
     assert float(problem.truth()) == pytest.approx(-0.4, abs=1e-9)
-    assert float(problem.expected_deviation()) == pytest.approx(math.sqrt(2 / math.pi), rel=1e-8)
-    assert float(problem.negated().truth()) == pytest.approx(0.4, abs=1e-9)
+    assert float(problem.mean_absolute_deviation()) == pytest.approx(
+        math.sqrt(2 / math.pi), rel=1e-8
+    )
+    assert float(problem.with_negated_f().truth()) == pytest.approx(0.4, abs=1e-9)
     plus, minus = (problem.log_terms()[name] for name in ("E1_plus", "E1_minus"))
-    other = problem.negated().log_terms()
+    other = problem.with_negated_f().log_terms()
     assert (other["E1_plus"], other["E1_minus"]) == (minus, plus)
-    assert float(problem.mismatch()) == float(problem.negated().mismatch()) > 0
+    assert float(problem.mismatch()) == float(problem.with_negated_f().mismatch()) > 0
     with pytest.raises(ValueError, match=r"^mismatch: unseen has neither y nor theta to move"):
         problem.mismatch_range()
-    assert amci.check(problem).findings == amci.check(problem.negated()).findings == ()
+    assert amci.check(problem).findings == amci.check(problem.with_negated_f()).findings == ()
 
 
 def test_a_path_through_cases_without_f_is_refused_in_words():

@@ -29,7 +29,9 @@ def test_truth_deviation_and_mismatch_against_quadrature(theta):
     mu = (f * weights).sum()
     assert float(PROBLEM.truth(theta=theta)) == pytest.approx(mu, rel=1e-9)
     deviation = (abs(f - mu) * weights).sum()
-    assert float(PROBLEM.expected_deviation(theta=theta)) == pytest.approx(deviation, rel=1e-6)
+    assert float(PROBLEM.mean_absolute_deviation(theta=theta)) == pytest.approx(
+        deviation, rel=1e-6
+    )
     mismatch = (f * np.log(f) * weights).sum() / mu - np.log(mu)
     assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(mismatch, rel=1e-8)
 
@@ -104,7 +106,7 @@ class _ReferenceDensity(amci.flows.ConditionalDensity):
         self.y, self.theta = y, theta
 
     def draw(self, n, generator=None):
-        return PROBLEM.sample_reference(self.y, self.theta, n, generator)
+        return PROBLEM.sample_defensive(self.y, self.theta, n, generator)
 
     def log_prob(self, x):
-        return PROBLEM.log_reference(x, self.y, self.theta)
+        return PROBLEM.log_defensive(x, self.y, self.theta)

@@ -25,7 +25,7 @@ CASES = {
 def test_a_usual_a_failing_and_an_extreme_case(name):
     problem = amci.problem(name)
     y, theta = (None if part is None else np.reshape(part, (3, -1)) for part in CASES[name])
-    found = amci.reference(problem, y, theta, relative_error=1e-4, draws=100_000)
+    found = amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
     truth = problem.truth(y, theta)
     assert found.value.shape == found.standard_error.shape == found.draws.shape == (3,)
     assert (np.abs(found.value - truth) <= 4 * found.standard_error).all()
@@ -34,7 +34,7 @@ def test_a_usual_a_failing_and_an_extreme_case(name):
 
 def test_a_smooth_integrand_comes_to_a_millionth():
     problem = amci.problem("tail-1d")
-    found = amci.reference(problem, 1.0, 3.0)
+    found = amci.reference_value(problem, 1.0, 3.0)
     truth = float(problem.truth(1.0, 3.0))
     assert abs(found.value - truth) < 4 * found.standard_error < 8e-6 * truth
 
@@ -42,7 +42,7 @@ def test_a_smooth_integrand_comes_to_a_millionth():
 @pytest.mark.parametrize(("y", "theta"), [(0.0, 1.0), (-1.0, 3.0), (2.0, 0.0)])
 def test_five_dimensions(y, theta):
     problem, at = amci.problem("tail-5d"), ([y] * 5, [theta] * 5)
-    found = amci.reference(problem, *at, draws=100_000)
+    found = amci.reference_value(problem, *at, draws=100_000)
     truth = float(problem.truth(*at))
     assert abs(found.value - truth) < 4 * found.standard_error
     assert found.standard_error < 0.01 * truth
@@ -83,11 +83,11 @@ class Ring(Problem):
     def log_evidence(self, y, theta):
         return np.zeros(y.shape[:-1])
 
-    def sample_reference(self, y, theta, n, generator):
+    def sample_defensive(self, y, theta, n, generator):
         x = 2 * torch.randn(*y.shape[:-1], n, 2, dtype=y.dtype, generator=generator)
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x, y, theta):
+    def log_defensive(self, x, y, theta):
         return -0.125 * x.square().sum(-1) - math.log(8 * math.pi)
 
     def _log_truth(self, y, theta):
@@ -106,7 +106,7 @@ class ThinRing(Ring):
     [(Ring(), 1.0, 0.01), (ThinRing(), 3.0, 1.0)],
 )
 def test_a_ring_of_ones_own(problem, theta, small):
-    found = amci.reference(problem, theta=theta)
+    found = amci.reference_value(problem, theta=theta)
     truth = float(problem.truth(theta=theta))
     assert abs(found.value - truth) < 4 * found.standard_error < 4 * small * truth
 
@@ -203,7 +203,7 @@ def dishonest(problem, truth, seeds, draws):
     off = 0
     for seed in range(seeds):
         try:
-            found = amci.reference(problem, seed=seed, draws=draws)
+            found = amci.reference_value(problem, seed=seed, draws=draws)
         except ValueError:
             continue
         off += bool(abs(found.value - truth) > 3 * found.standard_error)
@@ -224,14 +224,14 @@ def test_of_forty_runs_at_most_two_are_off_by_more_than_three_standard_errors(na
 
 def test_a_rare_limit_state_is_found_to_a_few_per_cent():
     problem, truth = HARD["a curved limit state"]
-    found = amci.reference(problem, draws=100_000)
+    found = amci.reference_value(problem, draws=100_000)
     assert abs(found.value - truth) < 4 * found.standard_error < 0.1 * truth
 
 
 def test_an_f_that_could_be_negative_and_is_not_has_its_value():
     problem = amci.problem("tail-1d")
     free = amci.with_target(problem, "(x - theta) * (x > theta)")
-    found = amci.reference(free, 1.0, 1.0, draws=30_000)
+    found = amci.reference_value(free, 1.0, 1.0, draws=30_000)
     # The posterior is N(1/2, 1/2).
     z = math.sqrt(0.5)
     truth = z * (norm.pdf(0.5 / z) - 0.5 / z * norm.sf(0.5 / z))
@@ -243,7 +243,7 @@ def test_f_that_no_point_meets_is_a_failure_with_its_reason():
     with pytest.raises(
         ValueError, match=r"^E1_plus: the integrand is zero at all of [\d,]+ points"
     ):
-        amci.reference(hidden, draws=20_000)
+        amci.reference_value(hidden, draws=20_000)
 
 
 @pytest.mark.parametrize("seen", [0.0, 10.0])
@@ -271,7 +271,7 @@ def test_counts_with_a_density_that_is_infinite_at_an_edge(seen):
         def sample_likelihood(self, x, generator):
             return torch.binomial(torch.full_like(x, 10.0), x, generator=generator)
 
-    found = amci.reference(Jeffreys(), seen, draws=100_000)
+    found = amci.reference_value(Jeffreys(), seen, draws=100_000)
     truth = (0.5 + seen) / 11
     assert abs(found.value - truth) < 4 * found.standard_error < 1e-3 * truth
 
@@ -291,7 +291,7 @@ def test_mass_beyond_the_last_number_below_an_edge_is_counted():
             rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
             return torch.from_numpy(rng.beta(0.5, 0.1, size=(n, 1)))
 
-    found = amci.reference(Edge(), draws=30_000)
+    found = amci.reference_value(Edge(), draws=30_000)
     truth = 1 - betainc(0.5, 0.1, 0.5)
     assert abs(found.value - truth) < 4 * found.standard_error < 0.02 * truth
 
@@ -314,7 +314,7 @@ def test_weights_of_a_tail_that_falls_like_a_power_judge_themselves():
 
 def test_errors_are_relative_to_mu_where_their_squares_underflow():
     problem, at = amci.problem("tail-5d"), ([-12.0] * 5, [2.0] * 5)
-    found = amci.reference(problem, *at, draws=20_000)
+    found = amci.reference_value(problem, *at, draws=20_000)
     truth = float(problem.truth(*at))
     assert truth < 1e-162
     assert abs(found.value - truth) < 4 * found.standard_error
@@ -326,7 +326,7 @@ class TwoModes(LineProblem):
 
     name = "two-modes"
     nonnegative = True
-    reach = (-12.0, 12.0)
+    bounds = (-12.0, 12.0)
     x = Variable("x", 1, -math.inf, math.inf, "a place")
     y = None
     theta = None
@@ -386,7 +386,7 @@ def test_a_value_of_the_judged_proposals_hides_the_mode_that_they_miss():
     own = amci.estimate(problem, proposals, draws=20_000, estimator="amci", seed=1)
     own_value = float(own.value)
     assert own_value == pytest.approx(truth / 2, rel=0.1)
-    found = amci.reference(problem, draws=100_000)
+    found = amci.reference_value(problem, draws=100_000)
     assert abs(float(found.value) - truth) < 4 * float(found.standard_error) < 1e-3 * truth
 
     def remse(value):
@@ -405,14 +405,14 @@ def test_a_value_of_the_judged_proposals_hides_the_mode_that_they_miss():
 
 
 def test_terms_that_cancel_come_with_the_error_of_their_difference():
-    found = amci.reference(amci.problem("gain-loss"), 0.0, 0.0)
+    found = amci.reference_value(amci.problem("gain-loss"), 0.0, 0.0)
     assert abs(found.value) < 4 * found.standard_error < 1e-4
 
 
 def test_a_seed_gives_the_same_value_and_leaves_the_global_generators_alone():
     problem, before = amci.problem("tail-1d"), torch.random.get_rng_state()
     first, again, other = (
-        amci.reference(problem, 1.0, 2.0, draws=5000, seed=seed) for seed in (3, 3, 4)
+        amci.reference_value(problem, 1.0, 2.0, draws=5000, seed=seed) for seed in (3, 3, 4)
     )
     assert first.value == again.value != other.value
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -420,7 +420,7 @@ def test_a_seed_gives_the_same_value_and_leaves_the_global_generators_alone():
 
 def test_progress_counts_cases_and_tells_the_seconds_left():
     calls = []
-    amci.reference(
+    amci.reference_value(
         amci.problem("tail-1d"),
         [[1.0], [2.0], [3.0]],
         1.0,
@@ -444,15 +444,15 @@ def test_progress_counts_cases_and_tells_the_seconds_left():
 )
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        amci.reference(amci.problem("tail-1d"), **{"y": 1.0, "theta": 3.0, **arguments})
+        amci.reference_value(amci.problem("tail-1d"), **{"y": 1.0, "theta": 3.0, **arguments})
 
 
 def test_processes_find_the_same_values():
     problem = amci.problem("tail-1d")
     y, theta = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [3.0], [2.0]])
     options = {"draws": 2000}
-    here = amci.reference(problem, y, theta, **options)
-    there = amci.reference(problem, y, theta, **options, workers=2)
+    here = amci.reference_value(problem, y, theta, **options)
+    there = amci.reference_value(problem, y, theta, **options, workers=2)
     np.testing.assert_array_equal(here.value, there.value)
     np.testing.assert_array_equal(here.standard_error, there.standard_error)
     assert here.failures == there.failures == {}
@@ -465,7 +465,7 @@ def test_a_case_that_fails_is_named_and_the_others_go_on():
         def f(self, x, theta):
             return ((x > theta) & (x < 1.0)).squeeze(-1).double()
 
-    found = amci.reference(Window(1, None), theta=[[0.0], [2.0]], draws=10_000)
+    found = amci.reference_value(Window(1, None), theta=[[0.0], [2.0]], draws=10_000)
     assert list(found.failures) == [1]
     assert found.failures[1].startswith("ValueError: E1_plus: the integrand is zero at all of")
     assert np.isnan(found.value[1])

@@ -109,7 +109,7 @@ def test_the_chain_repeats_itself(monkeypatch):
 
 def test_the_negated_problem_has_a_chain_of_its_own(monkeypatch):
     monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
-    plus, minus = problem("gain-loss"), problem("gain-loss").negated()
+    plus, minus = problem("gain-loss"), problem("gain-loss").with_negated_f()
     for chosen, sign in ((plus, 1), (minus, -1)):
         x, theta, _ = markov_chain(chosen, 300, seeded())
         assert (sign * (x - theta) > 0).all()

@@ -161,19 +161,19 @@ class Beside(Problem):
     def f(self, x, theta):
         return (x.abs() > theta).all(-1).to(x.dtype)
 
-    def sample_reference(self, y, theta, n, generator):
+    def sample_defensive(self, y, theta, n, generator):
         noise = torch.randn(*theta.shape[:-1], n, 1, dtype=theta.dtype, generator=generator)
         x = theta[..., None, :] + 0.4 + 0.4 * noise
-        return x, self.log_reference(x, y, theta)
+        return x, self.log_defensive(x, y, theta)
 
-    def log_reference(self, x, y, theta):
+    def log_defensive(self, x, y, theta):
         centre = theta[..., None, :] + 0.4
         return torch.distributions.Normal(centre, 0.4).log_prob(x).sum(-1)
 
 
 @pytest.mark.slow
 def test_a_mode_that_the_reference_misses_is_found_all_the_same(monkeypatch):
-    with pytest.raises(ValueError, match=r"log_reference: .* give the reference a part there"):
+    with pytest.raises(ValueError, match=r"log_defensive: .* give the reference a part there"):
         learn(Beside(), steps=1)
     # A mode may be too rare for the check: what if it had said nothing?
     nothing = Checked("beside", (), (), 0.0)
@@ -261,7 +261,7 @@ class Breaking(LineProblem):
 
     name, nonnegative, broken = "breaking", True, ""
     x = Variable("x", 1, -math.inf, math.inf, "a number")
-    y = Variable("y", 1, -9.0, 9.0, "with noise", shown=(-3.0, 3.0))
+    y = Variable("y", 1, -9.0, 9.0, "with noise", typical_range=(-3.0, 3.0))
     theta = Variable("theta", 1, 0.0, 2.0, "a threshold")
 
     def log_prior(self, x):

@@ -46,7 +46,7 @@ class Exceeds(Problem):
     def __init__(self, clock, *, dim=2, numbers=1, price=1e-7):
         self.clock, self.price = clock, price
         self.x = Variable("x", dim, -math.inf, math.inf, "a point")
-        self.y = Variable("y", numbers, -math.inf, math.inf, "data", shown=(-2.0, 2.0))
+        self.y = Variable("y", numbers, -math.inf, math.inf, "data", typical_range=(-2.0, 2.0))
 
     def log_prior(self, x):
         return Normal(0.0, 1.0).log_prob(x).sum(-1)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.models import Reference, problems
+from amci_core.models import DefensiveDensity, problems
 
 N = 20_000
 CASES = {
@@ -32,7 +32,7 @@ def generator():
 
 def reference(name, terms=None):
     problem = amci.problem(name)
-    return problem, Reference(problem, *problem.check(*CASES[name]), terms)
+    return problem, DefensiveDensity(problem, *problem.check(*CASES[name]), terms)
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
@@ -78,7 +78,7 @@ def test_terms_shapes_and_types(name):
     assert log_q.shape == (*batch, 7)
     assert x.dtype == log_q.dtype == torch.float64
     y, theta = problem.check(*CASES[name])
-    single = Reference(problem, y[0], None if theta is None else theta[0])
+    single = DefensiveDensity(problem, y[0], None if theta is None else theta[0])
     assert single.batch_shape == ()
     assert single.draw(3, generator())[0].shape == (3, problem.x.dim)
 
