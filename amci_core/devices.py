@@ -2,44 +2,38 @@ r"""Where PyTorch computes: on the CPU, or on a GPU where there is one."""
 
 from __future__ import annotations
 
-__all__ = ["AUTO", "CPU", "device_named", "moved"]
+__all__ = ["AUTO", "CPU", "device_named"]
 
 import torch
 
-from amci_core.flows import Proposals
-
 AUTO = "auto"
 CPU = torch.device("cpu")
+# With fewer points at a time a GPU is slower than one thread of a CPU: launches take longer.
+POINTS = 10_000
 
 
-def device_named(name: str) -> torch.device:
-    """The device of a name; `auto` is a GPU where PyTorch finds one, else the CPU.
+def device_named(name: str, points: float = POINTS) -> torch.device:
+    """The device of a name; `auto` is a GPU where there is one and enough points fill it.
+
+    Arguments:
+        name: `auto`, `cpu`, `cuda` or another name of a torch device.
+        points: How many points are computed at a time: draws, or points of a training step.
 
     Raises:
         ValueError: PyTorch has no such device here.
 
     Example:
-        >>> device_named("cpu")
+        >>> device_named("auto", points=64)
         device(type='cpu')
     """
     if name == AUTO:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda") if points >= POINTS and torch.cuda.is_available() else CPU
     try:
         device = torch.device(name)
         torch.Generator(device)  # meta has none
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, TypeError, ValueError):
+    except (RuntimeError, AssertionError):
         raise ValueError(
             f"device: expected auto, cpu or a torch device that this machine has, got {name!r}"
         ) from None
     return device
-
-
-def moved(proposals: Proposals, device: torch.device) -> Proposals | None:
-    """The proposals on a device, those given staying where they are.
-
-    None where one of them is no network of PyTorch and computes on the CPU alone.
-    """
-    if device.type == "cpu":
-        return proposals
-    return proposals.converted(lambda network: network.to(device))

@@ -1,107 +1,122 @@
-r"""Draws and training steps a second on the CPU and on a GPU: `python benchmarks/device.py`.
+r"""A GPU against one thread of a CPU: `python benchmarks/device.py` (about two minutes).
 
-Draws: points of both proposals with every density at each, as an evaluation has them. Training:
-steps of q1 at so many points a step. Both with batches from 1e3 to 1e7; a size is left out from
-where one takes longer than `--seconds`. Where there is no GPU it says so, and measures the CPU.
+For each problem: draws a second, with every density at each draw; training steps a second; and how
+far densities at equal points, and errors of estimates, differ between the two.
 """
 
 from __future__ import annotations
 
 __all__ = ["main"]
 
-import argparse
-import math
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.devices import CPU, device_named, moved
+from amci_core.devices import CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.training.recipes import recipe
 from amci_core.training.trainer import Fit
 
 PROBLEMS = ("tail-1d", "tail-5d", "cancer")
-BATCHES = tuple(10**k for k in range(3, 8))
-REPEATS = 5
+POINTS = (1_000, 10_000, 100_000, 1_000_000)
+STEP_POINTS = (1_000, 100_000)
+SECONDS = 1.0  # of one measurement, about
 
 
-def rate(once: Callable[[], object], device: torch.device, limit: float) -> float:
-    """How often a second, by the fastest of a few repeats; NaN where it takes too long."""
+def rate(once: Callable[[], object], device: torch.device) -> float:
+    """How often a second."""
 
-    def timed() -> float:
+    def timed(n: int) -> float:
         began = time.perf_counter()
-        once()
+        for _ in range(n):
+            once()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter() - began
 
-    first = timed()
-    if first > limit:
-        return math.nan
-    return 1 / min(timed() for _ in range(REPEATS))
+    timed(1)  # allocates
+    n = max(1, min(200, int(SECONDS / timed(1))))
+    return n / timed(n)
 
 
-def draws(name: str, device: torch.device, batch: int, limit: float) -> float:
-    """Draws a second."""
-    problem, proposals = amci.problem(name), moved(amci.load_proposals(name), device)
-    if proposals is None:
-        return math.nan
+def sampler(name: str, device: torch.device) -> Sampler:
+    """Draws from the shipped proposals of a problem at one case."""
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    moved = proposals if device == CPU else proposals.to(device)
+    assert moved is not None
     y, theta = problem.check(*problem.cases(1, seed=0))
     at = None if theta is None else theta[0].to(device)
-    sampler = Sampler(problem, proposals, y[0].to(device), at)
-    generator, _ = generators(0, device=device)
-    counts = [batch // 2, 0, batch // 2]
-    return batch * rate(lambda: sampler.draw(counts, generator), device, limit)
+    return Sampler(problem, moved, y[0].to(device), at)
 
 
-def steps(name: str, device: torch.device, batch: int, limit: float) -> float:
-    """Steps of q1's training a second, with so many points in a step."""
+def draws(name: str, device: torch.device, points: int) -> float:
+    """Draws a second."""
+    drawn, (generator, _) = sampler(name, device), generators(0, device=device)
+    return points * rate(lambda: drawn.draw([points // 2, 0, points // 2], generator), device)
+
+
+def steps(name: str, device: torch.device, points: int) -> float:
+    """Training steps of q1_plus a second, with about so many points a step."""
     term = recipe(name, "spline").terms["q1_plus"]
-    known = dict(term.settings)
-    a_case = sum(known.get(part, 0) for part in ("from_proposal", "from_reference"))
-    cases = max(1, batch // max(1, a_case))
-    settings = known | {"cases": cases, "uniform_cases": cases // 4}
-    fit = Fit(
-        amci.problem(name),
-        "q1_plus",
-        replace(term, settings=settings),
-        steps=10**6,
-        seed=0,
-        device=device,
+    per_case = sum(term.settings.get(part, 0) for part in ("from_proposal", "from_reference"))
+    cases = max(1, points // per_case)
+    settings = {**term.settings, "cases": cases, "uniform_cases": cases // 4}
+    term = replace(term, settings=settings)
+    fit = Fit(amci.problem(name), "q1_plus", term, steps=10**6, seed=0, device=device)
+    return rate(fit.advance, device)
+
+
+def differences(name: str, gpu: torch.device) -> tuple[float, float]:
+    """Largest differences of log densities at equal points (nats), and of errors (relative)."""
+    here, there = sampler(name, CPU), sampler(name, gpu)
+    worst = 0.0
+    for j, density in here.densities.items():
+        x, log_q = density.draw(10_000, torch.Generator().manual_seed(0))
+        other = there.densities[j].log_prob(x.to(gpu)).cpu()
+        worst = max(worst, float((other - log_q).abs().max()))
+    one, other = (
+        amci.evaluate(
+            amci.problem(name),
+            amci.load_proposals(name),
+            pairs=4,
+            runs=2_000,
+            budgets=[100],
+            device=device.type,
+        )
+        for device in (CPU, gpu)
     )
-    return rate(fit.advance, device, limit)
+    errors = [np.asarray(each.estimators["amci"]["remse_median"]) for each in (one, other)]
+    return worst, float(np.abs(errors[1] / errors[0] - 1).max())
 
 
 def main() -> None:
-    """Prints a line for each problem and batch, with the ratio of GPU to CPU."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", default=",".join(PROBLEMS))
-    parser.add_argument("--most", type=int, default=BATCHES[-1], help="the largest batch")
-    parser.add_argument("--seconds", type=float, default=20.0, help="longest for one call")
-    arguments = parser.parse_args()
+    """Prints rates on both, their ratio, and the differences."""
     torch.set_num_threads(1)
     gpu = device_named("auto")
-    devices = [CPU] if gpu.type == "cpu" else [CPU, gpu]
-    if len(devices) == 1:
-        print("no GPU: PyTorch finds none here, so the CPU alone is measured", file=sys.stderr)
-    else:
-        print(f"GPU: {torch.cuda.get_device_name(gpu)}; CPU: one thread")
-    for what, measure, unit in (("draws", draws, "draws/s"), ("training", steps, "steps/s")):
-        for name in arguments.problems.split(","):
-            for batch in (b for b in BATCHES if b <= arguments.most):
-                found = [measure(name, device, batch, arguments.seconds) for device in devices]
-                said = ", ".join(
-                    f"{device.type} {value:.3g} {unit}"
-                    for device, value in zip(devices, found, strict=True)
+    if gpu == CPU:
+        print("no GPU here")
+        return
+    print(f"{torch.cuda.get_device_name(gpu)} against one thread of a CPU")
+    measures = (("draws", draws, POINTS), ("training steps", steps, STEP_POINTS))
+    for name in PROBLEMS:
+        for what, measure, sizes in measures:
+            for points in sizes:
+                cpu, fast = (measure(name, device, points) for device in (CPU, gpu))
+                print(
+                    f"{name:8} {points:>9,} points: {what} a second: CPU {cpu:.3g}, GPU "
+                    f"{fast:.3g}, ratio {fast / cpu:.3g}",
+                    flush=True,
                 )
-                ratio = f", ratio {found[1] / found[0]:.3g}" if len(found) == 2 else ""
-                print(f"{what:8s} {name:8s} batch {batch:>8,}: {said}{ratio}", flush=True)
-                if all(math.isnan(value) for value in found):
-                    break
+        log_q, error = differences(name, gpu)
+        print(
+            f"{name:8} largest difference of log q {log_q:.1e} nats; of the error {error:.1%} "
+            "(Monte Carlo error of the runs included)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

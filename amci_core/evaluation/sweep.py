@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.devices import AUTO, CPU, device_named, moved
+from amci_core.devices import AUTO, CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
@@ -94,12 +94,12 @@ class Sweep:
         check_count("pairs", pairs, low=1, high=1_000_000)
         check_count("runs", runs, low=1, high=MAX_RUNS)
         check_seed(seed)
-        place = device_named(device)
-        if moved(proposals, place) is None:
+        checked = checked_budgets(budgets)
+        place = device_named(device, points=runs * int(checked.max()))
+        if place != CPU and proposals.to(place) is None:
             if device != AUTO:
                 raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
             place = CPU
-        checked = checked_budgets(budgets)
         chosen = chosen_estimators(estimators, problem, proposals)
         if cases is None:
             y, theta = problem.check(*problem.cases(pairs, seed=seed))
@@ -143,7 +143,8 @@ class Sweep:
 
     @cached_property
     def _moved(self) -> Proposals:
-        return moved(self.proposals, self.device) or self.proposals
+        moved = None if self.device == CPU else self.proposals.to(self.device)
+        return moved or self.proposals
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to a worker, which moves the proposals to its own device."""

@@ -24,8 +24,9 @@ from amci_core.flows.spline import Knots, SharedKnots, spline_widths
 from amci_core.flows.supports import Kind, half_line, kind_of
 from amci_core.models.base import Problem
 
-# Points in a row that go through all layers at once: their intermediate values fit the cache.
-CHUNK = 2048
+# Points in a row that go through all layers at once: on a CPU their intermediate values fit its
+# caches, on a GPU they fill it.
+PIECE = {"cpu": 2048, "cuda": 2**21}
 
 
 class SplineProposal(Trainable):
@@ -135,7 +136,8 @@ class SplineDensity(TrainableDensity):
     def _chunks(self, points: Tensor) -> Sequence[Tensor]:
         if self.dim == 1 or torch.is_grad_enabled():
             return [points]
-        return torch.split(points, max(1, CHUNK // self.cases), 1)
+        piece = PIECE.get(points.device.type, PIECE["cuda"])
+        return torch.split(points, max(1, piece // self.cases), 1)
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
         values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["REFERENCE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -170,19 +170,18 @@ class Proposals:
         note = {"note": "Nothing has been trained: the problem's reference draws for each term."}
         return cls(problem.name, REFERENCE, Broad(problem, "E1_plus", None), negated, q2, note)
 
-    def converted(self, to: Callable[[nn.Module], object]) -> Proposals | None:
-        """A copy whose networks a function has moved, to a device or a type of numbers.
+    def to(self, target: torch.device | torch.dtype) -> Proposals | None:
+        """A copy on a device, or of another type of numbers.
 
-        None where a proposal is no network of PyTorch.
+        None if a proposal is no network of PyTorch: it computes on the CPU in float64 alone.
         """
+        if not all(isinstance(part, nn.Module | None) for part in self.as_tuple):
+            return None
         # Copied together: a proposal can hold another as a component.
-        parts: tuple[Any, Any, Any] = copy.deepcopy(self.as_tuple)
-        for part in parts:
-            if isinstance(part, nn.Module):
-                to(part)
-            elif part is not None:
-                return None
-        q1_plus, q1_minus, q2 = parts
+        q1_plus, q1_minus, q2 = (
+            part.to(target) if isinstance(part, nn.Module) else None
+            for part in copy.deepcopy(self.as_tuple)
+        )
         return replace(self, q1_plus=q1_plus, q1_minus=q1_minus, q2=q2)
 
     def single(self) -> Proposals | None:
@@ -196,7 +195,7 @@ class Proposals:
         if self._single is not None and self._single[0] == state:
             return self._single[1]  # type: ignore[no-any-return]
         with torch.inference_mode(False), torch.no_grad():
-            made = self.converted(lambda network: network.float())
+            made = self.to(torch.float32)
         object.__setattr__(self, "_single", None if made is None else (state, made))
         return made
 

@@ -8,7 +8,19 @@ call, coordinates first.
 
 from __future__ import annotations
 
-__all__ = ["Cut", "HalfLine", "Inside", "Kind", "Line", "SoftHalfLine", "half_line", "kind_of"]
+__all__ = [
+    "Cut",
+    "HalfLine",
+    "Inside",
+    "Kind",
+    "Line",
+    "SoftHalfLine",
+    "coordinates_of",
+    "cut_coordinates",
+    "half_line",
+    "kind_of",
+    "on_half_line",
+]
 
 import math
 from abc import ABC, abstractmethod
@@ -297,3 +309,41 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
     if isinstance(support, BELOW):
         return torch.as_tensor(support.upper_bound), -1
     raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")
+
+
+def on_half_line(problem: Problem) -> bool:
+    """Whether x is one number, and f_plus is positive on one side of a bound that theta gives."""
+    if problem.x.dim > 1 or problem.theta is None:
+        return False
+    support = problem.support_plus(torch.zeros(1, problem.theta.dim))
+    return isinstance(support, ABOVE | BELOW)
+
+
+def coordinates_of(problem: Problem) -> list[dict[str, Any]]:
+    """For each coordinate of x its kind, centre and scale in unconstrained space, by prior draws.
+
+    Raises:
+        ValueError: the range of x is no interval.
+    """
+    x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
+    kinds = {(-math.inf, math.inf): "line", (0, math.inf): "positive", (0, 1): "probability"}
+    kind = kinds.get((problem.x.low, problem.x.high), "range")
+    z = kind_of(problem, kind).chart(x, None)[0]
+    return [
+        {"kind": kind, "centre": round(centre, 3), "scale": _rounded(scale)}
+        for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
+    ]
+
+
+def cut_coordinates(problem: Problem) -> list[dict[str, Any]]:
+    """Coordinates that are cut off at both ends of x; none where x has not two ends."""
+    low, high = problem.x.low, problem.x.high
+    if not math.isfinite(high - low):
+        return []
+    scale = _rounded((high - low) / math.sqrt(12))
+    return [{"kind": "cut", "centre": (low + high) / 2, "scale": scale}] * problem.x.dim
+
+
+def _rounded(scale: float) -> float:
+    """Three digits: a narrow prior must not be rounded to zero."""
+    return float(f"{max(scale, 1e-30):.3g}")
