@@ -184,11 +184,10 @@ def diagnosis(
         asked = verdict if draws == n else seen.estimate("amci", draws).verdict
         answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
         if answers[0].level != LEVELS[0]:
-            half = seen.draws.n // 2 // len(proposals.present)
             ways: dict[str, Any] = {
-                "four times as many draws": {"draws": 4 * n},
+                "four times as many draws": {"draws": 4 * seen.draws.n},
                 "half of the draws from the defensive density": {
-                    "draws": half,
+                    "draws": seen.draws.n,
                     "defensive": 0.5,
                 },
             }

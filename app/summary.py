@@ -13,7 +13,6 @@ import numpy as np
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, TermDiagnostics
 from amci_core.estimation import Estimate
-from amci_core.estimators import ESTIMATORS
 from amci_core.evaluation.spread import determined
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -162,17 +161,11 @@ def summarize(
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     # AMCI is judged by all of its draws, once.
     judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
+    first = {name: seen.estimate(name, draws) for name in judged}
     estimates = {
-        name: seen.estimate(name, draws)
-        if name in judged
-        else amci.estimate(
-            problem,
-            proposals,
-            y,
-            theta,
-            draws=total // len(ESTIMATORS[name].used(proposals.present)),
-            estimator=name,
-            seed=seed,
+        name: first.get(name)
+        or amci.estimate(
+            problem, proposals, y, theta, draws=first["amci"].draws, estimator=name, seed=seed
         )
         for name in shown_estimators(problem, proposals)
         if name != "bound"

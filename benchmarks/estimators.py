@@ -283,7 +283,7 @@ def split(replications: int) -> list[dict[str, Any]]:
     for level, y, theta in grid()[4::3]:
         mu = float(PROBLEM.truth(y, theta))
         errors = {}
-        for label, how in (("equal", {"draws": 256}), ("split", {"total": 512, "pilot": 32})):
+        for label, how in (("equal", {}), ("split", {"split": "pilot", "pilot": 32})):
             values = [
                 float(
                     amci.estimate(
@@ -291,6 +291,7 @@ def split(replications: int) -> list[dict[str, Any]]:
                         imperfect(),
                         y,
                         theta,
+                        draws=512,
                         estimator="amci",
                         defensive=0,
                         seed=seed,

@@ -63,7 +63,7 @@ def draws_per_second(problem: Any, proposals: Any, n: int) -> float:
 
 
 def milliseconds(name: str, **chosen: Any) -> float:
-    """Of one estimate with 64 draws of each proposal, and its standard error."""
+    """Of one estimate with 128 draws, and its standard error."""
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     y, theta = problem.cases(1, seed=0)
     at = (y[0], None if theta is None else theta[0])

@@ -110,11 +110,9 @@ def measure(problem: Published, proposals: Proposals, minutes: float, **spent: f
     y, theta = cases_of(problem)
     mu = problem.truth(y, theta)
     squares, covered, reliable, off = [], [], [], []
-    # An eighth of them comes from the defensive density.
-    each = DRAWS * 7 // 8 // len(proposals.present)
     began = time.perf_counter()
     for seed in range(RUNS):
-        e = amci.estimate(problem, proposals, y, theta, draws=each, seed=seed)
+        e = amci.estimate(problem, proposals, y, theta, draws=DRAWS, seed=seed)
         low, high = e.interval(0.95)
         squares.append((e.value / mu - 1) ** 2)
         covered.append((low <= mu) & (mu <= high))

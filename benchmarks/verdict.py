@@ -37,7 +37,7 @@ from torch import Tensor
 from torch.distributions import Normal, StudentT
 
 import amci_core as amci
-from amci_core.estimators import ESTIMATORS
+from amci_core.estimators import ESTIMATORS, PROPOSALS
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 from amci_core.models import Problem, Variable
 
@@ -388,7 +388,7 @@ def measure(
     # An eighth comes from the reference.
     each = total * 7 // 8 // len(used)
     found = amci.estimate(
-        problem, proposals, np.zeros((runs, 1)), draws=each, estimator=estimator, seed=seed
+        problem, proposals, np.zeros((runs, 1)), draws=total, estimator=estimator, seed=seed
     )
     slots = (parts["q1_plus"], parts.get("q1_minus", ()), parts["q2"])
     seen = each * sum(_shares(slots[j], target.edges) for j in used)
@@ -535,7 +535,8 @@ def repeated(
 ) -> Runs:
     """The runs of a case of a shipped problem."""
     y, theta = (None if v is None else np.tile(np.atleast_1d(v), (runs, 1)) for v in (y, theta))
-    found = amci.estimate(problem, proposals, y, theta, draws=draws, estimator=name)
+    each = {PROPOSALS[j]: draws for j in ESTIMATORS[name].used(proposals.present)}
+    found = amci.estimate(problem, proposals, y, theta, draws=each, estimator=name)
     return Runs.of(found, problem.truth(y, theta)[0])
 
 

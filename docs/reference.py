@@ -44,8 +44,8 @@ GROUPS = {
     "Training": {"amci": ("learn",), "amci_core.training": None},
     "Estimates": {
         "amci": (
-            *("estimate", "estimate_to", "estimate_value", "pilot_moments"),
-            *("split_budget", "reference", "diagnose"),
+            *("estimate", "estimate_to", "pilot_moments"),
+            *("split_draws", "reference", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
         "amci_core.estimation": ("TableDiagnosis",),

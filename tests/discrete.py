@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from amci_core.estimation.estimate import report
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import Draws, Moments
 from amci_core.estimators.combine import Prepared
@@ -107,7 +106,7 @@ def prepared(table: np.ndarray, draws: Draws, *, paired: bool = False) -> Prepar
 
 def judged(ready: Prepared, *, positive: bool = False) -> Estimate:
     """The estimate from all of its draws, with its error."""
-    return report(ready, draws=ready.draws.n, positive=positive)
+    return Estimate(ready, draws=ready.draws.n, positive=positive)
 
 
 def moments_of(terms: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> Moments:

@@ -22,7 +22,7 @@ FORBIDDEN = {
     "flows": ("estimators", *ABOVE),
     "estimators": ("flows", "models", *ABOVE),
     "diagnostics": ("flows", "models", *ABOVE),
-    "estimation": ABOVE[1:],
+    "estimation": ("evaluation", "amortization", "training", "cli"),
     "evaluation": ABOVE[3:],
     "term_methods": ABOVE[3:],
     # A definition is checked before there are proposals for it.

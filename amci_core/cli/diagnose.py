@@ -69,6 +69,7 @@ def _print(result: dict[str, Any]) -> None:
             )
             for name, found in result["estimates"].items()
             for term, seen in found["terms"].items()
+            if "draws" in seen
         ],
     )
     for name, found in result["estimates"].items():

@@ -10,7 +10,6 @@ __all__ = [
     "diagnose",
     "estimate",
     "estimate_to",
-    "estimate_value",
     "pilot_moments",
 ]
 
@@ -19,4 +18,3 @@ from amci_core.estimation.precision import estimate_to
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimation.table import TableDiagnosis, diagnose
-from amci_core.estimation.value import estimate_value

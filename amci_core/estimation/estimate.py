@@ -2,11 +2,11 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["estimate", "evidence_of", "pilot_moments", "report"]
+__all__ = ["estimate", "evidence_of", "pilot_moments"]
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,128 +16,119 @@ from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics.card import evidence
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence
 from amci_core.estimation.result import Estimate
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
-from amci_core.estimators.budget import split_budget
-from amci_core.estimators.combine import Counts, Prepared
-from amci_core.estimators.draws import DEFENSIVE_SHARE, Array, defensive_draws
+from amci_core.estimators.budget import split_draws
+from amci_core.estimators.combine import Counts
+from amci_core.estimators.draws import DEFENSIVE_SHARE, Array, defensive_draws, split_evenly
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 PILOT_DRAWS = 64
 
 
 def estimate(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     y: Any = None,
     theta: Any = None,
     *,
-    draws: int | Sequence[int] | None = None,
+    draws: int | Mapping[str, int] = 128,
     estimator: str | Array | Estimator = "amci-cv",
     alpha: float | None = None,
     beta: float | None = None,
     defensive: float = DEFENSIVE_SHARE,
     shift: float | str = 0.0,
-    total: int | None = None,
+    split: str = "even",
     pilot: int = PILOT_DRAWS,
+    diagnose: bool = True,
     seed: int = 0,
 ) -> Estimate:
     """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
 
-    All pairs of a batch share one stream of random numbers: a pair gets other draws in a batch
+    All cases of a batch share one stream of random numbers: a case gets other draws in a batch
     than it gets alone with the same seed.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
-        y: A number (where y has one dimension) or an array of shape (*, D_y). None where the
-            problem has no y.
-        theta: Likewise, (*, D_theta); the two broadcast. None where the problem has no theta.
-        draws: Number of draws from each proposal that the estimator uses, 64 by default, or the
-            three numbers for q1_plus, q1_minus and q2, as `split_budget` gives them.
+        problem: The problem, or the name of a shipped one.
+        proposals: The proposals to draw from, or the name of a shipped variant; by default the
+            shipped default variant.
+        y: The observation: a number (if y has one dimension) or an array of shape (*, D_y). None
+            if the problem has no y.
+        theta: Parameter of f, (*, D_theta); y and theta broadcast. None if the problem has none.
+        draws: Total number of draws T, those of the defensive density and of pilots included. A
+            mapping such as `{"q1_plus": 64, "q2": 64}` sets it for each proposal that the
+            estimator uses, as `split_draws` does; draws of the defensive density are then added.
         estimator: A name of `amci_core.estimators.ESTIMATORS` or a table of coefficients. The
             default `amci-cv`, AMCI with control variates, uses all draws for every term.
         alpha: With `reuse`, the share of E1 that comes from q1's draws.
         beta: With `reuse`, the share of E2 that comes from q1's draws.
-        defensive: Share of all draws, from 0 to below 1, that the problem's defensive density
-            makes, beside those of the proposals: at least four. They are part of `amci-cv`, and
-            judge every other estimator. With 0 there are none, and no draw can tell what all
-            proposals miss.
+        defensive: Share of all draws, from 0 to below 1, from the problem's defensive density: at
+            least four, if two of each proposal are left. They are part of `amci-cv` and judge
+            every other estimator. With 0, no draw can tell what all proposals miss.
         shift: A constant c: f - c is split into its positive and negative part, and c is added
             back. A c below f everywhere leaves no negative part. `pilot` takes an estimate of mu
-            from a pilot, for a single pair.
-        total: In the place of `draws`, all draws together, those of the defensive density with
-            them. An estimator that can split them unevenly over several proposals, such as AMCI,
-            takes a pilot first, whose draws are part of the total, and splits the rest as its
-            moments say (`split_budget`), for a single pair. SNIS draws all from its one proposal.
+            from a pilot, for a single case.
+        split: `even`, or `pilot`: the draws of AMCI, or of another estimator that draws from
+            several proposals, are split by `split_draws` with the moments of a pilot, which is
+            part of the total. For a single case.
         pilot: Draws of each proposal in a pilot; they are not used again.
+        diagnose: False leaves out what only errors and verdicts need: draws of the defensive
+            density, and the density of each proposal at the draws of others. With `amci` or
+            another table a batch is then 15 to 40 times as fast; `value` and `terms` are all that
+            the result can give.
         seed: Whole number >= 0; the same seed gives the same draws.
 
     References:
         Section 4 of the paper, footnote on the shift.
 
     Raises:
-        ValueError: an argument is out of range, of a wrong shape or unknown; or both draws and
-            total are given.
+        ValueError: an argument is out of range, of a wrong shape or unknown.
 
     Example:
         >>> import amci_core as amci
-        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
-        >>> found = amci.estimate(problem, proposals, 1.0, 3.0)
-        >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-3), str(found.verdict.level)
+        >>> found = amci.estimate("tail-1d", y=1.0, theta=3.0, draws=128)
+        >>> truth = amci.problem("tail-1d").truth(1.0, 3.0)
+        >>> bool(abs(found.value / truth - 1) < 1e-3), str(found.verdict.level)
         (True, 'reliable')
     """
-    check_proposals(problem, proposals)
+    problem, proposals = resolve_names(problem, proposals)
     chosen = resolve(estimator, alpha=alpha, beta=beta)
     expected = "a number from 0 to below 1"
-    defensive = check_number("defensive", defensive, expected, lambda share: 0 <= share < 1)
+    check_number("defensive", defensive, expected, lambda share: 0 <= share < 1)
+    if split not in ("even", "pilot"):
+        raise ValueError(f"split: expected even or pilot, got {split!r}")
     y, theta = problem.check(y, theta)
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
     sampler = Sampler(problem, proposals, y, theta, constant)
-    used = chosen.used(sampler.present)
-    for_points, for_choices = generators(seed)
-    counts, budget = None, 0
-    if total is not None:
-        if draws is not None:
-            raise ValueError(f"draws: expected either draws or total, got {draws!r} and {total!r}")
-        check_count("total", total, low=1, high=MAX_POINTS)
-        budget = int(total) - spent - defensive_draws(total, defensive)
-        if chosen.splits(sampler.present):
-            counts, spent = _split(
-                sampler, budget, total=total, spent=spent, chosen=chosen, pilot=pilot, seed=seed
-            )
-        elif budget < (least := chosen.least(sampler.present)):
-            raise ValueError(
-                f"total: expected at least {total - budget + least} draws, got {total}"
-            )
-    elif draws is None or isinstance(draws, int | np.integer):
-        each = 64 if draws is None else check_count("draws", draws, low=1, high=MAX_POINTS)
-        budget = each * len(used)
-        if chosen.fixed:
-            counts = np.isin(range(3), used) * each
+    used, own_only = chosen.used(sampler.present), not diagnose and chosen.own_densities
+    share = 0.0 if own_only else defensive
+    if isinstance(draws, Mapping):
+        counts = _per_proposal(draws, used, share)
     else:
-        counts = _three(draws, used)
-    reserve = chosen.reserve([budget], sampler.present)[:3] if counts is None else counts
-    own = budget if counts is None else int(counts.sum())
-    every = round(own / (1 - defensive)) if total is None else int(total)
-    reference = defensive_draws(every, defensive)
-    points = (int(reserve.sum()) + reference) * math.prod(y.shape[:-1])
-    check_count("draws, of all proposals and pairs together", points, low=1, high=MAX_POINTS)
+        check_count("draws", draws, low=1, high=MAX_POINTS)
+        if split == "pilot" and chosen.splits(sampler.present):
+            counts, spent = _by_pilot(sampler, chosen, draws, spent, share, pilot, seed)
+        else:
+            counts = split_evenly(draws, used, share, spent=spent, equal=chosen.common)
+    # An estimator that chooses the proposal of each draw by chance needs enough of each.
+    own = int(counts[:3].sum())
+    reserve = counts if chosen.fixed else np.append(np.isin(range(3), used) * own, counts[3])
+    points = int(reserve.sum()) * math.prod(y.shape[:-1])
+    check_count("draws, of all proposals and cases together", points, low=1, high=MAX_POINTS)
+    for_points, for_choices = generators(seed)
     drawn = sampler.draw(
-        np.append(reserve, reference),
+        reserve,
         for_points,
         common=chosen.common,
+        own_only=own_only,
         defensive_generator=generators(seed, "defensive")[0],
     )
-    if counts is None:
-        prepared = chosen.prepare(drawn, [budget], for_choices)
-    else:
-        prepared = chosen.prepare_all(drawn)
-    return report(
-        prepared,
-        draws=own + reference + spent,
+    return Estimate(
+        prepared=chosen.prepare_all(drawn)
+        if chosen.fixed
+        else chosen.prepare(drawn, [own], for_choices),
+        draws=int(counts.sum()) + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
         # The check is of all proposals together.
@@ -153,36 +144,9 @@ def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Eviden
     return evidence(check, y.numpy(), None if theta is None else theta.numpy())
 
 
-def report(
-    prepared: Prepared,
-    *,
-    draws: int,
-    positive: bool,
-    shift: float = 0.0,
-    evidence: Evidence = NOTHING_KNOWN,
-) -> Estimate:
-    """What an estimator makes of all of its draws; what goes with it is computed when asked for.
-
-    Arguments:
-        prepared: The table and its draws, best with some of the reference.
-        draws: How many draws are reported.
-        positive: Whether mu is known to be positive.
-        shift: The constant that was taken from f.
-        evidence: What is known of the proposals here.
-    """
-    return Estimate(
-        combined=prepared.combine(),
-        prepared=prepared,
-        draws=draws,
-        positive=positive,
-        shift=shift,
-        evidence=evidence,
-    )
-
-
 def pilot_moments(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     y: Any = None,
     theta: Any = None,
     *,
@@ -190,14 +154,14 @@ def pilot_moments(
     shift: float = 0.0,
     seed: int = 0,
 ) -> Moments:
-    """Pooled moments from a few draws of each proposal, for `split_budget` and `tables.optimum`.
+    """Pooled moments from a few draws of each proposal, for `split_draws` and `tables.optimum`.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
+        problem: As for `estimate`.
+        proposals: As for `estimate`.
         y: As for `estimate`.
         theta: As for `estimate`.
-        draws: Draws from each proposal.
+        draws: Total number of draws, at least two of each proposal.
         shift: The constant c taken from f.
         seed: Whole number >= 0.
 
@@ -206,45 +170,41 @@ def pilot_moments(
 
     Example:
         >>> import amci_core as amci
-        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
-        >>> seen = amci.pilot_moments(problem, proposals, 1.0, 3.0, draws=50)
-        >>> amci.split_budget(seen, 100).sum()
-        np.int64(100)
+        >>> seen = amci.pilot_moments("tail-1d", y=1.0, theta=3.0, draws=100)
+        >>> sum(amci.split_draws(seen, 1000).values())
+        1000
     """
-    check_proposals(problem, proposals)
-    check_count("draws", draws, low=1, high=MAX_POINTS)
+    problem, proposals = resolve_names(problem, proposals)
     sampler = Sampler(problem, proposals, *problem.check(y, theta), check_number("shift", shift))
-    return moments(_pilot(sampler, draws, seed, purpose="pilot"))
+    check_count("draws", draws, low=2 * len(sampler.present), high=MAX_POINTS)
+    counts = split_evenly(draws, sampler.present, 0.0)
+    return moments(sampler.draw(counts, generators(seed, "pilot")[0]))
 
 
-def _pilot(sampler: Sampler, draws: int, seed: int, *, purpose: str) -> Draws:
-    check_count("pilot", draws, low=2, high=MAX_POINTS)
-    counts = [draws if j in sampler.present else 0 for j in range(3)]
-    return sampler.draw(counts, generators(seed, purpose)[0])
+def _pilot(sampler: Sampler, pilot: int, seed: int, *, purpose: str) -> Draws:
+    check_count("pilot", pilot, low=2, high=MAX_POINTS)
+    return sampler.draw(np.isin(range(3), sampler.present) * pilot, generators(seed, purpose)[0])
 
 
 def _constant(
     problem: Problem,
     proposals: Proposals,
-    y: Any,
-    theta: Any,
+    y: Tensor,
+    theta: Tensor | None,
     shift: float | str,
     *,
     pilot: int,
     seed: int,
 ) -> tuple[float, int]:
-    """The shift c, and what finding it cost in draws."""
+    """The shift c, and the draws of its pilot."""
     spent = 0
     if shift == "pilot":
-        if y.ndim > 1:
-            raise ValueError(
-                f"shift: a pilot serves a single pair, got batch {tuple(y.shape[:-1])}"
-            )
+        _check_single("shift", y)
         sampler = Sampler(problem, proposals, y, theta)
         drawn = _pilot(sampler, pilot, seed, purpose="shift")
         shift = float(resolve("amci").prepare_all(drawn).combine().value[..., -1])
         if not np.isfinite(shift):
-            raise ValueError("shift: the pilot gave no estimate; give it more draws")
+            raise ValueError("shift: the pilot gave no estimate. Raise pilot")
         spent = pilot * len(sampler.present)
     shift = check_number("shift", shift, "a finite number or pilot")
     if shift and type(problem).shifted is Problem.shifted:
@@ -256,41 +216,49 @@ def _constant(
     return shift, spent
 
 
-def _split(
+def _check_single(name: str, y: Tensor) -> None:
+    if y.ndim > 1:
+        raise ValueError(f"{name}: a pilot serves a single case, got batch {tuple(y.shape[:-1])}")
+
+
+def _by_pilot(
     sampler: Sampler,
-    budget: int,
-    *,
-    total: int,
-    spent: int,
     chosen: Estimator,
+    draws: int,
+    spent: int,
+    share: float,
     pilot: int,
     seed: int,
 ) -> tuple[Counts, int]:
-    """Draws from each proposal out of a budget, by a pilot, and what was spent before them."""
-    if sampler.y.ndim > 1:
-        raise ValueError(f"total: expected a single pair, got batch {tuple(sampler.y.shape[:-1])}")
+    """Draws of each component, (4,), by a pilot, and what pilots have drawn."""
+    _check_single("split", sampler.y)
     known = moments(_pilot(sampler, pilot, seed, purpose="pilot"))
-    of_pilot = pilot * len(sampler.present)
-    if budget - of_pilot < chosen.least(sampler.present):
+    spent += pilot * len(sampler.present)
+    of_defensive = defensive_draws(draws, share)
+    least = spent + of_defensive + len(chosen.used(sampler.present))
+    if draws < least:
         raise ValueError(
-            f"total: expected more than {total - budget + of_pilot} draws, those of the pilot "
-            f"and of the defensive density, got {total}; ask for a smaller pilot"
+            f"draws: expected at least {least}, {spent} of them for pilots and {of_defensive} "
+            f"for the defensive density, got {draws}. Raise draws, or take a smaller pilot"
         )
-    counts = split_budget(known, budget - of_pilot, estimator=chosen)
+    by_name = split_draws(known, draws - spent - of_defensive, estimator=chosen)
+    counts = np.array([*(by_name.get(name, 0) for name in PROPOSALS), of_defensive])
     # One draw of a component says nothing of its variance.
-    short = (counts == 1) & (counts.max() > 2)
-    counts[short] += 1
-    counts[counts.argmax()] -= int(short.sum())
-    return counts, spent + of_pilot
+    short = counts[:3] == 1
+    if counts[:3].max() > 2:
+        counts[:3][short] += 1
+        counts[counts[:3].argmax()] -= int(short.sum())
+    return counts, spent
 
 
-def _three(draws: Sequence[int], used: Sequence[int]) -> Counts:
-    counts = np.asarray(draws)
-    whole = counts.shape == (3,) and counts.dtype.kind in "iu" and (counts >= 0).all()
-    if not whole or any((counts[j] > 0) != (j in used) for j in range(3)):
-        there = ", ".join(PROPOSALS[j] for j in used)
+def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -> Counts:
+    names = [PROPOSALS[j] for j in used]
+    if set(draws) != set(names):
         raise ValueError(
-            "draws: expected a whole number of draws from each proposal, or three of them, above "
-            f"zero for those that it uses ({there}) and zero for others, got {draws!r}"
+            f"draws: expected a number for each proposal that the estimator uses "
+            f"({', '.join(names)}), got {dict(draws)}"
         )
-    return counts.astype(np.int64)
+    for name, count in draws.items():
+        check_count(f"draws of {name}", count, low=1, high=MAX_POINTS)
+    own = [draws.get(name, 0) for name in PROPOSALS]
+    return np.array([*own, defensive_draws(round(sum(own) / (1 - share)), share)])

@@ -17,15 +17,20 @@ from torch import Tensor
 from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NO_TRUST, RELIABLE
-from amci_core.estimation.estimate import evidence_of, report
+from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.result import Estimate, Precise
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Draws, moments, resolve
-from amci_core.estimators.budget import split_budget
+from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
-from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, defensive_draws
+from amci_core.estimators.draws import (
+    DEFENSIVE,
+    DEFENSIVE_SHARE,
+    PROPOSALS,
+    Array,
+    defensive_draws,
+)
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 
 Rows = NDArray[np.int64]
@@ -47,8 +52,8 @@ POINTS, BLOCK = 20_000, 4096
 
 
 def estimate_to(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     y: Any = None,
     theta: Any = None,
     *,
@@ -71,10 +76,10 @@ def estimate_to(
     of random numbers: what one gets depends on the others.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
+        problem: As for `amci_core.estimate`.
+        proposals: As for `amci_core.estimate`.
         y: As for `amci_core.estimate`.
-        theta: Likewise.
+        theta: As for `amci_core.estimate`.
         relative_error: Half-width wanted, as a share of the estimate, from 1e-15, the rounding
             of the estimate itself, to 1.
         max_draws: Draws of a pair after which it gives up.
@@ -87,12 +92,11 @@ def estimate_to(
 
     Example:
         >>> import amci_core as amci
-        >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
-        >>> found = amci.estimate_to(problem, proposals, [[0.0], [1.0]], 3.0)
-        >>> found.reached.tolist(), found.draws.sum(axis=-1).tolist()
+        >>> found = amci.estimate_to("tail-1d", y=[[0.0], [1.0]], theta=3.0)
+        >>> found.reached.tolist(), found.draws.tolist()
         ([True, True], [73, 73])
     """
-    check_proposals(problem, proposals)
+    problem, proposals = resolve_names(problem, proposals)
     if estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
     expected = f"a number from {LEAST_ERROR:g} to 1"
@@ -205,7 +209,7 @@ class _Search:
 
     def _estimate(self, draws: Draws, rows: Rows | int) -> Estimate:
         theta = None if self.theta is None else self.theta[rows]
-        return report(
+        return Estimate(
             resolve(self.scheme).prepare_all(draws),
             draws=draws.n,
             positive=self.problem.nonnegative,
@@ -260,7 +264,9 @@ class _Search:
             growth = LARGEST_GROWTH if ratio <= 1 else max(MARGIN * ratio**2, LEAST_GROWTH)
             growth = min(growth, LARGEST_GROWTH)
             wanted = min(most, math.ceil(had * growth))
-            more = np.maximum(split_budget(seen[place], wanted, estimator=self.scheme) - counts, 0)
+            by_name = split_draws(seen[place], wanted, estimator=self.scheme)
+            more = np.array([by_name.get(name, 0) for name in PROPOSALS]) - counts
+            more = np.maximum(more, 0)
             if more.sum() > wanted - had:
                 more = np.floor(more * (wanted - had) / more.sum()).astype(np.int64)
             if more.sum() == 0:
@@ -297,7 +303,7 @@ class _Search:
             interval=(lower, upper),
             relative_half_width=width,
             reached=self.reached.reshape(self.batch),
-            draws=self.draws.reshape(*self.batch, 4),
+            counts=self.draws.reshape(*self.batch, 4),
             verdict=Verdict(*(part.reshape(self.batch) for part in parts)),
             steps=tuple(self.steps),
             single=None if last is None else self._estimate(last.of(0), 0),

@@ -7,6 +7,7 @@ __all__ = ["Estimate", "Precise", "Term"]
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ from amci_core.estimators.uncertainty import (
 
 # The level of the interval that is shown.
 LEVEL = 0.95
+# What `as_dict` holds of a term's diagnostics.
+FIGURES = (
+    *("proposal", "draws", "effective_draws", "fewest_draws", "largest_share", "nonzero_share"),
+    *("missed_share", "pareto_k", "pareto_threshold"),
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ class Estimate:
     `print` shows value, standard error, 95 % interval and verdict; of a batch, how they range.
 
     Arguments:
-        combined: What the estimator makes of its draws; the last one is the estimate.
-        prepared: The table that it was made with, and its draws with those of the reference.
+        prepared: The estimator's table and its draws, with those of the defensive density.
         draws: Draws of each pair, all together: a pilot's and those of the defensive density with
             them.
         positive: Whether mu is known to be positive.
@@ -69,12 +74,16 @@ class Estimate:
         the problem's broad reference are what the verdict rests on.
     """
 
-    combined: Combined
     prepared: Prepared
     draws: int
     positive: bool
     shift: float = 0.0
     evidence: Evidence = NOTHING_KNOWN
+
+    @cached_property
+    def combined(self) -> Combined:
+        """Terms and ratio; the last one is the estimate."""
+        return self.prepared.combine()
 
     @cached_property
     def value(self) -> Array:
@@ -191,6 +200,26 @@ class Estimate:
         lower, upper = self.uncertainty.interval(level, positive=self.positive)
         return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
 
+    def as_dict(self) -> dict[str, Any]:
+        """The figures of a single estimate in plain values, for JSON."""
+        terms: dict[str, dict[str, Any]] = {
+            name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
+            for name, term in self.terms.items()
+        }
+        for name, found in self.diagnostics.items():
+            terms[name] |= {figure: getattr(found, figure) for figure in FIGURES}
+        return {
+            "value": self.value,
+            "log_value": self.log_value,
+            "standard_error": self.standard_error,
+            "relative_standard_error": self.relative_standard_error,
+            "interval_95": self.interval(LEVEL),
+            "shift": self.shift,
+            "draws": self.draws,
+            "terms": terms,
+            "verdict": {k: getattr(self.verdict, k) for k in ("level", "text", "reasons")},
+        }
+
     def __str__(self) -> str:
         if self.value.size != 1:
             return _of_batch(self)
@@ -258,7 +287,7 @@ class Precise:
         interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
         relative_half_width: Half of the width of these over the estimate, (*).
         reached: Whether that is as small as wanted and the verdict is "reliable", (*).
-        draws: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
+        counts: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
             pairs and the largest half-width of those that were looked at.
@@ -270,10 +299,15 @@ class Precise:
     interval: tuple[Array, Array]
     relative_half_width: Array
     reached: NDArray[np.bool_]
-    draws: NDArray[np.int64]
+    counts: NDArray[np.int64]
     verdict: Verdict
     steps: tuple[tuple[int, float], ...]
     single: Estimate | None = field(default=None, repr=False)
+
+    @property
+    def draws(self) -> NDArray[np.int64]:
+        """Total number of draws, (*)."""
+        return np.asarray(self.counts.sum(axis=-1))
 
     @property
     def text(self) -> str:

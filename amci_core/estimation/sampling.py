@@ -2,7 +2,7 @@ r"""Where problems and flows meet estimators: points are drawn and turned into n
 
 from __future__ import annotations
 
-__all__ = ["MAX_POINTS", "Sampler", "generators"]
+__all__ = ["MAX_POINTS", "Sampler", "generators", "resolve_names"]
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,29 @@ from amci_core._arguments import seed_sequence
 from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.flows.density import Density, TrainableDensity
-from amci_core.flows.proposals import draw_all
+from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem
+from amci_core.models import problem as named
 from amci_core.models.defensive import DefensiveDensity
+from amci_core.proposals import load_proposals
 
 MAX_POINTS = 20_000_000
+
+
+def resolve_names(
+    problem: Problem | str, proposals: Proposals | str | None
+) -> tuple[Problem, Proposals]:
+    """The problem of that name, and its proposals of that variant; by default the shipped ones.
+
+    Raises:
+        ValueError: there is no such problem or variant, or the proposals are for another problem.
+    """
+    if isinstance(problem, str):
+        problem = named(problem)
+    if proposals is None or isinstance(proposals, str):
+        proposals = load_proposals(problem, variant=proposals)
+    check_proposals(problem, proposals)
+    return problem, proposals
 
 
 class Sampler:
@@ -63,17 +81,20 @@ class Sampler:
         *,
         runs: int | None = None,
         common: bool = False,
+        own_only: bool = False,
         defensive_generator: torch.Generator | None = None,
     ) -> Draws:
         """counts[j] points of every component j, with all densities at each, of batch shape (*).
 
         Arguments:
-            counts: Number of points of each proposal, (3,), or of these and the reference, (4,).
+            counts: Number of points of each proposal, (3,), or of all components, (4,).
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
-            defensive_generator: Source of random numbers for the reference's points; by default
-                the same.
+            own_only: Whether each component's density is evaluated at its own points alone, which
+                is all that a table of coefficients needs.
+            defensive_generator: Source of random numbers for points of the defensive density; by
+                default the same.
 
         Raises:
             ValueError: common random numbers are wanted, and the numbers of points differ or a
@@ -89,7 +110,11 @@ class Sampler:
             sources[DEFENSIVE] = defensive_generator or generator
             densities[DEFENSIVE] = DefensiveDensity(self.problem, self.y, self.theta)
         wanted = {j: n * sets for j, n in drawn.items()}
-        self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
+        if own_only:
+            made = {j: densities[j].draw(n, sources[j]) for j, n in wanted.items()}
+            self.points = {j: x for j, (x, _) in made.items()}
+        else:
+            self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
         axis, batch = self.y.ndim - 1, self.y.shape[:-1]
 
         def row(parts: dict[int, Tensor]) -> Tensor:
@@ -110,7 +135,9 @@ class Sampler:
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),
-            log_q={k: numbers(row(log_q[k])) for k in log_q},
+            log_q={j: numbers(own) for j, (_, own) in made.items()}
+            if own_only
+            else {k: numbers(row(log_q[k])) for k in log_q},
             counts=drawn,
             signed=not self.problem.nonnegative or self.shift > 0,
             log_E2=log_E2,

@@ -20,7 +20,6 @@ from amci_core._arguments import check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Evidence
 from amci_core.estimation.columns import read_columns
-from amci_core.estimation.estimate import report
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Estimator, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
@@ -34,12 +33,6 @@ ESTIMATES = {
     "snis-qm": "SNIS with all draws, as draws of their mixture q_m",
     "snis": "SNIS with q2, or with the only component",
 }
-# What `as_dict` holds of a term's diagnostics.
-FIGURES = (
-    *("proposal", "draws", "effective_draws", "fewest_draws", "largest_share", "nonzero_share"),
-    *("missed_share", "pareto_k", "pareto_threshold"),
-)
-LEVEL = 0.95
 # Copies of rows are no accident from this share on, and where rows take more than a few values.
 COPIES, FEW_VALUES = 0.02, 10
 # Rows within so many of one another are correlated beyond so many standard deviations.
@@ -102,7 +95,7 @@ class TableDiagnosis:
         """Everything in plain values, for JSON."""
         return {
             "draws": dict(self.counts),
-            "estimates": {name: _plainly(found) for name, found in self.estimates.items()},
+            "estimates": {name: found.as_dict() for name, found in self.estimates.items()},
             "missing": dict(self.missing),
         }
 
@@ -164,7 +157,7 @@ def diagnose(
         if isinstance(made, str):
             missing[name] = made
         else:
-            estimates[name] = report(
+            estimates[name] = Estimate(
                 made,
                 draws=draws.n,
                 positive=not draws.signed,
@@ -242,22 +235,3 @@ def _mixture(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
 
 def _prepared(estimator: Estimator, draws: Draws, names: tuple[str, ...]) -> Prepared:
     return replace(estimator.prepare_all(draws), names=names)
-
-
-def _plainly(found: Estimate) -> dict[str, Any]:
-    low, high = found.interval(LEVEL)
-    return {
-        "value": found.value,
-        "standard_error": found.standard_error,
-        "interval_95": (low, high),
-        "draws": found.draws,
-        "terms": {
-            name: {
-                "value": found.terms[name].value,
-                "log_value": found.terms[name].log_value,
-                **{figure: getattr(term, figure) for figure in FIGURES},
-            }
-            for name, term in found.diagnostics.items()
-        },
-        "verdict": {each: getattr(found.verdict, each) for each in ("level", "text", "reasons")},
-    }

@@ -17,12 +17,12 @@ __all__ = [
     "relative_variance",
     "resolve",
     "snis_bound",
-    "split_budget",
+    "split_draws",
     "tables",
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.budget import relative_variance, snis_bound, split_budget
+from amci_core.estimators.budget import relative_variance, snis_bound, split_draws
 from amci_core.estimators.combine import Combined, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
 from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve

@@ -2,7 +2,7 @@ r"""What a budget of draws buys: how it is best split, and the error that is the
 
 from __future__ import annotations
 
-__all__ = ["predicted_variance", "relative_variance", "snis_bound", "split_budget"]
+__all__ = ["predicted_variance", "relative_variance", "snis_bound", "split_draws"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from amci_core._arguments import check_number
 from amci_core.estimators import tables
-from amci_core.estimators.draws import Array
+from amci_core.estimators.draws import PROPOSALS, Array
 from amci_core.estimators.estimators import ControlVariates, Tabled, resolve
 from amci_core.estimators.mis import Moments
 
@@ -22,31 +22,32 @@ from amci_core.estimators.mis import Moments
 LEAST_SHARE = 0.01
 
 
-def split_budget(
+def split_draws(
     moments: Moments,
-    total: float,
+    draws: float,
     costs: Sequence[float] = (1.0, 1.0, 1.0),
     *,
     estimator: Any = "amci",
-) -> NDArray[np.int64]:
-    """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, (3,).
+) -> dict[str, int]:
+    """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, by name.
 
     The standard deviation s_j that one draw of each proposal adds to mu says it, over the root of
     what a draw costs: for AMCI N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to
     its proposal. A table that is chosen from moments is split as the one that it starts from.
 
     Arguments:
-        moments: Pooled moments of one pair (y, theta), from a pilot.
-        total: What may be spent, in units of the costs: draws, where each costs 1.
+        moments: Pooled moments of one case (y, theta), from a pilot.
+        draws: Total number of draws; with costs, what may be spent in their unit.
         costs: What one draw of each proposal costs, (3,).
         estimator: As for `estimate`; one that takes any numbers of draws, as every table does.
 
     Returns:
-        Number of draws of each proposal that the estimator uses, at least one; zero for others.
+        Number of draws of each proposal that the estimator uses, at least one, as `estimate`
+        takes them.
 
     Raises:
-        ValueError: the moments are of several pairs, the estimator takes equal numbers of draws, a
-            cost is not positive, or the total does not buy one draw of each.
+        ValueError: the moments are of several cases, the estimator takes equal numbers of draws, a
+            cost is not positive, or there is less than one draw of each.
 
     References:
         `docs/concepts.md`, "Error", without sharing; "Estimators are tables" for V*.
@@ -55,8 +56,8 @@ def split_budget(
         >>> from amci_core.estimators import Moments
         >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
         >>> moments = Moments(np.array([0.0, -np.inf, 0.0]), single, np.full(3, 10.0))
-        >>> split_budget(moments, 100)  # q2's weights spread three times as far as q1's
-        array([24,  1, 74])
+        >>> split_draws(moments, 100)  # q2's weights spread three times as far as q1's
+        {'q1_plus': 24, 'q1_minus': 1, 'q2': 74}
     """
     chosen = resolve(estimator)
     if isinstance(chosen, ControlVariates):  # its draws come from the proposals as AMCI's do
@@ -66,7 +67,7 @@ def split_budget(
             f"estimator: expected one that takes any numbers of draws, got {estimator!r}"
         )
     if moments.log_mean.ndim > 1:
-        raise ValueError(f"moments: expected one pair's, got batch {moments.log_mean.shape[:-1]}")
+        raise ValueError(f"moments: expected one case's, got batch {moments.log_mean.shape[:-1]}")
     price = np.asarray(costs)
     numbers = price.dtype.kind in "iuf" and price.shape == (3,)
     if not numbers or not (np.isfinite(price) & (price > 0)).all():
@@ -75,7 +76,7 @@ def split_budget(
     used = np.array(tables.needed(table))
     least = price[used].sum()
     expected = f"at least {least:g}, one draw of each proposal"
-    total = check_number("total", total, expected, lambda value: least <= value < math.inf)
+    total = check_number("draws", draws, expected, lambda value: least <= value < math.inf)
     spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments) * price), posinf=0.0)[used]
     shares = _bounded(spent if spent.sum() > 0 else np.ones(len(used)))
     counts = np.zeros(3, dtype=np.int64)
@@ -83,7 +84,7 @@ def split_budget(
     # Where one draw is more than a share buys, the largest count gives way.
     while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
         counts[int(counts.argmax())] -= 1
-    return counts
+    return {PROPOSALS[j]: int(counts[j]) for j in used}
 
 
 def predicted_variance(

@@ -15,6 +15,7 @@ __all__ = [
     "Array",
     "Draws",
     "defensive_draws",
+    "split_evenly",
 ]
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +42,8 @@ class Draws:
     Arguments:
         f: f(x; theta) at every point, (*, n), in units of f.
         log_joint: log p(x, y) in nats, (*, n).
-        log_q: For every component, by its number, log q(x) in nats at every point, (*, n).
+        log_q: For every component, by its number, log q(x) in nats at every point, (*, n); or at
+            its own points alone, (*, n_j), which is enough for a table of coefficients.
         counts: Number of points of every component, by its number; they stand in this order.
         signed: Whether f can be negative, so that there is an E1_minus.
         log_E2: log E2 in nats, (*), where it is known and needs no draws.
@@ -90,8 +92,9 @@ class Draws:
 
     def log_weight(self, j: int) -> Array:
         """log w = log p(x, y) - log q_j(x) at the points of component j, (*, n_j), in nats."""
-        part = self.stretch(j)
-        return self.log_joint[..., part] - self.log_q[j][..., part]
+        part, log_q = self.stretch(j), self.log_q[j]
+        own = log_q if log_q.shape[-1] == self.count(j) else log_q[..., part]
+        return self.log_joint[..., part] - own
 
     def log_factor(self, t: int, part: slice = slice(None)) -> Array:
         """log of the factor of p(x, y) in term t, f_plus, f_minus or 1, (*, n); -inf for zero."""
@@ -161,6 +164,34 @@ class Draws:
 def defensive_draws(total: int, share: float) -> int:
     """How many draws of a total the defensive density makes: at least four, or none for 0."""
     return max(round(share * total), LEAST_DEFENSIVE) if share else 0
+
+
+def split_evenly(
+    total: int, used: Sequence[int], share: float = 0.0, *, spent: int = 0, equal: bool = False
+) -> NDArray[np.int64]:
+    """Draws of each component, (4,), out of a total.
+
+    Arguments:
+        total: The total number of draws.
+        used: The proposals that share it.
+        share: Share of the defensive density: at least four draws, if two of each proposal are
+            left.
+        spent: Draws of the total that have been made.
+        equal: Whether all proposals get the same number; a rest is then left over.
+
+    Raises:
+        ValueError: there is less than one draw of each proposal.
+    """
+    k, own = len(used), total - spent
+    counts = np.zeros(4, dtype=np.int64)
+    counts[DEFENSIVE] = min(defensive_draws(total, share), max(own - 2 * k, 0))
+    own -= int(counts[DEFENSIVE])
+    if own < k:
+        least = spent + k
+        raise ValueError(f"draws: expected at least {least}, one of each proposal, got {total}")
+    for rank, j in enumerate(used):
+        counts[j] = own // k + (rank < own % k and not equal)
+    return counts
 
 
 def _joined(pieces: Sequence[tuple[Draws, Any]], counts: Mapping[int, int], axis: int) -> Draws:

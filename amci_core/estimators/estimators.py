@@ -32,7 +32,7 @@ from amci_core.estimators.draws import (
     PROPOSALS,
     Array,
     Draws,
-    defensive_draws,
+    split_evenly,
 )
 from amci_core.estimators.mis import Moments, moments
 
@@ -50,6 +50,8 @@ class Estimator(ABC):
     common: bool = False
     # Whether the numbers of draws from each proposal are fixed, and not chance.
     fixed: bool = True
+    # Whether it needs the density of each proposal at that proposal's draws alone.
+    own_densities: bool = False
 
     def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
         """The estimator with these arguments.
@@ -142,17 +144,14 @@ class Tabled(Estimator):
     def splits(self, present: Sequence[int]) -> bool:
         return not self.common and self.least(present) > 1
 
+    @property
+    def own_densities(self) -> bool:  # type: ignore[override]
+        return self.choose is None
+
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        k = len(used := self.used(present))
-        if min(totals) < k:
-            raise ValueError(
-                f"budgets: expected at least {k} draws, one of each proposal, got {min(totals)}"
-            )
-        counts = np.zeros((len(totals), 4), dtype=np.int64)
-        for rank, j in enumerate(used):
-            # Common random numbers come in pairs or threes.
-            counts[:, j] = [n // k + (rank < n % k and not self.common) for n in totals]
-        return counts
+        # Common random numbers come in pairs or threes.
+        used = self.used(present)
+        return np.array([split_evenly(n, used, equal=self.common) for n in totals])
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         return np.asarray(self._counts(totals, present).max(axis=0))
@@ -202,14 +201,7 @@ class ControlVariates(Estimator):
         return True
 
     def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        of_proposals = Tabled(np.eye(3))
-        counts = []
-        for total in totals:
-            most = max(total - 2 * len(present), 0)
-            of_defensive = min(defensive_draws(total, self.defensive), most)
-            row = of_proposals.reserve([total - of_defensive], present)
-            counts.append(np.append(row[:DEFENSIVE], of_defensive))
-        return np.array(counts)
+        return np.array([split_evenly(total, present, self.defensive) for total in totals])
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         return np.asarray(self._counts(totals, present).max(axis=0))

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from amci_core.estimators.draws import Array, Draws
+from amci_core.estimators.draws import COMPONENTS, Array, Draws
 
 # A draw with a larger share than this of a second moment is an outlier.
 OUTLIER = 0.5
@@ -182,9 +182,12 @@ def pooled(draws: Draws) -> Pooled:
         ValueError: the draws lack a component's density at the points of another.
     """
     drawn = {j: n for j, n in draws.counts.items() if n}
-    absent = [j for j in drawn if j not in draws.log_q]
-    if absent:
-        raise ValueError(f"draws: the density of component {absent[0]} is not known at all points")
+    absent = [j for j in drawn if j not in draws.log_q or draws.log_q[j].shape[-1] < draws.n]
+    if absent and len(drawn) > 1:
+        raise ValueError(
+            f"draws: the density of {COMPONENTS[absent[0]]} is not known at all draws. Estimate "
+            "with diagnose=True"
+        )
     with np.errstate(invalid="ignore"):
         log_mixture = np.logaddexp.reduce(
             [draws.log_q[j] + math.log(n / draws.n) for j, n in drawn.items()]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from amci_core.estimators import Moments, split_budget, tables
+from amci_core.estimators import Moments, split_draws, tables
 from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.curves import TRUTH_SHARE
@@ -124,7 +124,7 @@ class ReuseErrors:
     @cached_property
     def best_split_alone(self) -> int:
         """How many of a run's draws q1 should get where none are shared: AMCI."""
-        return int(split_budget(self.moments, sum(self.counts))[Q1])
+        return int(split_draws(self.moments, sum(self.counts))["q1_plus"])
 
     @cached_property
     def remse(self) -> Array:

@@ -85,7 +85,7 @@ def checked(
     found = []
     for i in range(cases):
         here = y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy()
-        e = estimate(problem, proposals, *here, draws=draws, seed=seed + i)
+        e = estimate(problem, proposals, *here, draws=dict.fromkeys(looks, draws), seed=seed + i)
         share, missed = 1.0, 0.0
         for j, name in enumerate(TERMS):
             if j not in proposals.present:
@@ -125,7 +125,8 @@ def _affordable(
     here = y[0].numpy() if problem.y else None, None if theta is None else theta[0].numpy()
 
     def call(n: int) -> None:
-        assert estimate(problem, proposals, *here, draws=n, seed=0).diagnostics
+        of_each = {PROPOSALS[j]: n for j in proposals.present}
+        assert estimate(problem, proposals, *here, draws=of_each, seed=0).diagnostics
 
     began = now()
     each = seconds_per_point(call, now, TIMING * seconds)

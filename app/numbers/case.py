@@ -10,7 +10,7 @@ import numpy as np
 
 from amci_core._arguments import part_seed
 from amci_core.estimation import Estimate
-from amci_core.estimation.estimate import evidence_of, report
+from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import PROPOSALS, resolve
 from amci_core.estimators.draws import (
@@ -69,7 +69,7 @@ class CaseDraws:
         """The estimate of AMCI, or AMCI with control variates, with so many draws of each."""
         counts = dict.fromkeys(self._sampler.present, count)
         first = self.draws.first({**counts, DEFENSIVE: self._defensive(count)})
-        return report(
+        return Estimate(
             resolve(name).prepare_all(first),
             draws=first.n,
             positive=self._sampler.problem.nonnegative,

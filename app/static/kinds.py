@@ -123,7 +123,7 @@ def training(case: Case) -> Picture:
 
 def diagnostics(case: Case) -> Picture:
     """The weights of every term, largest first, and the verdict."""
-    found = amci.estimate(*case.given, *case.pair, draws=WEIGHTS, estimator="amci")
+    found = amci.estimate(*case.given, *case.pair, draws=2 * WEIGHTS, estimator="amci")
     names = terms(signed=not case.given[0].nonnegative)
     styles = {"E1_plus": "snis-q1", "E1_minus": "q1_minus", "E2": "snis-q2"}
 

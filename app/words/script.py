@@ -12,16 +12,15 @@ SCRIPT = """\
 # One run of every estimator{about}, as AMCI Explorer shows it.
 import amci_core as amci
 from amci_core.evaluation.runs import usual_estimators
-from amci_core.estimators import ESTIMATORS
 {imports}
 problem = {problem}
 proposals = {proposals}
 y, theta = {y}, {theta}
 total = {draws} * len(proposals.present)
+draws = max(round(total * 8 / 7), total + 4)  # with those of the defensive density
 for name in ("amci", "amci-cv", *usual_estimators(problem, proposals)[1:]):
     if name == "bound":
         continue
-    draws = total // len(ESTIMATORS[name].used(proposals.present))
     found = amci.estimate(
         problem, proposals, y, theta, draws=draws, estimator=name, seed={seed}
     )

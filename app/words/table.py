@@ -73,7 +73,7 @@ def _terms(found: dict[str, Any]) -> str:
     lines = []
     for name, each in found.items():
         signed = "E1_minus" in each["terms"]
-        for term, seen in each["terms"].items():
+        for term, seen in _diagnosed(each).items():
             missed = seen["missed_share"]
             lines.append(
                 (
@@ -105,9 +105,14 @@ def rows(result: TableResult) -> list[list[Any]]:
                 *(each["verdict"]["level"], term, *(seen[n] for n in per_term)),
             ]
             for name, each in result.found["estimates"].items()
-            for term, seen in each["terms"].items()
+            for term, seen in _diagnosed(each).items()
         ),
     ]
+
+
+def _diagnosed(each: dict[str, Any]) -> dict[str, Any]:
+    """The terms that come from draws."""
+    return {name: term for name, term in each["terms"].items() if "draws" in term}
 
 
 def _k_hat(seen: dict[str, Any]) -> str:

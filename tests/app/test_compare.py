@@ -80,7 +80,7 @@ def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
 def test_errors_of_values_far_apart_are_compared_relative_to_these(in_a_loop):
     problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
     of_a, of_b = (
-        amci.estimate(problem, proposals, y, 3.0, draws=16, estimator="amci") for y in (1.0, 5.0)
+        amci.estimate(problem, proposals, y, 3.0, draws=37, estimator="amci") for y in (1.0, 5.0)
     )
     assert of_b.value > 1000 * of_a.value
     expected = (of_b.standard_error / of_b.value) / (of_a.standard_error / of_a.value)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import amci_core as amci
+from amci_core.estimators import PROPOSALS
 from app.numbers.play import MOST, playback
 
 CASES = [
@@ -18,7 +19,8 @@ CASES = [
 def test_on_the_way_stands_the_estimate_of_the_page(name, y, theta, variant):
     problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
     found = playback(problem, proposals, y, theta, draws=64, seed=3)
-    expected = amci.estimate(problem, proposals, y, theta, draws=64, estimator="amci", seed=3)
+    each = {PROPOSALS[j]: 64 for j in proposals.present}
+    expected = amci.estimate(problem, proposals, y, theta, draws=each, estimator="amci", seed=3)
     assert found.estimate[63] == pytest.approx(float(expected.value), rel=1e-9)
     assert found.error[63] == pytest.approx(float(expected.standard_error), rel=1e-9)
     assert found.mu.value == pytest.approx(float(problem.truth(y, theta)))

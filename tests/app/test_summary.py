@@ -42,11 +42,11 @@ def test_every_estimator_gets_the_same_number_of_draws(problem, oracle):
 def test_rows_are_the_estimates_of_the_core(problem):
     found = summary(problem, imperfect(), theta=0.5)
     expected = amci.estimate(
-        problem, imperfect(), 1.0, 0.5, draws=128, estimator="snis-q2", seed=0
+        problem, imperfect(), 1.0, 0.5, draws=146, estimator="snis-q2", seed=0
     )
     row = of(found, "snis-q2")
     assert (row.value, row.standard_error) == (expected.value, expected.standard_error)
-    with_control = amci.estimate(problem, imperfect(), 1.0, 0.5, draws=64, seed=0)
+    with_control = amci.estimate(problem, imperfect(), 1.0, 0.5, draws=146, seed=0)
     assert of(found, "amci-cv").value == with_control.value
     assert row.relative_error == pytest.approx(row.value / problem.truth(1.0, 0.5) - 1)
 
@@ -98,7 +98,7 @@ def test_an_estimate_of_a_probability_above_one_is_said_to_lie_outside(problem):
 
 def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
     tail, paper = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="paper")
-    expected = amci.estimate(tail, paper, 1.0, 3.5, draws=128, estimator="snis-q1")
+    expected = amci.estimate(tail, paper, 1.0, 3.5, draws=146, estimator="snis-q1")
     # The standard deviation of a value between 0 and 1 is at most a half.
     assert expected.standard_error > 1
 

@@ -109,7 +109,7 @@ def test_a_released_handle_has_all_figures_follow(at):
         shown = opened.data(f"errors-{name}", "mean")
         np.testing.assert_allclose(shown, curves[name].remse, rtol=1e-12)
     cells = opened.page.get_by_role("row").filter(has_text="AMCI").get_by_role("cell")
-    estimate = amci.estimate(problem, proposals, 1.0, 1.5, draws=64, seed=0, estimator="amci")
+    estimate = amci.estimate(problem, proposals, 1.0, 1.5, draws=146, seed=0, estimator="amci")
     expect(cells.nth(2)).to_have_text(number(float(estimate.standard_error), 2))
     opened.press("Reset")
     opened.wait("() => location.search == '?problem=tail-1d&y=1&theta=3'")

@@ -11,7 +11,6 @@ from hidden import hidden
 
 import amci_core as amci
 from amci_core.cli import main
-from amci_core.estimators import ESTIMATORS
 from amci_core.files import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
@@ -60,11 +59,6 @@ def test_without_a_command_it_lists_them(run):
     assert all(command in out for command in COMMANDS)
 
 
-def test_help_names_the_estimators(run):
-    out = " ".join(succeeded(run("estimate --help")).replace("│", "").split())
-    assert all(name in out for name in ESTIMATORS)
-
-
 def test_it_knows_its_version(run):
     assert succeeded(run("--version")).strip() == amci.__version__
 
@@ -82,14 +76,14 @@ def test_problems_are_listed(run):
     ["amci", "snis-q1", "snis-qm", "reuse:0.9:0.1"],
 )
 def test_estimate_gives_what_python_gives(run, estimator):
-    words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 32 --seed 4 --estimator {estimator}"
+    words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 64 --seed 4 --estimator {estimator}"
     found = strict(succeeded(run(f"{words} --format json")))
     expected = amci.estimate(
         PROBLEM,
         amci.load_proposals("tail-1d", variant="oracle"),
         1.0,
         1.5,
-        draws=32,
+        draws=64,
         estimator=estimator,
         seed=4,
     )
@@ -101,15 +95,13 @@ def test_estimate_gives_what_python_gives(run, estimator):
     ends = [float(end) for end in expected.interval(0.95)]
     assert found["interval_95"] == [end if np.isfinite(end) else None for end in ends]
     assert found["truth"] == PROBLEM.truth(1.0, 1.5)
-    assert (found["draws"], found["draws_total"], found["seed"]) == (32, expected.draws, 4)
+    assert (found["draws"], found["seed"]) == (expected.draws, 4)
     assert (found["y"], found["theta"]) == ([1.0], [1.5])
     assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
     assert found["estimator"] == estimator
     for name, term in expected.terms.items():
         assert found["terms"][name]["value"] == term.value
-        assert found["diagnostics"][name]["nonzero_share"] == (
-            expected.diagnostics[name].nonzero_share
-        )
+        assert found["terms"][name]["nonzero_share"] == (expected.diagnostics[name].nonzero_share)
 
 
 def test_estimate_defaults_to_a_table(run):
@@ -186,15 +178,13 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
         (f"{ESTIMATE} --y 1,2 --theta 1", r"y: expected 1 number, got 2"),
         ("estimate cancer --y 900,60,3", "y: expected 2 numbers, got 3"),
-        (f"{ESTIMATE} --y 1 --theta 1 --draws 9 --total 99", "--draws: cannot .* --total"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
-            "--draws: cannot .* --relative-error",
+            "--relative-error: cannot .* draws",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 0", "draws: expected .* got 0"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
-        (f"{ESTIMATE} --y 1 --theta 1 --shift 1,2", "shift: expected one number .* got '1,2'"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
             "variant: .*'paper', not 'spline'",
@@ -205,10 +195,6 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         (f"{EVALUATE} --budgets 10,2", "budgets: expected increasing"),
         (f"{EVALUATE} --budgets 10,x", "budgets: expected whole numbers .* got '10,x'"),
         (f"{EVALUATE} --estimators amci,best", "estimators: expected some of"),
-        (
-            f"{ESTIMATE} --y 1 --theta 1 --relative-error 0.1 --total 99",
-            "relative_error: .* total",
-        ),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(run, words, named):
@@ -253,16 +239,10 @@ def test_the_package_is_a_command():
 def test_estimate_ends_with_a_verdict(run):
     found = strict(succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --format json")))
     assert found["verdict"]["level"] == "reliable"
-    assert found["diagnostics"]["E1_plus"]["proposal"] == "q1_plus"
+    assert found["terms"]["E1_plus"]["proposal"] == "q1_plus"
     out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --draws 256 --estimator snis-q2"))
     assert "Verdict: do not trust: all draws together disagree, by " in out
     assert "k-hat" in out
-
-
-def test_draws_that_are_not_the_options_are_not_told(run):
-    words = f"{ESTIMATE} --y 1 --theta 3 --format json"
-    assert strict(succeeded(run(words)))["draws"] == 64
-    assert strict(succeeded(run(f"{words} --total 300")))["draws"] is None
 
 
 def test_an_estimate_without_a_known_truth_leaves_it_out(run, monkeypatch):

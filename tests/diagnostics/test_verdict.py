@@ -171,7 +171,7 @@ def test_with_the_number_of_independent_draws_a_chain_has_its_error():
 
 
 def test_a_posterior_proposal_that_never_reaches_f_is_not_to_be_trusted():
-    found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=256, estimator="snis-q2").verdict
+    found = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, draws=585, estimator="snis-q2").verdict
     assert found.level == "do not trust"
     nothing = {"q2": Normals(300, (1, 0, 1))}
     found = diagnosed(norm.logpdf, np.zeros_like, nothing, seed=0, name="snis").verdict
@@ -180,7 +180,7 @@ def test_a_posterior_proposal_that_never_reaches_f_is_not_to_be_trusted():
 
 def test_exact_proposals_are_reliable_everywhere():
     y, theta = PROBLEM.cases(200, seed=0)
-    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=400).verdict
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=914).verdict
     assert (found.level == "reliable").all()
     assert (found.determined_by == np.inf).all()
 
@@ -188,7 +188,7 @@ def test_exact_proposals_are_reliable_everywhere():
 def test_the_terms_of_a_signed_problem_have_signs():
     problem, trained = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
     swapped = Proposals("gain-loss", "swapped", trained.q1_plus, trained.q1_plus, trained.q2)
-    found = amci.estimate(problem, swapped, 1.0, 0.4, draws=100, estimator="amci")
+    found = amci.estimate(problem, swapped, 1.0, 0.4, draws=229, estimator="amci")
     assert found.verdict.level != "reliable"
 
 
@@ -200,7 +200,7 @@ def test_the_reference_makes_up_for_a_narrow_proposal(narrow):
 
     spoilt = Proposals("tail-1d", "narrow", too_narrow, None, ORACLE.q2)
     runs, mu = np.full((400, 1), 1.0), PROBLEM.truth(1.0, 3.0)
-    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=256, seed=1)
+    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=585, seed=1)
     lower, upper = found.interval()
     right, reliable = (lower < mu) & (mu < upper), found.verdict.level == "reliable"
     # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance of w is infinite.
@@ -229,7 +229,7 @@ def test_levels_are_in_the_order_of_concern():
 @pytest.mark.parametrize("batch", [(1,), (1, 1)])
 def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
     single, found = (
-        amci.estimate(PROBLEM, PAPER, y, 3.0, draws=64).verdict
+        amci.estimate(PROBLEM, PAPER, y, 3.0, draws=146).verdict
         for y in (1.0, np.ones((*batch, 1)))
     )
     assert found.codes.shape == batch
@@ -237,7 +237,7 @@ def test_a_batch_of_one_speaks_like_a_single_estimate(batch):
 
 
 def test_a_verdict_prints_what_it_says():
-    many = amci.estimate(PROBLEM, PAPER, [[1.0], [-4.0]], [[0.5], [5.0]], draws=300).verdict
+    many = amci.estimate(PROBLEM, PAPER, [[1.0], [-4.0]], [[0.5], [5.0]], draws=686).verdict
     assert re.fullmatch(r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many))
     single = many[1]
     assert str(single).splitlines() == [single.text, *(f"  {r}" for r in single.reasons[1:])]
@@ -248,9 +248,9 @@ def test_a_verdict_prints_what_it_says():
 
 def test_few_draws_are_never_reliable_however_good_the_card():
     problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
-    few, enough = (amci.estimate(problem, proposals, 1.0, 3.0, draws=n) for n in (8, 64))
+    few, enough = (amci.estimate(problem, proposals, 1.0, 3.0, draws=n) for n in (20, 146))
     assert few.verdict.text == "use more draws: from fewer than 64 draws little can be told"
     assert enough.verdict.level == "reliable"
     # A split leaves every proposal two draws, without which it has no variance.
-    split = amci.estimate(problem, proposals, 1.0, 3.0, total=200)
+    split = amci.estimate(problem, proposals, 1.0, 3.0, draws=200, split="pilot")
     assert np.isfinite(split.standard_error)

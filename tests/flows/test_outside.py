@@ -73,7 +73,7 @@ def test_exact_proposals_have_no_variance(form):
     )
     y, theta = np.array([[1.0], [-2.0], [0.5]]), np.array([[0.1], [3.0], [1.0]])
     for case in ((y, theta), (1.0, 2.0)):
-        found = amci.estimate(Growth(), made, *case, draws=30)
+        found = amci.estimate(Growth(), made, *case, draws=68)
         exact = np.exp(np.multiply(*case) / 2 + np.square(case[1]) / 4)
         np.testing.assert_allclose(found.value, np.squeeze(exact), rtol=1e-12)
         assert np.all(found.verdict.level == "reliable")

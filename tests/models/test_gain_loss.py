@@ -72,7 +72,7 @@ def test_the_sign_of_the_truth():
 
 def test_amci_is_exact_with_three_optimal_proposals():
     y, theta = PROBLEM.cases(300, seed=1)
-    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=1)
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=3)
     truth = PROBLEM.truth(y, theta)
     terms = PROBLEM.log_terms(y, theta)
     size = sum(np.exp(terms[name] - terms["E2"]) for name in ("E1_plus", "E1_minus"))
@@ -82,8 +82,8 @@ def test_amci_is_exact_with_three_optimal_proposals():
 
 
 def test_a_shift_changes_the_terms_and_not_the_estimate():
-    plain = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=1)
-    shifted = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=1, shift=0.5)
+    plain = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=3)
+    shifted = amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, draws=3, shift=0.5)
     assert shifted.value == pytest.approx(float(plain.value), abs=1e-13)
     assert shifted.terms["E1_plus"].value < 0.9 * plain.terms["E1_plus"].value
 
