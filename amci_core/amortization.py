@@ -31,8 +31,8 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
+from amci_core.parallel import Stream
 from amci_core.plane import Axis, axis_names, default_plane, kept_case, moved_cases, plane_axes
-from amci_core.streams import Stream, last_item
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
@@ -86,7 +86,7 @@ class AmortizationMap:
         return int(self.done.sum())
 
 
-def stream_amortization_map(
+def amortization_map(
     problem: Problem,
     proposals: Proposals,
     *,
@@ -96,7 +96,7 @@ def stream_amortization_map(
     y: Any = None,
     theta: Any = None,
     seed: int = 0,
-) -> Stream[AmortizationMap]:
+) -> AmortizationMap:
     """The quality of proposals over a plane of (y, theta), within the ranges shown.
 
     Arguments:
@@ -112,12 +112,6 @@ def stream_amortization_map(
         theta: Likewise.
         seed: Whole number >= 0.
 
-    Yields:
-        The map from coarse to fine, after each of many small steps. A caller can stop between any
-        two; the last item equals `amortization_map`. Arguments are checked at the call. Each step
-        has a seed of its own, so that its cases come out the same in whatever order steps are
-        taken.
-
     Raises:
         ValueError: an argument is out of range, the proposals are another problem's, or a range
             that is needed has no end.
@@ -129,6 +123,27 @@ def stream_amortization_map(
         >>> found = amci.amortization_map(problem, proposals, size=2, draws=32)
         >>> bool((found.effective_share > 0.999).all())
         True
+    """
+    return stream_amortization_map(
+        problem, proposals, along=along, size=size, draws=draws, y=y, theta=theta, seed=seed
+    ).last()
+
+
+def stream_amortization_map(
+    problem: Problem,
+    proposals: Proposals,
+    *,
+    along: Sequence[str] | None = None,
+    size: int | tuple[int, int] = 33,
+    draws: int = 256,
+    y: Any = None,
+    theta: Any = None,
+    seed: int = 0,
+) -> Stream[AmortizationMap]:
+    """`amortization_map` part by part: an iterator of results from ever more draws.
+
+    Arguments and errors are those of `amortization_map`, and arguments are checked at the call. A
+    caller can stop between any two items; the last equals what `amortization_map` returns.
     """
     check_proposals(problem, proposals)
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
@@ -168,9 +183,6 @@ def stream_amortization_map(
         return AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
     return Stream(len(steps), part, merge)
-
-
-amortization_map = last_item(stream_amortization_map)
 
 
 def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.streams import Stream
+from amci_core.parallel import Stream
 from app import added, own
 from app.choice import Choice
 from app.fields import FIELDS

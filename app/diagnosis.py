@@ -21,7 +21,7 @@ from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.streams import Stream
+from amci_core.parallel import Stream
 from app.numbers.case import CaseDraws
 from app.numbers.known import Mu, exact
 

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import cache, partial
 from typing import Any, Protocol
 
-from amci_core.executor import executor
+from app.executor import executor
 
 log = logging.getLogger(__name__)
 
@@ -275,7 +275,7 @@ def engine() -> Engine:
     """The engine of this process, with workers as its environment says.
 
     Raises:
-        ValueError: see `amci_core.executor.executor`.
+        ValueError: see `app.executor.executor`.
     """
     workers, dask = os.environ.get(WORKERS, ""), os.environ.get(DASK)
     seconds = os.environ.get(SECONDS, "") or f"{SECONDS_ALLOWED:g}"

@@ -26,7 +26,7 @@ from amci_core.evaluation.sweep import Sweep, case_errors
 from amci_core.files import pretrained_root
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.streams import Stream
+from amci_core.parallel import Stream
 from app import own
 from app.choice import Choice
 

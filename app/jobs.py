@@ -1,6 +1,6 @@
 r"""The background jobs of a visitor: each a computation in parts, whose results grow on the page.
 
-A job is an iterator of results in parts (`amci_core.streams.Stream`) that is never run as such:
+A job is an iterator of results in parts (`amci_core.parallel.Stream`) that is never run as such:
 its parts are done in any order by whichever process is free, and what the page shows is made of
 the first of them, in order, by such a process as well.
 """

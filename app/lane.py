@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from amci_core.executor import without_main
+from app.executor import without_main
 from app.trainee import GO_ON, PAUSE, STOP, Order, run
 
 log = logging.getLogger(__name__)

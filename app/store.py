@@ -20,7 +20,7 @@ from amci_core.evaluation.runs import Estimators, usual_estimators
 from amci_core.flows import Proposals, Snapshot
 from amci_core.flows.broad import Broad
 from amci_core.models import Problem
-from amci_core.streams import Stream
+from amci_core.parallel import Stream
 from amci_core.term_methods.reference import ReferenceValue
 from app import evaluated, own
 from app.choice import Choice, Point

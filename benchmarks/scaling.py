@@ -20,8 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 import amci_core as amci
 from amci_core.evaluation import read_sweep
-from amci_core.tasks import Where, run_tasks
+from amci_core.parallel import run_tasks
 
 EMPTY = 300
 WORKERS = (2, 4, 8, 16, 32, 64)
@@ -80,10 +82,11 @@ def scheduler(threads: int) -> Iterator[str]:
                 process.wait()
 
 
-def overhead(where: Where, size: int) -> tuple[float, float]:
+def overhead(where: Mapping[str, Any], size: int) -> tuple[float, float]:
     """Seconds until the first task ends, and a task's seconds after that, with shared bytes."""
     began = time.perf_counter()
-    ends = [time.perf_counter() for _ in run_tasks(nothing, bytes(size), range(EMPTY), where)]
+    tasks = run_tasks(partial(nothing, bytes(size)), range(EMPTY), **where)
+    ends = [time.perf_counter() for _ in tasks]
     return ends[0] - began, (ends[-1] - ends[0]) / (EMPTY - 1)
 
 
@@ -103,9 +106,9 @@ def main() -> None:
     for size in (1_000, 1_000_000):
         with scheduler(1) as address:
             for name, where in (
-                ("1 process", Where(workers=1)),
-                ("2 processes", Where(workers=2)),
-                ("Dask, 1 worker", Where(dask=address)),
+                ("1 process", {"workers": 1}),
+                ("2 processes", {"workers": 2}),
+                ("Dask, 1 worker", {"dask": address}),
             ):
                 start, cost = overhead(where, size)
                 costs[name, size] = start, cost
@@ -142,7 +145,8 @@ def main() -> None:
     for workers in WORKERS:
         with scheduler(workers) as address:
             began = time.perf_counter()
-            ends = [0.0 for _ in run_tasks(sleep, shown, range(len(shown)), Where(dask=address))]
+            tasks_done = run_tasks(partial(sleep, shown), range(len(shown)), dask=address)
+            ends = [0.0 for _ in tasks_done]
             seconds = time.perf_counter() - began
             assert len(ends) == len(shown)
         start, cost = costs["Dask, 1 worker", 1_000]

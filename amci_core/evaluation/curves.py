@@ -29,7 +29,7 @@ from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
-from amci_core.streams import Stream, last_item
+from amci_core.parallel import Stream
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
@@ -172,7 +172,7 @@ class ErrorCurves:
         }
 
 
-def stream_error_curves(
+def error_curves(
     problem: Problem,
     proposals: Proposals,
     y: Any = None,
@@ -183,7 +183,7 @@ def stream_error_curves(
     estimators: Estimators | None = None,
     truth: Any = None,
     seed: int = 0,
-) -> Stream[ErrorCurves]:
+) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
 
     Warning:
@@ -206,10 +206,6 @@ def stream_error_curves(
             from the proposals under test share their faults.
         seed: Whole number >= 0; the same seed gives the same curves.
 
-    Yields:
-        The curves over the runs so far, after each of many small batches. A caller can stop
-        between any two; the last item equals `error_curves`. Arguments are checked at the call.
-
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
             not know its truth and none is given, or not its bound and that is asked for.
@@ -221,6 +217,36 @@ def stream_error_curves(
         >>> curves = amci.error_curves(problem, proposals, 1.0, 3.0, budgets=[2, 10], runs=4)
         >>> bool((curves["amci"].remse < 1e-20).all())
         True
+    """
+    return stream_error_curves(
+        problem,
+        proposals,
+        y,
+        theta,
+        budgets=budgets,
+        runs=runs,
+        estimators=estimators,
+        truth=truth,
+        seed=seed,
+    ).last()
+
+
+def stream_error_curves(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    budgets: Sequence[int] = (2, 10, 100, 1000),
+    runs: int = 1000,
+    estimators: Estimators | None = None,
+    truth: Any = None,
+    seed: int = 0,
+) -> Stream[ErrorCurves]:
+    """`error_curves` part by part: an iterator of results from ever more draws.
+
+    Arguments and errors are those of `error_curves`, and arguments are checked at the call. A
+    caller can stop between any two items; the last equals what `error_curves` returns.
     """
     check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
@@ -250,9 +276,6 @@ def stream_error_curves(
         return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
 
     return Stream(len(sizes), part, merge)
-
-
-error_curves = last_item(stream_error_curves)
 
 
 def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:

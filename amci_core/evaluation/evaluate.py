@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from amci_core.files import check_path
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.origin import digest, origin
-from amci_core.streams import Stream
-from amci_core.tasks import Where, run_tasks
+from amci_core.parallel import Stream, run_tasks
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def evaluate(
             found += journal.cases()
         there = {case.number for case in found}
         missing = [number for number in range(len(sweep)) if number not in there]
-        for done in run_tasks(case_errors, sweep, missing, Where(workers, dask)):
+        for done in run_tasks(partial(case_errors, sweep), missing, workers=workers, dask=dask):
             if done.failure is not None:
                 failures[done.item] = done.failure
             else:

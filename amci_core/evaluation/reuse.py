@@ -25,11 +25,73 @@ from amci_core.evaluation.support import Support, mean_support, support_of
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
-from amci_core.streams import Stream, last_item
+from amci_core.parallel import Stream
 
 CHUNK_POINTS = 50_000
 # Points of the broad reference in each run, as a share of its draws.
 REFERENCE_SHARE = 0.25
+
+
+def reuse_errors(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any,
+    theta: Any = None,
+    *,
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    draws: int = 64,
+    share: float = 0.5,
+    common: bool = False,
+    runs: int = 1000,
+    truth: Any = None,
+    seed: int = 0,
+) -> ReuseErrors:
+    """Errors over the grid alphas x betas, every point of it on the same draws.
+
+    Arguments:
+        problem: What is integrated; f must be >= 0.
+        proposals: What is drawn from; both q1_plus and q2 are needed.
+        y: A number or an array of shape (D_y,): one pair at a time.
+        theta: Likewise, or None.
+        alphas: Shares of E1 from q1's draws, finite.
+        betas: Shares of E2 from q1's draws, finite.
+        draws: Draws from each of the two proposals in each run, so 2 x `draws` in all.
+        share: The share of these that q1 gets, at least one draw each.
+        common: Whether both proposals transport the same random numbers; as many draws each then.
+        runs: Independent runs.
+        truth: What errors are counted from, as for `error_curves`.
+        seed: Whole number >= 0.
+
+    Raises:
+        ValueError: an argument is out of range; the problem has a signed f or no q2; or it does
+            not know its truth and none is given.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
+        >>> shares = [0.0, 0.5, 1.0]
+        >>> found = amci.reuse_errors(
+        ...     problem, proposals, 1.0, 3.0, alphas=shares, betas=shares, runs=20
+        ... )
+        >>> bool(found.remse[2, 0] < 1e-20)
+        True
+    """
+    return stream_reuse_errors(
+        problem,
+        proposals,
+        y,
+        theta,
+        alphas=alphas,
+        betas=betas,
+        draws=draws,
+        share=share,
+        common=common,
+        runs=runs,
+        truth=truth,
+        seed=seed,
+    ).last()
 
 
 def stream_reuse_errors(
@@ -47,40 +109,10 @@ def stream_reuse_errors(
     truth: Any = None,
     seed: int = 0,
 ) -> Stream[ReuseErrors]:
-    """Errors over the grid alphas x betas, every point of it on the same draws.
+    """`reuse_errors` part by part: an iterator of results from ever more draws.
 
-    Arguments:
-        problem: What is integrated; f must be >= 0.
-        proposals: What is drawn from; both q1_plus and q2 are needed.
-        y: A number or an array of shape (D_y,): one pair at a time.
-        theta: Likewise, or None.
-        alphas: Shares of E1 from q1's draws, finite.
-        betas: Shares of E2 from q1's draws, finite.
-        draws: Draws from each of the two proposals in each run, so 2 x `draws` in all.
-        share: The share of these that q1 gets, at least one draw each.
-        common: Whether both proposals transport the same random numbers; as many draws each then.
-        runs: Independent runs.
-        truth: What errors are counted from, as for `error_curves`.
-        seed: Whole number >= 0.
-
-    Yields:
-        The errors over the runs so far, after each of many small batches. A caller can stop
-        between any two; the last item equals `reuse_errors`. Arguments are checked at the call.
-
-    Raises:
-        ValueError: an argument is out of range; the problem has a signed f or no q2; or it does
-            not know its truth and none is given.
-
-    Example:
-        >>> import amci_core as amci
-        >>> problem = amci.problem("tail-1d")
-        >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
-        >>> shares = [0.0, 0.5, 1.0]
-        >>> found = amci.reuse_errors(
-        ...     problem, proposals, 1.0, 3.0, alphas=shares, betas=shares, runs=20
-        ... )
-        >>> bool(found.remse[2, 0] < 1e-20)
-        True
+    Arguments and errors are those of `reuse_errors`, and arguments are checked at the call. A
+    caller can stop between any two items; the last equals what `reuse_errors` returns.
     """
     check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
@@ -142,9 +174,6 @@ def stream_reuse_errors(
         )
 
     return Stream(len(sizes), part, merge)
-
-
-reuse_errors = last_item(stream_reuse_errors)
 
 
 class _Part(NamedTuple):

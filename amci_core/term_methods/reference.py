@@ -32,6 +32,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ from amci_core._arguments import check_count, check_number, seed_sequence
 from amci_core.estimators.draws import TERMS, Array
 from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import check_problem
-from amci_core.tasks import Where, run_tasks
+from amci_core.parallel import run_tasks
 from amci_core.term_methods.term import CHUNK, Students, Term, fitted, lattice, tempering
 
 MOST_DRAWS = 100_000_000
@@ -144,7 +145,6 @@ def reference_value(
     batch = tuple(y.shape[:-1])
     cases = math.prod(batch)
     seeds = seed_sequence(seed, "truth").generate_state(cases, np.uint64) >> np.uint64(1)
-    where = Where(workers, dask)
     points = list(np.ndindex(batch))
     pairs = [(y[at], None if theta is None else theta[at]) for at in points]
     shared = (problem, relative_error, draws, pairs)
@@ -154,7 +154,7 @@ def reference_value(
     if cases == 1:
         # What is wrong with a single case is not to be hidden in a batch.
         found, items = [_case(shared, items[0])], []
-    for i, done in enumerate(run_tasks(_case, shared, items, where)):
+    for i, done in enumerate(run_tasks(partial(_case, shared), items, workers=workers, dask=dask)):
         case = done.item[0]
         if done.failure is None:
             found[case] = done.value

@@ -21,7 +21,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from amci_core.tasks import Where
 from benchmarks.paper import beyond, figures
 from benchmarks.paper.drawing import save
 from benchmarks.paper.studies import Studies
@@ -60,8 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 tasks[study] = bars.add_task(study, total=cases)
             bars.update(tasks[study], completed=done)
 
-        where = Where(options.workers, options.dask)
-        studies = Studies(options.out / "data", quick=options.quick, where=where, progress=show)
+        studies = Studies(
+            options.out / "data",
+            quick=options.quick,
+            workers=options.workers,
+            dask=options.dask,
+            progress=show,
+        )
         for name in names:
             file = f"{name}-quick" if options.quick else name
             paths = save(FIGURES[name](studies), options.out, file)

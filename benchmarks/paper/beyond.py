@@ -9,6 +9,7 @@ __all__ = ["dimension", "mismatch", "training"]
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
 from amci_core.evaluation.spread import QUARTILES, quantiles
 from amci_core.models.tail import GaussianTail
-from amci_core.tasks import run_tasks
+from amci_core.parallel import run_tasks
 from app.colours import ESTIMATORS
 from benchmarks.paper.drawing import Canvas
 from benchmarks.paper.studies import Studies
@@ -141,7 +142,10 @@ def _train(studies: Studies, dimensions: Sequence[int], minutes: float) -> dict[
     missing = [(dim, str(path)) for dim, path in folders.items() if not _whole(path)]
     name = f"training in {len(missing)} dimensions, {minutes:g} minutes each"
     failures: list[str] = []
-    for rank, done in enumerate(run_tasks(_learn, minutes, missing, studies.where)):
+    tasks = run_tasks(
+        partial(_learn, minutes), missing, workers=studies.workers, dask=studies.dask
+    )
+    for rank, done in enumerate(tasks):
         if done.failure is not None:
             failures.append(f"training in {done.item[0]} dimensions: {done.failure}")
             continue

@@ -23,7 +23,6 @@ from amci_core.files import make_folder, pretrained_root, replacing
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.origin import origin
-from amci_core.tasks import Where
 
 BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)
 QUICK_BUDGETS = (2, 10, 100, 1000)
@@ -43,7 +42,8 @@ class Studies:
     Arguments:
         folder: Where the data lie.
         quick: Whether a few cases, runs and budgets do: a try of a figure, not the figure.
-        where: Where cases are done.
+        workers: Number of processes that do the cases.
+        dask: Address of a Dask scheduler whose workers do them instead.
         progress: Called with a study's name, the number of its cases done and all of them.
 
     Raises:
@@ -55,12 +55,13 @@ class Studies:
         folder: Path,
         *,
         quick: bool = False,
-        where: Where | None = None,
+        workers: int | None = None,
+        dask: str | None = None,
         progress: Progress | None = None,
     ) -> None:
         make_folder("out", folder)
         self.folder, self.quick = folder, quick
-        self.where = where or Where()
+        self.workers, self.dask = workers, dask
         self._progress = progress
 
     @property
@@ -113,8 +114,8 @@ class Studies:
             cases=cases,
             seed=SEED,
             out=path,
-            workers=self.where.workers,
-            dask=self.where.dask,
+            workers=self.workers,
+            dask=self.dask,
             progress=lambda done, wanted: self.tell(name, done, wanted),
         )
         if found.failures:

@@ -215,7 +215,7 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
     end = "\n\nfrom app.own import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
-        "from amci_core.executor import executor\n"
+        "from app.executor import executor\n"
         "from app.computations import Asked\n"
         "from app.state import State\n"
         "if __name__ == '__main__':\n"

@@ -13,8 +13,8 @@ import pytest
 from servers import Server
 from works import Count, Where
 
-from amci_core.executor import executor
 from app.engine import AHEAD, Engine
+from app.executor import executor
 from app.jobs import Jobs
 from app.under_way import timed_part
 

@@ -53,8 +53,7 @@ def executor(*, workers: int | None = None, dask: str | None = None) -> tuple[Ex
             taken in the place of processes. They need this package in the same version.
 
     Raises:
-        ValueError: the number is out of range, both are given, Dask is not installed, or there is
-            no scheduler at that address with a worker.
+        ValueError: the number is out of range, both are given, or there is no scheduler at that address with a worker.
 
     Example:
         >>> pool, at_a_time = executor(workers=1)
@@ -133,10 +132,8 @@ def _one_thread() -> None:
 
 
 def _of_dask(address: str) -> tuple[Executor, int]:
-    try:
-        import distributed
-    except ImportError:
-        raise ValueError("dask: Dask is not installed; pip install distributed") from None
+    import distributed
+
     if not address.strip():
         raise ValueError(f"dask: expected the address of a scheduler, got {address!r}")
     connect: Any = distributed.Client

@@ -12,9 +12,9 @@ import torch
 from servers import Server
 from serving import PATIENCE
 
-from amci_core.executor import FORKSERVER, executor, usual_workers
 from app.computations import Asked
 from app.engine import Engine
+from app.executor import FORKSERVER, executor, usual_workers
 from app.jobs import Jobs
 from app.state import State
 
@@ -22,7 +22,7 @@ from app.state import State
 # It has no guard for workers that would run it again.
 PARENT = """
 import os, time
-from amci_core.executor import executor
+from app.executor import executor
 pool, _ = executor(workers=1)
 print(pool.submit(os.getpid).result(), flush=True)
 time.sleep(600)
@@ -31,7 +31,7 @@ time.sleep(600)
 INTERRUPTED = """
 import os, signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from amci_core.executor import executor
+from app.executor import executor
 pool, _ = executor(workers=1)
 try:
     print("starting", flush=True)
@@ -83,7 +83,7 @@ def test_dask_has_workers_of_its_own():
 
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_named(monkeypatch):
-    monkeypatch.setattr("amci_core.executor.SECONDS_FOR_DASK", 0.5)
+    monkeypatch.setattr("app.executor.SECONDS_FOR_DASK", 0.5)
     with pytest.raises(ValueError, match=r"^dask: expected the address of a scheduler, got 'tcp"):
         executor(dask="tcp://127.0.0.1:1")
 

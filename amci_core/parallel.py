@@ -1,0 +1,287 @@
+r"""Many tasks of one kind: in this process, in worker processes, or on a Dask scheduler.
+
+A task seeds itself by its item, so that its result does not depend on where, or in what order,
+tasks are done. Worker processes and Dask are both run by `distributed`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Done", "Stream", "run_tasks"]
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import cloudpickle
+import torch
+
+from amci_core._arguments import check_count
+from amci_core.models.loading import FILE_MODULE
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 30
+HOST = "127.0.0.1"
+# Ends a worker when the pipe to its parent closes, however the parent ended.
+END_WITH_PARENT = """
+import os, sys, threading
+wait = lambda: (sys.stdin.buffer.read(), os._exit(0))
+threading.Thread(target=wait, daemon=True).start()
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A task that ended.
+
+    Arguments:
+        item: The task's item.
+        value: Its result; None if it failed.
+        failure: The error in a line; None if it succeeded.
+    """
+
+    item: Any
+    value: Any = None
+    failure: str | None = None
+
+
+class Stream(Iterator[T]):
+    """An iterator of results that get better part by part.
+
+    Every part is seeded by its number: any process can do any of them, in any order, and merged
+    in order they give what this iterator gives.
+
+    Arguments:
+        count: Number of parts, at least one.
+        part: Does the part of a number.
+        merge: Makes a result of the first parts, in their order.
+
+    Example:
+        >>> stream = Stream(3, lambda number: number**2, sum)
+        >>> list(stream), stream.merge([stream.part(i) for i in (0, 1)])
+        ([0, 1, 5], 1)
+    """
+
+    def __init__(
+        self, count: int, part: Callable[[int], Any], merge: Callable[[Sequence[Any]], T]
+    ) -> None:
+        self.count, self.part, self.merge = count, part, merge
+        self._done: list[Any] = []
+
+    def __next__(self) -> T:
+        if len(self._done) == self.count:
+            raise StopIteration
+        self._done.append(self.part(len(self._done)))
+        return self.merge(self._done)
+
+    def last(self) -> T:
+        """The result of all parts, merged once."""
+        return self.merge([self.part(number) for number in range(self.count)])
+
+
+def run_tasks(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+) -> Iterator[Done]:
+    """Does `function(item)` for every item, and yields tasks as they end.
+
+    A task that raises, or that kills its worker twice, is reported in `Done.failure`; the others
+    go on. Tasks of a worker that is lost are done again. Workers have one thread of PyTorch.
+
+    Arguments:
+        function: Any function that pickles, such as a `functools.partial` with a problem.
+        items: Small and distinct.
+        workers: Number of worker processes. None, without `dask`: this process.
+        dask: Address of a Dask scheduler, such as `tcp://192.168.0.5:8786`, whose workers have
+            this package in the same version.
+
+    Raises:
+        ValueError: both are given, the number is out of range, or there is no scheduler with
+            workers at that address.
+
+    Example:
+        >>> [done.value for done in run_tasks(abs, [-2, 3])]
+        [2, 3]
+    """
+    if dask is not None and workers is not None:
+        raise ValueError(f"workers: Dask has its own at {dask}, got {workers!r}")
+    if workers is not None:
+        check_count("workers", workers, low=1, high=1000)
+    if not items:
+        return
+    if dask is None and workers is None:
+        yield from (_done(function, item) for item in items)
+        return
+    import distributed
+
+    with ExitStack() as stack:
+        if dask is None:
+            cluster = stack.enter_context(_cluster(min(workers or 1, len(items))))
+            client = distributed.Client(cluster, set_as_default=False)
+        else:
+            client = _connected(dask)
+        stack.enter_context(client)
+        yield from _on_workers(client, function, items)
+
+
+def _on_workers(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Any:
+    import distributed
+
+    # A task of its own: it is sent once, and made again if the worker that has it is lost.
+    sent = client.submit(bytes, _packed(function), pure=False)
+
+    def ended(some: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        futures = client.map(_task, some, function=sent, retries=1, pure=False)
+        item_of = {future.key: item for future, item in zip(futures, some, strict=True)}
+        waiting = distributed.as_completed(futures, loop=client.loop)
+        del futures  # a result is freed as soon as it is here
+        for future in waiting:
+            yield item_of[future.key], future
+
+    suspects = []
+    for item, future in ended(items):
+        # Tasks beside the one that kills a worker are lost with it.
+        if isinstance(future.exception(), distributed.scheduler.KilledWorker):
+            suspects.append(item)
+        else:
+            yield _result(item, future)
+    for suspect in suspects:
+        for item, future in ended([suspect]):
+            yield _result(item, future)
+
+
+def _result(item: Any, future: Any) -> Done:
+    import distributed
+
+    error = future.exception()
+    if error is None:
+        done: Done = future.result()
+        return done
+    if isinstance(error, distributed.scheduler.KilledWorker):
+        return Done(item, failure="its worker died: killed, or out of memory")
+    return Done(item, failure=_in_a_line(error))
+
+
+def _task(item: Any, function: bytes) -> Done:
+    # Sums of several threads can differ in the last digit.
+    torch.set_num_threads(1)
+    return _done(_unpacked(function), item)
+
+
+def _done(function: Callable[[Any], Any], item: Any) -> Done:
+    try:
+        return Done(item, function(item))
+    except Exception as error:  # the other tasks go on
+        return Done(item, failure=_in_a_line(error))
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")[:500]
+
+
+_unpacked = lru_cache(8)(cloudpickle.loads)
+
+
+def _packed(function: Callable[[Any], Any]) -> bytes:
+    """As bytes, with the classes of problems from files: workers need not have these files."""
+    own = [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE)]
+    for module in own:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        packed: bytes = cloudpickle.dumps(function)
+    finally:
+        for module in own:
+            cloudpickle.unregister_pickle_by_value(module)
+    return packed
+
+
+def _connected(address: str) -> Any:
+    import distributed
+
+    expected = "dask: expected the address of a scheduler with workers"
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise ValueError(f"{expected}, got {address!r}: {error}") from None
+    if not client.nthreads():
+        client.close()
+        raise ValueError(f"{expected}, and the one at {address} has none")
+    return client
+
+
+def _cluster(workers: int) -> Any:
+    """A scheduler in this process with workers that do not import the main script."""
+    import dask
+    import distributed
+    from distributed.deploy.subprocess import SubprocessWorker
+
+    # The port takes pickles, so that only holders of these credentials may connect.
+    security = distributed.Security.temporary()
+    scheduler = {"host": HOST, "allowed_failures": 1, "dashboard": False, "security": security}
+    if sys.platform == "win32":
+        return distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None,
+            security=security, scheduler_kwargs={"allowed_failures": 1},
+        )  # fmt: skip
+    tls = security.get_tls_config_for_role("worker")
+    config = {
+        "distributed": {
+            "comm": {
+                "require-encryption": True,
+                "tls": {
+                    "ca-file": tls["ca_file"],
+                    "worker": {"key": tls["key"], "cert": tls["cert"]},
+                },
+            },
+            "worker": {"preload": [END_WITH_PARENT]},
+        },
+        "logging": {"distributed": "critical"},
+    }
+    environment = os.environ | {
+        "DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(config),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+
+    class Worker(SubprocessWorker):  # type: ignore[misc]
+        async def _start(self) -> None:
+            await self._spawn()
+            self.replacing = asyncio.ensure_future(self._replace())
+
+        async def _spawn(self) -> None:
+            opts = {"host": HOST, "nthreads": 1, "memory_limit": None, "dashboard": False}
+            spec = json.dumps({"cls": "distributed.Worker", "opts": opts})
+            self.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "dask", "spec", self.scheduler, "--spec", spec),
+                stdin=asyncio.subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # it does not hear Ctrl-C
+            )
+
+        async def _replace(self) -> None:
+            while True:
+                await self.process.wait()
+                await self._spawn()
+
+        async def close(self) -> None:
+            self.replacing.cancel()
+            await super().close()
+
+    # A worker has one task at a time.
+    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+        return distributed.SpecCluster(
+            workers={i: {"cls": Worker} for i in range(workers)},
+            scheduler={"cls": distributed.Scheduler, "options": scheduler},
+            security=security,
+            silence_logs=logging.CRITICAL,
+        )

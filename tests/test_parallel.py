@@ -1,0 +1,162 @@
+"""Tasks give the same numbers wherever they are done, and survive workers that die."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+import torch
+from schedulers import dask_cluster
+from sent import awkward, deadly, noise, slow, truth_of
+from serving import PATIENCE
+
+from amci_core import parallel
+from amci_core.parallel import run_tasks
+
+ITEMS = list(range(12))
+SHARED = torch.tensor(1 / 3)
+
+
+def in_order(done):
+    return sorted(done, key=lambda each: each.item)
+
+
+def values(done):
+    ordered = in_order(done)
+    assert [each.failure for each in ordered] == [None] * len(ordered)
+    return [each.value for each in ordered]
+
+
+def test_a_task_that_fails_is_named_and_the_others_go_on():
+    found = list(run_tasks(partial(awkward, 3), ITEMS))
+    assert [done.value for done in found] == [None if i == 3 else i for i in ITEMS]
+    assert [done.failure for done in found if done.failure] == ["ArithmeticError: no result for 3"]
+
+
+@pytest.mark.slow
+def test_workers_give_the_numbers_of_this_process_also_after_one_is_killed(tmp_path):
+    here = values(run_tasks(partial(noise, SHARED), ITEMS))
+    assert values(run_tasks(partial(noise, SHARED), ITEMS, workers=2)) == here
+    with dask_cluster(tmp_path) as (address, workers):
+        found = []
+        for done in run_tasks(partial(noise, SHARED), ITEMS, dask=address):
+            found.append(done)
+            if len(found) == 4:
+                workers[0].kill()
+    assert values(found) == here
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_no_task():
+    found = []
+    for done in run_tasks(partial(slow, 0.05), ITEMS, workers=2):
+        found.append(done)
+        if len(found) == 3:
+            os.kill(done.value[1], signal.SIGKILL)
+    assert [item for item, _ in values(found)] == ITEMS
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_worker_is_named_and_the_others_go_on():
+    found = in_order(run_tasks(partial(deadly, 3), ITEMS, workers=2))
+    assert [done.value for done in found] == [None if i == 3 else i for i in ITEMS]
+    assert found[3].failure == "its worker died: killed, or out of memory"
+
+
+@pytest.mark.slow
+def test_a_class_from_a_file_reaches_a_worker_that_has_not_the_file(tmp_path):
+    from amci_core.models.loading import load_problem
+
+    (tmp_path / "mine.py").write_text(MINE)
+    problem = load_problem(str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").unlink()
+    assert values(run_tasks(partial(truth_of, problem), [1.5], workers=1)) == [3.0]
+
+
+# Without a guard for workers that would run it again. A process that was started in the
+# background may have been told to ignore Ctrl-C.
+SCRIPT = """
+import os, signal, time
+from functools import partial
+from sent import slow
+from amci_core.parallel import run_tasks
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    for done in run_tasks(lambda s: slow(s, s), [0.01, 600.0], workers=2):
+        print(done.value[1], flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_the_process_that_started_them(tmp_path, how):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    paths = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    ) as process:
+        worker = int(process.stdout.readline())
+        began = time.monotonic()
+        os.kill(process.pid, how)
+        out, _ = process.communicate(timeout=PATIENCE)
+        while os.path.exists(f"/proc/{worker}"):
+            assert time.monotonic() < began + 20, "the worker lives on"
+            time.sleep(0.05)
+    assert out == ("interrupted\n" if how == signal.SIGINT else "")
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"workers": 0}, r"^workers: expected a whole number from 1 to 1,000"),
+        ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, r"^workers: Dask has its own"),
+        ({"dask": "tcp://127.0.0.1:1"}, r"^dask: expected the address of a scheduler"),
+    ],
+)
+def test_a_place_without_workers_is_refused(monkeypatch, where, message):
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(ValueError, match=message):
+        list(run_tasks(abs, [1], **where))
+
+
+MINE = """
+import math
+import torch
+from torch.distributions import Normal
+from amci_core.models import LineProblem, Variable
+
+
+class Mine(LineProblem):
+    name = "mine"
+    title = "Mine"
+    description = "?"
+    formula = "x"
+    nonnegative = False
+    x = Variable("x", 1, -math.inf, math.inf, "x", typical_range=(-3.0, 3.0))
+    y = Variable("y", 1, -6.0, 6.0, "y", typical_range=(-3.0, 3.0))
+    theta = None
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 1.0).log_prob(y).sum(-1)
+
+    def f(self, x, theta):
+        return x.squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return x + torch.randn(x.shape, generator=generator)
+"""
