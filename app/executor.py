@@ -53,7 +53,8 @@ def executor(*, workers: int | None = None, dask: str | None = None) -> tuple[Ex
             taken in the place of processes. They need this package in the same version.
 
     Raises:
-        ValueError: the number is out of range, both are given, or there is no scheduler at that address with a worker.
+        ValueError: the number is out of range, both are given, or there is no scheduler with a
+            worker at that address.
 
     Example:
         >>> pool, at_a_time = executor(workers=1)
