@@ -48,7 +48,7 @@ help:
 	@echo "             NAMES=fig1: one of them; QUICK=1: a try in minutes; WORKERS=2: processes"
 	@echo "make test    install, lint, run the tests but the slow (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make test-all  the same with the slow tests: before a merge or a release"
-	@echo "make lint    check style, formatting and types"
+	@echo "make lint    check style, formatting, types and which room imports which"
 	@echo "make docs    build the documentation into site/, fail on warnings"
 	@echo "make notebooks  open the notebooks in JupyterLab"
 	@echo "make install install what the dashboard needs, start nothing"
@@ -87,10 +87,11 @@ test-all: lint browser
 	@$(BIN)/python -m pytest --durations=20 $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test
-	@echo "Checking style, formatting and types"
+	@echo "Checking style, formatting, types and imports"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m mypy
+	@$(BIN)/lint-imports --no-logo
 
 browser: $(VENV)/.installed-test
 	@$(BIN)/python tests/install_browser.py
