@@ -25,7 +25,7 @@ import torch
 from amci_core import files
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposal, Proposals, Snapshot, Trainable
-from amci_core.flows.proposals import REFERENCE
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem, problem, problems
 
 FORMAT = 1
@@ -76,8 +76,8 @@ def load_proposals(
         if variant not in (None, loaded.variant):
             raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
         return loaded
-    if variant == REFERENCE:
-        return Proposals.from_reference(chosen)
+    if variant == DEFENSIVE:
+        return Proposals.from_defensive(chosen)
     if variant != ORACLE and chosen.name not in problems():
         raise ValueError(
             f"folder: expected one with proposals for {chosen.name}, since none come with the "

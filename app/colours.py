@@ -11,7 +11,7 @@ __all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "Style", "label"]
 
 from dataclasses import dataclass
 
-from amci_core.flows.proposals import REFERENCE
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.target import FALLBACK
 
 
@@ -85,5 +85,5 @@ def label(name: str, *, signed: bool = False, variant: str = "") -> str:
         text = text.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
     if variant == FALLBACK and name != "q2":
         return text.replace(" learnt", ", not learnt")
-    said = {"oracle": " oracle", REFERENCE: ", not learnt"}
+    said = {"oracle": " oracle", DEFENSIVE: ", not learnt"}
     return text.replace(" learnt", said.get(variant, " learnt"))

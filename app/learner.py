@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import REFERENCE
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.proposals import ORACLE
 from amci_core.target import FALLBACK
 from app import own
@@ -58,7 +58,7 @@ def check_name(problem: str, text: str) -> str:
         raise ValueError(
             f"expected letters, digits and dashes, at most {LONGEST_NAME}, got {name[:50]!r}"
         )
-    if name in (ORACLE, REFERENCE, FALLBACK, *own.variants(problem)):
+    if name in (ORACLE, DEFENSIVE, FALLBACK, *own.variants(problem)):
         raise ValueError(f"there are proposals called {name} already; choose another name")
     return name
 

@@ -31,7 +31,7 @@ from functools import cache, lru_cache
 
 import amci_core as amci
 from amci_core.flows import Proposals, Snapshot
-from amci_core.flows.proposals import REFERENCE
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, fallback_proposals, own_name
@@ -111,7 +111,7 @@ def untrained(problem: Problem, trained: bool = False) -> tuple[Proposals, ...]:
         trained: Whether there are trained ones, which the reference need not stand in for.
     """
     names = (ORACLE,) if "q1_plus" in (problem.optimal_proposals() or {}) else ()
-    names = names if trained else (*names, REFERENCE)
+    names = names if trained else (*names, DEFENSIVE)
     return tuple(amci.load_proposals(problem, variant=name) for name in names)
 
 

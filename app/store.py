@@ -18,7 +18,7 @@ from amci_core.estimators.draws import TERMS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.runs import Estimators, usual_estimators
 from amci_core.flows import Proposals, Snapshot
-from amci_core.flows.broad import Broad
+from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 from amci_core.term_methods.reference import ReferenceValue
@@ -69,11 +69,11 @@ class Store:
         """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
         if "E2" in self.terms:
             return {}
-        problem, prior = self.problem, Broad(self.problem, "E2", None)
+        problem, prior = self.problem, DefensiveComponent(self.problem, "E2")
         minus = None if problem.nonnegative else prior
         found = {"prior": Proposals(problem.name, "prior", prior, minus, None)}
         return found | (
-            {"reference": Proposals.from_reference(problem)} if problem.has_defensive else {}
+            {"reference": Proposals.from_defensive(problem)} if problem.has_defensive else {}
         )
 
     @property

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Proposal, Proposals
-from amci_core.flows.density import TrainableDensity
+from amci_core.flows.density import TransformedDensity
 
 
-class NormalDensity(TrainableDensity):
+class NormalDensity(TransformedDensity):
     def __init__(self, mean: Tensor, scale: float) -> None:
         super().__init__(mean.shape[:-1], dim=1, like=mean)
         self.mean, self.scale = mean, scale

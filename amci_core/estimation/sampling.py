@@ -15,7 +15,7 @@ from torch import Tensor
 from amci_core._arguments import seed_sequence
 from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
 from amci_core.flows import Proposals
-from amci_core.flows.density import Density, TrainableDensity
+from amci_core.flows.density import Density, TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem
 from amci_core.models import problem as named
@@ -190,7 +190,7 @@ class Sampler:
                 f"counts: common random numbers need equal ones, got {list(drawn.values())}"
             )
         for j in drawn:
-            if not isinstance(self.densities[j], TrainableDensity):
+            if not isinstance(self.densities[j], TransformedDensity):
                 raise ValueError(
                     "estimator: common random numbers need proposals that transport base points, "
                     f"and {PROPOSALS[j]} of these does not"

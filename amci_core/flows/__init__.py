@@ -13,6 +13,6 @@ __all__ = [
 ]
 
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
+from amci_core.flows.external import SbiPosterior
 from amci_core.flows.families import FAMILIES
-from amci_core.flows.outside import SbiPosterior
 from amci_core.flows.proposals import Proposals, Snapshot

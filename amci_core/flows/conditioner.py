@@ -2,12 +2,13 @@ r"""Networks that turn y and theta into parameters, one by one or several as one
 
 from __future__ import annotations
 
-__all__ = ["Conditioner", "Stacked", "activation_of", "flat_cases"]
+__all__ = ["ACTIVATIONS", "Conditioner", "Stacked", "flat_cases"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,17 +20,6 @@ from amci_core.models.base import Problem
 # Up to here scaled inputs are read as they are; beyond by their logarithm.
 WITHIN = 1.5
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
-
-
-def activation_of(name: str) -> nn.Module:
-    """An activation by its name.
-
-    Raises:
-        ValueError: the name is not known.
-    """
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {name!r}")
-    return ACTIVATIONS[name]()
 
 
 class Conditioner(nn.Module):
@@ -47,9 +37,7 @@ class Conditioner(nn.Module):
         activation: Name of the activation, `relu` or `silu`.
         reads_theta: Whether it reads theta beside y.
         preceding: Number of coordinates of x that it reads beside, in an autoregressive family.
-
-    Raises:
-        ValueError: the activation is not known.
+        small: Whether the last layer starts small.
     """
 
     centre: Tensor
@@ -60,13 +48,14 @@ class Conditioner(nn.Module):
         problem: Problem,
         *,
         out: int,
-        hidden: tuple[int, ...],
+        hidden: Sequence[int],
         activation: str,
         reads_theta: bool = True,
         preceding: int = 0,
+        small: bool = True,
     ) -> None:
         super().__init__()
-        self.activation = activation_of(activation)
+        self.activation, self.small = ACTIVATIONS[activation](), small
         self.reads_theta = reads_theta and problem.theta is not None
         read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
         shown = [v.typical_range for v in read for _ in range(v.dim)]
@@ -92,7 +81,7 @@ class Conditioner(nn.Module):
         last = self.linear[-1]
         for layer in self.linear:
             bound = 1 / math.sqrt(layer.in_features)
-            scale = 0.1 if layer is last else 1.0
+            scale = 0.1 if layer is last and self.small else 1.0
             with torch.no_grad():
                 layer.weight.uniform_(-bound * scale, bound * scale, generator=generator)
                 if layer is not last:
@@ -102,8 +91,7 @@ class Conditioner(nn.Module):
         """y (cases, D_y) and theta (cases, D_theta) as it reads them, scaled to about [-1, 1]."""
         read = [y]  # no columns where there is no y
         if self.reads_theta:
-            assert theta is not None  # narrows the type; problems with theta always pass it
-            read.append(theta)
+            read.append(cast(Tensor, theta))
         values = torch.cat(read, dim=-1)
         if not values.shape[-1]:
             return values.new_zeros(len(y), 1)
@@ -137,7 +125,8 @@ class Stacked:
         scale: About how far these spread, (D - 1,).
     """
 
-    def __init__(self, networks: Sequence[Conditioner], centre: Tensor, scale: Tensor) -> None:
+    def __init__(self, networks: Iterable[Any], centre: Tensor, scale: Tensor) -> None:
+        networks = list(networks)
         self._activation = networks[0].activation
         layers = []
         for maps in zip(*(network.linear for network in networks), strict=True):
@@ -152,11 +141,6 @@ class Stacked:
         # They read coordinates less their centres, in units of their scales.
         self._of_points = of_points / scale[:, None]
         self._bias = bias - (centre @ self._of_points)[:, None]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """What was computed, to be looked at for NaN."""
-        return [self._bias, self._of_points, *(t for layer in self._rest for t in layer)]
 
     def of_cases(self, inputs: Tensor) -> Tensor:
         """What y and theta, (cases, C), add to the first layer: (D - 1, cases, H)."""

@@ -4,37 +4,28 @@ A flow's parameters depend on (y, theta) alone, or on the coordinates before as 
 on (y, theta) alone is computed once, when a proposal is called; the density that this gives has
 points grouped by case, (cases, draws, D), so that parameters broadcast instead of being copied.
 
-Of normflows, the masked network `MADE` and the names of its Gaussian base are used. Its coupling
-splines with context (four layers, 64 hidden units, 16 bins, five dimensions) drew a seventh of the
-points a second that our splines of these sizes drew, and evaluated a quarter of the densities:
-every layer reads the context anew at every point, where ours prepares it once per (y, theta). Its
-`rational_quadratic_spline` takes twice the time of `Knots`, and its flows draw from the global
-generator.
+Of normflows the masked network `MADE` is used. Its coupling splines with context (four layers, 64
+hidden units, 16 bins, five dimensions) drew a seventh of the points a second that our splines of
+these sizes drew, and evaluated a quarter of the densities: every layer reads the context anew at
+every point, where ours prepares it once per (y, theta). Its `rational_quadratic_spline` takes
+twice the time of `Knots`, and its flows draw from the global generator.
 """
 
 from __future__ import annotations
 
-__all__ = [
-    "ConditionalDensity",
-    "Density",
-    "MixtureDensity",
-    "Proposal",
-    "Trainable",
-    "TrainableDensity",
-    "log_sum",
-]
+__all__ = ["ConditionalDensity", "Density", "Proposal", "Trainable", "TransformedDensity"]
 
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
 
 class Density(Protocol):
-    """Whatever can be drawn from and evaluated."""
+    """A density at given y and theta that can be drawn from and evaluated."""
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Points and their log density."""
@@ -82,10 +73,10 @@ class Proposal(ABC):
         """The density at y (*, D_y) and theta (*, D_theta)."""
 
 
-class TrainableDensity(ConditionalDensity):
-    """A density that transports base points to points, so that these can be stratified.
+class TransformedDensity(ConditionalDensity):
+    """The density of transformed base samples, which can be stratified or shared.
 
-    Base points are uniform on (0, 1]^D, unless a subclass says otherwise.
+    Base samples are uniform on (0, 1]^D, unless a subclass says otherwise.
 
     Arguments:
         batch_shape: The broadcast batch shape of y and theta.
@@ -99,124 +90,67 @@ class TrainableDensity(ConditionalDensity):
         self.dim, self.like = dim, like
 
     @abstractmethod
-    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Base points (cases * n, D) as points x (*, n, D), with log q(x) (*, n)."""
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Base samples (cases * n, D) as points x (*, n, D), with log q(x) (*, n)."""
 
     def from_uniform(self, u: Tensor) -> Tensor:
-        """Base points out of uniform ones on (0, 1]^D, (cases * n, D)."""
+        """Base samples of uniform ones on (0, 1]^D, (cases * n, D)."""
         return u
 
-    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Base points for n draws of every case, (cases * n, D)."""
+    def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Base samples for n draws of every case, (cases * n, D)."""
         # On (0, 1]: zero is the end of a tail.
-        return self.from_uniform(1.0 - self._random(self.cases * n, generator=generator))
+        return self.from_uniform(1.0 - self._uniform(self.cases * n, generator=generator))
 
-    def stratified_noise(self, n: int, generator: torch.Generator) -> Tensor:
-        """Base points as `noise`, one in each of n equal strata of every coordinate."""
-        order, within = self._random(2, self.cases, n, generator=generator)
+    def stratified_base_samples(self, n: int, generator: torch.Generator) -> Tensor:
+        """As `base_samples`, one in each of n equal strata of every coordinate."""
+        order, within = self._uniform(2, self.cases, n, generator=generator)
         strata = (order.argsort(dim=1) + 1 - within) / n
         return self.from_uniform(strata.reshape(-1, self.dim))
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        return self.transport(self.noise(n, generator))
+        return self.forward(self.base_samples(n, generator))
 
-    def _random(self, *shape: int, generator: torch.Generator | None) -> Tensor:
+    def _uniform(self, *shape: int, generator: torch.Generator | None) -> Tensor:
         like = self.like
         return torch.rand(
             *shape, self.dim, dtype=like.dtype, device=like.device, generator=generator
         )
 
 
-class MixtureDensity(TrainableDensity):
-    """A mixture with a density that may be a proposal of its own, and is then evaluated once.
+class Trainable(nn.Module, Proposal):
+    """A proposal with weights; refined ones give a `TransformedDensity`.
+
+    A new family is one file in this folder, with a subclass that defines `at` and `initialize`,
+    and one line in `FAMILIES`.
 
     Attributes:
-        component: That density.
+        FORMER_NAMES: Patterns of names that parts had in stored weights, and their names today;
+            None for a part that is gone.
     """
 
-    component: TrainableDensity
-
-    @abstractmethod
-    def transport_both(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As `transport`, with the component's log density at the points as well, (*, n)."""
-
-    @abstractmethod
-    def log_prob_given(self, x: Tensor, log_component: Tensor) -> Tensor:
-        """As `log_prob`, where the component's log density is known, (*, n)."""
-
-    def transport(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_q, _ = self.transport_both(z)
-        return x, log_q
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self.log_prob_given(x, self.component.log_prob(x))
-
-
-class Trainable(nn.Module, Proposal):
-    """A proposal with weights; refined ones give a `TrainableDensity`.
-
-    A new family is one file in this folder, with a subclass that defines `density` and
-    `initialize`, and one line in `FAMILIES`.
-    """
+    FORMER_NAMES: ClassVar[dict[str, str | None]] = {}
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        """The density at y (*, D_y) and theta (*, D_theta).
-
-        Raises:
-            ValueError: a parameter is NaN; names it.
-        """
         return self.at(y, theta)
 
     @abstractmethod
-    def at(
-        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
-    ) -> ConditionalDensity:
-        """As when called; `component` is the density of `self.component`, where that is known."""
+    def at(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        """The density at y (*, D_y) and theta (*, D_theta)."""
 
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights that training starts from."""
 
-    @property
-    def component(self) -> Trainable | None:
-        """A proposal that this one is a mixture with."""
-        return None
-
-    def tie(self, other: Trainable) -> None:
-        """Takes `other` itself as its component, where that is equal to it."""
-
-    def adopt(self, trained: Mapping[str, Trainable]) -> bool:
-        """Takes over what it has of proposals trained before it, by name.
-
-        Returns:
-            Whether it has anything of them; most have not.
-
-        Raises:
-            ValueError: one that it needs is not there.
-        """
-        return False
-
-    def refuse_nan(self, *computed: Tensor) -> None:
-        """Looks for NaN in what was computed from the parameters, and names the parameter.
-
-        Training sees NaN in its loss instead.
-        """
-        if torch.is_grad_enabled():
-            return
-        if math.isnan(sum(tensor.sum().item() for tensor in computed)):
-            bad = [name for name, value in self.named_parameters() if value.isnan().any()]
-            raise ValueError(
-                f"proposal: the parameters {', '.join(bad)} of a {type(self).__name__} are NaN"
-                if bad
-                else f"proposal: the networks of a {type(self).__name__} give NaN here"
-            )
-
-
-def log_sum(first: Tensor, second: Tensor) -> Tensor:
-    """log(exp(first) + exp(second)), whose gradient is zero where both are -inf.
-
-    That of `torch.logaddexp` is NaN there.
-    """
-    least = torch.finfo(first.dtype).min
-    found = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
-    return found.masked_fill(found == least, -math.inf)
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *rest: Any, **named: Any
+    ) -> None:
+        for key in [key for key in state_dict if key.startswith(prefix)]:
+            for pattern, name in self.FORMER_NAMES.items():
+                if found := re.match(pattern, key.removeprefix(prefix)):
+                    value = state_dict.pop(key)
+                    if name is not None:
+                        rest_of_key = key.removeprefix(prefix)[found.end() :]
+                        state_dict[prefix + found.expand(name) + rest_of_key] = value
+                    break
+        super()._load_from_state_dict(state_dict, prefix, *rest, **named)

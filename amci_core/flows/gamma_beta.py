@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GammaBeta"]
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.distributions import Beta, Gamma
 from torch.nn.functional import softplus
 
 from amci_core.flows.conditioner import Conditioner, flat_cases
-from amci_core.flows.density import ConditionalDensity, Trainable, TrainableDensity
+from amci_core.flows.density import ConditionalDensity, Trainable
 from amci_core.models.base import Problem
 
 # Means and standard deviations are softplus(free + ONE), so that they start at their unit.
@@ -45,7 +46,7 @@ class GammaBeta(Trainable):
         *,
         size: float,
         spread: float,
-        hidden: tuple[int, ...],
+        hidden: Sequence[int],
         activation: str,
     ) -> None:
         super().__init__()
@@ -59,9 +60,7 @@ class GammaBeta(Trainable):
         self.gamma.initialize(generator)
         self.beta.initialize(generator)
 
-    def at(
-        self, y: Tensor, theta: Tensor | None, component: TrainableDensity | None = None
-    ) -> GammaBetaDensity:
+    def at(self, y: Tensor, theta: Tensor | None) -> GammaBetaDensity:
         return GammaBetaDensity(self, y, theta)
 
     def first(self, y: Tensor, theta: Tensor | None) -> Gamma:
@@ -91,7 +90,6 @@ class GammaBetaDensity(ConditionalDensity):
         self._proposal = proposal
         self._y, self._theta = flat_cases(y, theta)
         self._gamma = proposal.first(self._y, self._theta)
-        proposal.refuse_nan(self._gamma.rate, *proposal.beta.parameters())
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         shape = self._gamma.concentration.expand(-1, n)

@@ -2,38 +2,31 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["REFERENCE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
+__all__ = ["DEFENSIVE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from amci_core.flows.density import (
-    ConditionalDensity,
-    Density,
-    MixtureDensity,
-    Proposal,
-    Trainable,
-    TrainableDensity,
-)
-from amci_core.flows.outside import Maker, Outside
+from amci_core.flows.density import ConditionalDensity, Density, Proposal, TransformedDensity
+from amci_core.flows.external import External, Maker
+from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.models.base import check_problem
 
 Key = TypeVar("Key", bound=Hashable)
-# The variant that is a problem's own reference, before anything is trained for it.
-REFERENCE = "reference"
+# The variant that draws from the problem's defensive density, before anything is trained for it.
+DEFENSIVE = "defensive"
+NAMES = ("q1_plus", "q1_minus", "q2")
 
 
 @dataclass(frozen=True)
 class Proposals:
     """One proposal for each term of a problem; None where a term needs none.
-
-    Where q1 is a mixture with a copy of q2, the copy is replaced by q2 itself.
 
     Arguments:
         problem: Name of the problem that they were made for.
@@ -57,13 +50,18 @@ class Proposals:
     q1_minus: Proposal | None
     q2: Proposal | None
     card: dict[str, Any] = field(default_factory=dict)
-    _single: Any = field(default=None, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.q2, Trainable):
-            for q1 in (self.q1_plus, self.q1_minus):
-                if isinstance(q1, Trainable):
-                    q1.tie(self.q2)
+    def __repr__(self) -> str:
+        built = self.card.get("configuration", {}).get("proposals", {})
+        lines = [f"Proposals for {self.problem}, variant {self.variant}"]
+        for name, proposal in zip(NAMES, self.as_tuple, strict=True):
+            if proposal is not None:
+                family = built.get(name, {}).get("family", type(proposal).__name__)
+                weights = 0
+                if isinstance(proposal, nn.Module):
+                    weights = sum(p.numel() for p in proposal.parameters())
+                lines.append(f"  {name}: {family}" + (f", {weights:,} weights" if weights else ""))
+        return "\n".join(lines)
 
     @classmethod
     def from_distributions(
@@ -126,49 +124,41 @@ class Proposals:
         check_problem(problem)
         if problem.nonnegative and q1_minus is not None:
             raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
-        if q2 is None and problem.y is not None:
-            y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
-            theta = None if theta is None else theta.double()
-            if problem.log_evidence(y.double(), theta) is None:
-                raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
-
-        def proposal(name: str, make: Maker | None) -> Proposal | None:
-            return None if make is None else Outside(name, make, problem.x.dim, dtype)
-
-        made = cls(
-            problem.name,
-            variant,
-            Outside("q1_plus", q1_plus, problem.x.dim, dtype),
-            proposal("q1_minus", q1_minus),
-            proposal("q2", q2),
+        if q2 is None and not _knows_evidence(problem):
+            raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
+        q1_plus, q1_minus, q2 = (
+            None if make is None else External(name, make, problem.x.dim, dtype)
+            for name, make in zip(NAMES, (q1_plus, q1_minus, q2), strict=True)
         )
+        made = cls(problem.name, variant, q1_plus, q1_minus, q2)
         for each in made.as_tuple:
-            if isinstance(each, Outside):
+            if isinstance(each, External):
                 each.check(problem)
         return made
 
     @classmethod
-    def from_reference(cls, problem: Problem) -> Proposals:
-        """What draws before anything is trained: the problem's broad reference of each term.
+    def from_defensive(cls, problem: Problem) -> Proposals:
+        """Proposals before any training: the problem's own defensive density of each term.
 
-        For E1 it is what `sample_defensive` gives, for E2 the prior; no q2 where E2 is known.
+        For E1 it is that of `sample_defensive`, for E2 the prior; no q2 if E2 is known.
 
         Arguments:
             problem: What they are for.
 
         Example:
             >>> import amci_core as amci
-            >>> Proposals.from_reference(amci.problem("gain-loss")).present
+            >>> Proposals.from_defensive(amci.problem("gain-loss")).present
             (0, 1, 2)
         """
-        from amci_core.flows.broad import Broad
-
-        y, theta = check_problem(problem).sample_cases(1, torch.Generator().manual_seed(0))
-        known = problem.log_evidence(y.double(), None if theta is None else theta.double())
-        negated = None if problem.nonnegative else Broad(problem.with_negated_f(), "E1_plus", None)
-        q2 = Broad(problem, "E2", None) if known is None else None
-        note = {"note": "Nothing has been trained: the problem's reference draws for each term."}
-        return cls(problem.name, REFERENCE, Broad(problem, "E1_plus", None), negated, q2, note)
+        negated = None if check_problem(problem).nonnegative else problem.with_negated_f()
+        return cls(
+            problem.name,
+            DEFENSIVE,
+            DefensiveComponent(problem, "E1_plus"),
+            None if negated is None else DefensiveComponent(negated, "E1_plus"),
+            None if _knows_evidence(problem) else DefensiveComponent(problem, "E2"),
+            {"note": "Nothing has been trained: the problem's defensive density draws."},
+        )
 
     def to(self, target: torch.device | torch.dtype) -> Proposals | None:
         """A copy on a device, or of another type of numbers.
@@ -184,21 +174,6 @@ class Proposals:
         )
         return replace(self, q1_plus=q1_plus, q1_minus=q1_minus, q2=q2)
 
-    def single(self) -> Proposals | None:
-        """The same in single precision, a copy that is kept while no weight changes.
-
-        None where a proposal is no network of PyTorch.
-        """
-        networks: list[Any] = [part for part in self.as_tuple if isinstance(part, nn.Module)]
-        weights = [p for network in networks for p in network.parameters()]
-        state = [(p.data_ptr(), -1 if p.is_inference() else p._version) for p in weights]
-        if self._single is not None and self._single[0] == state:
-            return self._single[1]  # type: ignore[no-any-return]
-        with torch.inference_mode(False), torch.no_grad():
-            made = self.to(torch.float32)
-        object.__setattr__(self, "_single", None if made is None else (state, made))
-        return made
-
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
         """In the order of `amci_core.estimators.PROPOSALS`."""
@@ -210,26 +185,12 @@ class Proposals:
         return tuple(j for j, proposal in enumerate(self.as_tuple) if proposal is not None)
 
     def at(self, y: Tensor, theta: Tensor | None) -> dict[int, ConditionalDensity]:
-        """The densities at y (*, D_y) and theta (*, D_theta), by index; networks run once.
-
-        Raises:
-            ValueError: a parameter of a proposal is not finite.
-        """
-        q2 = None if self.q2 is None else self.q2(y, theta)
-        densities: dict[int, ConditionalDensity] = {}
-        for j, proposal in enumerate(self.as_tuple):
-            if proposal is self.q2:
-                if q2 is not None:
-                    densities[j] = q2
-            elif (
-                isinstance(q2, TrainableDensity)
-                and isinstance(proposal, Trainable)
-                and proposal.component is self.q2
-            ):
-                densities[j] = proposal.at(y, theta, q2)
-            elif proposal is not None:
-                densities[j] = proposal(y, theta)
-        return densities
+        """The densities at y (*, D_y) and theta (*, D_theta), by index; networks run once."""
+        return {
+            j: proposal(y, theta)
+            for j, proposal in enumerate(self.as_tuple)
+            if proposal is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -272,47 +233,40 @@ def draw_all(
 ) -> tuple[dict[Key, Tensor], dict[Key, dict[Key, Tensor]]]:
     """Points of several densities, and the log density of all points under each of them.
 
-    A density that is a component of another is evaluated once at a point.
-
     Arguments:
         densities: The densities, all at the same y and theta, by any name.
         counts: How many points each gives; those left out give none.
         generators: Sources of random numbers, by the same names as `counts`.
-        uniform: Points of (0, 1]^D, (cases * n, D), which trainable densities transport in the
-            place of noise of their own.
+        uniform: Points of (0, 1]^D, (cases * n, D), which transformed densities take in the place
+            of base samples of their own.
 
     Returns:
         x[j], the points of j, (*, n_j, D); and log_q[k][j], their log density under k in nats.
+
+    Raises:
+        ValueError: a log density is NaN, as with weights that are; it names the proposal.
     """
     x: dict[Key, Tensor] = {}
-    # By the identity of a density: a component has no name of its own.
-    found: dict[tuple[int | None, Key], Tensor] = {}
+    log_q: dict[Key, dict[Key, Tensor]] = {k: {} for k in densities}
     for j, n in counts.items():
         q = densities[j]
-        if isinstance(q, TrainableDensity):
-            z = q.noise(n, generators[j]) if uniform is None else q.from_uniform(uniform)
-            if isinstance(q, MixtureDensity):
-                x[j], found[id(q), j], found[id(q.component), j] = q.transport_both(z)
-            else:
-                x[j], found[id(q), j] = q.transport(z)
+        if isinstance(q, TransformedDensity) and uniform is not None:
+            x[j], log_q[j][j] = q.forward(q.from_uniform(uniform))
         else:
-            x[j], found[id(q), j] = q.draw(n, generators[j])
-    # Mixtures last, when the log densities of their components are known.
-    for q in sorted(densities.values(), key=lambda q: isinstance(q, MixtureDensity)):
-        missing = [j for j in x if (id(q), j) not in found]
-        if not missing:
-            continue
-        points = _side_by_side([x[j] for j in missing], -2)
-        component = id(q.component) if isinstance(q, MixtureDensity) else None
-        of_component = [found[component, j] for j in missing if (component, j) in found]
-        if isinstance(q, MixtureDensity) and len(of_component) == len(missing):
-            log_q = q.log_prob_given(points, _side_by_side(of_component, -1))
-        else:
-            log_q = q.log_prob(points)
-        parts = torch.split(log_q, [x[j].shape[-2] for j in missing], -1)
-        found.update(zip([(id(q), j) for j in missing], parts, strict=True))
-    return x, {k: {j: found[id(q), j] for j in x} for k, q in densities.items()}
+            x[j], log_q[j][j] = q.draw(n, generators[j])
+    for k, q in densities.items():
+        others = [j for j in x if j != k]
+        if others:
+            values = q.log_prob(torch.cat([x[j] for j in others], -2))
+            parts = values.split([x[j].shape[-2] for j in others], -1)
+            log_q[k].update(zip(others, parts, strict=True))
+        if any(part.isnan().any() for part in log_q[k].values()):
+            name = NAMES[k] if isinstance(k, int) and k < len(NAMES) else k
+            raise ValueError(f"{name}: its log density is NaN; its weights or networks are")
+    return x, {k: {j: log_q[k][j] for j in x} for k in densities}
 
 
-def _side_by_side(parts: Sequence[Tensor], axis: int) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts), axis)
+def _knows_evidence(problem: Problem) -> bool:
+    y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
+    theta = None if theta is None else theta.double()
+    return problem.log_evidence(y.double(), theta) is not None

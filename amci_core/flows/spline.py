@@ -21,26 +21,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from amci_core._arguments import check_count
-
 # Smallest width, height and derivative of a bin. normflows' 1e-3 leaves the last thousandth of the
 # mass to one bin, which costs as much relative variance; with 1e-5 training becomes unstable.
 SMALLEST = 1e-4
 # softplus(IDENTITY) + the smallest derivative = 1: with zero widths and heights, the identity.
 IDENTITY = math.log(math.expm1(1 - SMALLEST))
-# The bins' smallest widths add up to a tenth of the whole.
-MOST_BINS = 1000
 # Unnormalized sizes are the exponentials of numbers within +- this.
 LARGEST_EXPONENT = 80.0
 
 
 def spline_widths(bins: int) -> tuple[int, int]:
-    """Numbers of a spline's parameters: sizes of bins on both axes, and derivatives.
-
-    Raises:
-        ValueError: there can be no so many bins.
-    """
-    check_count("bins", bins, low=1, high=MOST_BINS)
+    """Numbers of a spline's parameters: sizes of bins on both axes, and derivatives."""
     return 2 * bins, bins + 1
 
 

@@ -1,25 +1,25 @@
-r"""Maps between the unit interval and the support of a coordinate: one class a kind of coordinate.
+r"""Coordinate bijectors: from the unit interval to the support of a coordinate of x.
 
-Each kind has two steps. A chart without parameters takes x to the chart's line: the excess over a
-bound, a logarithm, log-odds. A quantile function with parameters from a network takes the unit
-interval to that line. Points and parameters broadcast; coordinates of the same kind can share one
-call, coordinates first.
+Each has two steps. A bijector without parameters takes unconstrained space to the support: an
+excess over a bound, an exponential, the logistic function. A quantile function with parameters
+from a network takes the unit interval to unconstrained space. Points and parameters broadcast;
+coordinates with equal bijectors can share one call, coordinates first.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "Cut",
+    "CoordinateBijector",
     "HalfLine",
-    "Inside",
-    "Kind",
-    "Line",
+    "Logistic",
     "SoftHalfLine",
+    "TruncatedLogistic",
+    "UnitInterval",
+    "coordinate_bijector",
     "coordinates_of",
-    "cut_coordinates",
     "half_line",
-    "kind_of",
     "on_half_line",
+    "truncated_coordinates",
 ]
 
 import math
@@ -36,21 +36,23 @@ from torch.nn.functional import logsigmoid, softplus
 
 from amci_core.models.base import Problem
 
+ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
+
 
 @dataclass(frozen=True)
-class Kind(ABC):
-    """A kind of coordinate: where it lives, and how the unit interval is carried there.
+class CoordinateBijector(ABC):
+    """From the unit interval to the support of a coordinate.
 
-    Where a coordinate lives on one side of the `bound` of the support of f_plus, that is the bound
-    and the first number inside, (2, *, cases, 1).
+    If a coordinate lies on one side of the `bound` of the support of f_plus, that is the bound and
+    the first number inside, (2, *, cases, 1).
 
     Attributes:
         width: Number of parameters that the quantile function reads.
-        bounded: Whether it lives on one side of that bound.
+        bounded: Whether the coordinate lies on one side of that bound.
 
     Arguments:
-        centre: About where x lies, on the chart's line.
-        scale: About how far it spreads there.
+        centre: About the centre of x in unconstrained space.
+        scale: About its standard deviation there.
     """
 
     width: ClassVar[int]
@@ -64,43 +66,42 @@ class Kind(ABC):
         return parameters
 
     @abstractmethod
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-        """x out of u in (0, 1], the line's point, and log|dx / du|; None for zero."""
+    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Any]:
+        """x out of u in (0, 1], the unconstrained z, and log|dx / du|; None for zero."""
 
     @abstractmethod
-    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
-        """x on the chart's line, and log|d line / dx|, -inf outside the support; None for zero."""
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
+        """z of x, and log|dz / dx|, -inf outside the support; None for zero."""
 
     @abstractmethod
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor | None]:
-        """The inverse of the quantile function, and log|du / d line|; None for zero."""
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor | None]:
+        """The inverse of the quantile function, and log|du / dz|; None for zero."""
 
 
-class Inside(Kind):
+class UnitInterval(CoordinateBijector):
     """The unit interval as it is; nothing lies outside."""
 
     width = 0
 
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, None]:
+    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, None]:
         return u, u, None
 
-    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
-        inside = x.clamp(0, 1)
-        return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
+        return _clamped(x, 0.0, 1.0)
 
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, None]:
-        return line, None
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, None]:
+        return z, None
 
 
 @dataclass(frozen=True)
-class Line(Kind):
-    """Scaled and shifted logistic quantiles, on the line or carried on by a transform.
+class Logistic(CoordinateBijector):
+    """Scaled and shifted logistic quantiles, then a bijector to the support.
 
     The logistic's tails are heavier than a Gaussian's, so that weights stay bounded. Parameters:
     shift and logarithm of the scale, softly limited, in units of `scale` about `centre`.
 
     Arguments:
-        transform: Carries the line onto the support; None where that is the line.
+        transform: From the real line to the support; None if that is the line.
     """
 
     width = 2
@@ -114,18 +115,18 @@ class Line(Kind):
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
 
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
         shift, log_scale, scale = prepared
         # The end that rounding reaches would be an infinite x.
         u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps / 2)
         log_u, log_rest = u.log(), torch.log1p(-u)
-        line, log_det = torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
+        z, log_det = torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
         if self.transform is None:
-            return line, line, log_det
-        x = self.transform(line)
-        return x, line, log_det + self.transform.log_abs_det_jacobian(line, x)
+            return z, z, log_det
+        x = self.transform(z)
+        return x, z, log_det + self.transform.log_abs_det_jacobian(z, x)
 
-    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
         if self.transform is None:
             return x, None
         # The ends of the support, which transforms count as inside, are outside.
@@ -133,21 +134,19 @@ class Line(Kind):
         low, high = getattr(ends, "lower_bound", -math.inf), getattr(ends, "upper_bound", math.inf)
         inside = (x > low) & (x < high)
         safe = x.where(inside, (low + high) / 2 if high < math.inf else low + 1.0)
-        line = self.transform.inv(safe)
-        log_det = -self.transform.log_abs_det_jacobian(line, safe)
-        return line, log_det.where(inside, -math.inf)
+        z = self.transform.inv(safe)
+        log_det = -self.transform.log_abs_det_jacobian(z, safe)
+        return z, log_det.where(inside, -math.inf)
 
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         shift, log_scale, scale = prepared
-        standardized = (line - shift) / scale
-        # log u (1 - u) = s - 2 log(1 + exp s), which cancels at neither end.
-        log_both = torch.add(standardized, softplus(standardized, threshold=40), alpha=-2.0)
-        return torch.sigmoid(standardized), log_both - log_scale
+        standardized = (z - shift) / scale
+        return torch.sigmoid(standardized), _log_logistic(standardized) - log_scale
 
 
 @dataclass(frozen=True)
-class Cut(Line):
-    """A logistic cut off at the ends of x: densities there are neither zero nor infinite."""
+class TruncatedLogistic(Logistic):
+    """A logistic truncated at the ends of x: densities there are neither zero nor infinite."""
 
     low: float = 0.0
     high: float = 1.0
@@ -159,28 +158,27 @@ class Cut(Line):
         below, above = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
         return shift, log_scale, scale, below, above - below
 
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
         *whole, below, left = prepared
-        line, _, log_det = super().draw(below + left * u, whole, bound)
-        x = line.clamp(self.low, self.high)
+        z, _, log_det = super().forward(below + left * u, whole, bound)
+        x = z.clamp(self.low, self.high)
         return x, x, log_det + left.log()
 
-    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
-        inside = x.clamp(self.low, self.high)
-        return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
+        return _clamped(x, self.low, self.high)
 
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         *whole, below, left = prepared
-        u, log_det = super().cumulative(line, whole)
+        u, log_det = super().cumulative(z, whole)
         return ((u - below) / left).clamp(0, 1), log_det - left.log()
 
 
 @dataclass(frozen=True)
-class HalfLine(Kind):
+class HalfLine(CoordinateBijector):
     """x > bound, or x < bound: u is the survival function of an exponential excess.
 
-    The chart's line is the excess, and 0 outside. The far tail lies at u = 0, where floats are
-    densest, so that it keeps its digits. Parameter: the logarithm of the scale, softly limited.
+    z is the excess, and 0 outside. The far tail lies at u = 0, where floats are densest, so that
+    it keeps its digits. Parameter: the logarithm of the scale, softly limited.
 
     Arguments:
         sign: 1 for x > bound, -1 for x < bound.
@@ -199,7 +197,7 @@ class HalfLine(Kind):
         log_scale = self._log_scale(parameters[..., 0])
         return log_scale, -log_scale.exp()
 
-    def draw(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
         excess, log_det = self.quantile(u, prepared)
         end, nearest = bound
         # A point on the bound of an open support has density zero, so one of them in millions
@@ -217,14 +215,14 @@ class HalfLine(Kind):
         log_u = u.log()
         return minus_scale * log_u, log_scale - log_u
 
-    def chart(self, x: Tensor, bound: Any) -> tuple[Tensor, None]:
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, None]:
         end, _ = bound
         return (x - end if self.sign > 0 else end - x).clamp(min=0), None
 
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         log_scale, minus_scale = prepared
-        minus = line / minus_scale
-        return minus.exp(), (minus - log_scale).where(line > 0, -math.inf)
+        minus = z / minus_scale
+        return minus.exp(), (minus - log_scale).where(z > 0, -math.inf)
 
 
 class SoftHalfLine(HalfLine):
@@ -252,49 +250,64 @@ class SoftHalfLine(HalfLine):
         log_det = log_scale + math.log(self.LOGISTIC_SCALE) + logsigmoid(inner)
         return scale * softplus(inner), log_det - log_u - log_rest
 
-    def cumulative(self, line: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         shift, log_scale, scale = prepared
-        inside = line > 0
-        excess = line.where(inside, 1.0) / scale
+        inside = z > 0
+        excess = z.where(inside, 1.0) / scale
         inner = excess + torch.log(-torch.expm1(-excess))
         standardized = (inner - shift) / self.LOGISTIC_SCALE
-        log_both = torch.add(standardized, softplus(standardized, threshold=40), alpha=-2.0)
-        log_det = log_both - math.log(self.LOGISTIC_SCALE) - log_scale - logsigmoid(inner)
+        log_det = _log_logistic(standardized) - math.log(self.LOGISTIC_SCALE) - log_scale
+        log_det = log_det - logsigmoid(inner)
         return torch.sigmoid(-standardized), log_det.where(inside, -math.inf)
 
 
-HALF_LINES: dict[str, type[HalfLine]] = {"half-line": HalfLine, "soft-half-line": SoftHalfLine}
-KINDS: dict[str, type[Kind]] = {**HALF_LINES, "unit": Inside, "line": Line}
-# The line, carried onto the support of a coordinate.
-TRANSFORMS: dict[str, Transform] = {"positive": ExpTransform(), "probability": SigmoidTransform()}
-ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
+def _log_logistic(z: Tensor) -> Tensor:
+    # log u (1 - u) = z - 2 log(1 + exp z), which cancels at neither end.
+    return torch.add(z, softplus(z, threshold=40), alpha=-2.0)
 
 
-def kind_of(problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0) -> Kind:
-    """A kind of coordinate by its name, in `KINDS`, in `TRANSFORMS` or of the problem itself.
+def _clamped(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+    inside = x.clamp(low, high)
+    return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
+
+
+def coordinate_bijector(
+    problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
+) -> CoordinateBijector:
+    """A coordinate's bijector, by the name of its kind.
+
+    Arguments:
+        problem: The problem whose coordinate it is.
+        kind: `line`, `positive`, `probability`, `unit` (the unit interval as it is), `cut` (the
+            range of x, with densities at both ends), `range` (the support of x), `half-line` or
+            `soft-half-line` (the side of a bound where f_plus is positive; the soft one falls to
+            zero there), or one of the problem's `coordinate_transforms`.
+        centre: About the centre of x in unconstrained space.
+        scale: About its standard deviation there.
 
     Raises:
-        ValueError: the kind is not known, or it does not fit the problem.
+        ValueError: the kind is not known, or the support of f_plus is no half-line.
     """
-    transforms = {**TRANSFORMS, **problem.coordinate_transforms}
-    if kind == "cut":
-        low, high = problem.x.low, problem.x.high
-        if not math.isfinite(high - low):
-            raise ValueError(f"kind: cut expects x with two ends, got [{low:g}, {high:g}]")
-        return Cut(centre, scale, None, low, high)
-    if kind == "range":
-        return Line(centre, scale, biject_to(problem.support))
+    transforms = {
+        "line": None,
+        "positive": ExpTransform(),
+        "probability": SigmoidTransform(),
+        **problem.coordinate_transforms,
+    }
     if kind in transforms:
-        return Line(centre, scale, transforms[kind])
-    if kind not in KINDS:
-        names = ", ".join([*KINDS, "cut", "range", *transforms])
+        return Logistic(centre, scale, transforms[kind])
+    if kind == "range":
+        return Logistic(centre, scale, biject_to(problem.support))
+    if kind == "cut":
+        return TruncatedLogistic(centre, scale, None, problem.x.low, problem.x.high)
+    if kind == "unit":
+        return UnitInterval(centre, scale)
+    half_lines = {"half-line": HalfLine, "soft-half-line": SoftHalfLine}
+    if kind not in half_lines:
+        names = ", ".join([*transforms, "range", "cut", "unit", *half_lines])
         raise ValueError(f"kind: expected one of {names}, got {kind!r}")
-    if kind not in HALF_LINES:
-        return KINDS[kind](centre, scale)
-    assert problem.theta is not None
-    return HALF_LINES[kind](
-        centre, scale, half_line(problem, torch.zeros(1, problem.theta.dim))[1]
-    )
+    dim = 0 if problem.theta is None else problem.theta.dim
+    return half_lines[kind](centre, scale, half_line(problem, torch.zeros(1, dim))[1])
 
 
 def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
@@ -328,14 +341,14 @@ def coordinates_of(problem: Problem) -> list[dict[str, Any]]:
     x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
     kinds = {(-math.inf, math.inf): "line", (0, math.inf): "positive", (0, 1): "probability"}
     kind = kinds.get((problem.x.low, problem.x.high), "range")
-    z = kind_of(problem, kind).chart(x, None)[0]
+    z = coordinate_bijector(problem, kind).unconstrained(x, None)[0]
     return [
         {"kind": kind, "centre": round(centre, 3), "scale": _rounded(scale)}
         for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
     ]
 
 
-def cut_coordinates(problem: Problem) -> list[dict[str, Any]]:
+def truncated_coordinates(problem: Problem) -> list[dict[str, Any]]:
     """Coordinates that are cut off at both ends of x; none where x has not two ends."""
     low, high = problem.x.low, problem.x.high
     if not math.isfinite(high - low):

@@ -98,4 +98,5 @@ class DefensiveDensity:
             else part.log_defensive(x, self._y, self._theta)
             for part in self._parts
         ]
-        return reduce(torch.logaddexp, parts) - math.log(len(parts))
+        log_q = reduce(torch.logaddexp, parts) - math.log(len(parts))
+        return log_q.expand(*self.batch_shape, -1)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Broad, Defensive
+from amci_core.flows.mixture import DefensiveComponent, Mixture
 from amci_core.models import Problem
 from amci_core.training.clock import Budget, now
 from amci_core.training.forms import MANY, Choices, bounded
@@ -158,10 +158,11 @@ class Course:
     def family(self) -> dict[str, Any]:
         """The trained proposal's family and arguments."""
         term = self.scouted.target.term
-        if isinstance(self.chosen, Broad):
-            found = dict(self.scouted.found) if self.chosen.found else None
+        flow = self.chosen.flow if isinstance(self.chosen, Mixture) else self.chosen
+        if isinstance(flow, DefensiveComponent):
+            found = dict(self.scouted.found) if isinstance(self.chosen, Mixture) else None
             return {"family": "broad", "arguments": {"term": term, "found": found}}
-        share = float(self.chosen.share) if isinstance(self.chosen, Defensive) else SHARE
+        share = self.chosen.weight if isinstance(self.chosen, Mixture) else SHARE
         arguments = {
             "own": dict(self.scouted.family),
             "term": term,
@@ -325,9 +326,9 @@ class Course:
         target, broad = self.scouted.target, self.scouted.broad
         share = defended_share(flow, broad, target, points=self.pace * self.sharing)
         if 0 < share < 1:
-            self.chosen = Defensive(flow, copy.deepcopy(broad), share)
+            self.chosen = Mixture(flow, copy.deepcopy(broad), share)
             return
-        prior = Broad(target.problem, target.term, None)
+        prior = DefensiveComponent(target.problem, target.term)
         self.chosen = copy.deepcopy(broad) if share else prior
         self.say(
             f"{self.name}: {'the reference' if share else 'draws of the prior'} did better at "
@@ -335,7 +336,7 @@ class Course:
         )
 
     def _defended(self, flow: Trainable) -> Trainable:
-        return usable(self.chosen or Defensive(flow, copy.deepcopy(self.scouted.broad), SHARE))
+        return usable(self.chosen or Mixture(flow, copy.deepcopy(self.scouted.broad), SHARE))
 
 
 def _stale(bests: list[float], reports: int) -> bool:

@@ -25,8 +25,8 @@ from torch import Tensor
 from torch.distributions.constraint_registry import biject_to
 
 from amci_core._arguments import check_count
-from amci_core.flows.carried import Charts
-from amci_core.flows.supports import half_line, kind_of
+from amci_core.flows.layers import ToSupport
+from amci_core.flows.supports import coordinate_bijector, half_line
 from amci_core.models import Problem
 from amci_core.training.recipes import TermRecipe
 
@@ -157,9 +157,9 @@ def _known_forms(
     cut = {**arguments, "coordinates": _cut(problem) or coordinates}
     found = {
         "by coordinate": {"family": "autoregressive-spline", "arguments": cut},
-        "rotated": {"family": "carried-spline", "arguments": arguments},
+        "rotated": {"family": "composed-spline", "arguments": arguments},
         "along the radius": {
-            "family": "carried-spline",
+            "family": "composed-spline",
             "arguments": {**arguments, "radial": True},
         },
     }
@@ -189,9 +189,9 @@ def _cut(problem: Problem) -> list[dict[str, Any]]:
     return [{"kind": "cut", "centre": (low + high) / 2, "scale": scale}] * problem.x.dim
 
 
-def charts_of(problem: Problem, coordinates: list[dict[str, Any]]) -> Charts:
+def charts_of(problem: Problem, coordinates: list[dict[str, Any]]) -> ToSupport:
     """The maps of the line onto the range of every coordinate."""
-    return Charts([kind_of(problem, **given) for given in coordinates])
+    return ToSupport([coordinate_bijector(problem, **given) for given in coordinates])
 
 
 def _onto_line(problem: Problem, x: Tensor) -> tuple[str, Tensor]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Centres, centres
+from amci_core.flows.mixture import Centres, centres
 from amci_core.models import Problem
 from amci_core.training.clock import now
 from amci_core.training.forms import MANY

@@ -6,12 +6,12 @@ __all__ = ["Keeper"]
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from amci_core import files
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import Proposals, Trainable
-from amci_core.flows.broad import Defensive
+from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
 from amci_core.proposals import load_proposals, save_proposals
 from amci_core.training.scout import Known
@@ -86,15 +86,15 @@ class Keeper:
         """What was reached of a proposal, from which its training goes on."""
         if self._before is None:
             return None
-        reached = self._before.as_tuple[PROPOSALS.index(name)]
-        if not isinstance(reached, Defensive):
+        entry = self._before.card["configuration"]["proposals"].get(name, {})
+        if entry.get("family") != "defensive":
             return None
-        arguments = self._before.card["configuration"]["proposals"][name]["arguments"]
+        arguments = entry["arguments"]
         return Known(
             form=arguments.get("form", ""),
             family=arguments["own"],
             found=arguments["found"],
-            reached=reached,
+            reached=cast(Mixture, self._before.as_tuple[PROPOSALS.index(name)]),
         )
 
     def keep(self, ready: Proposals, name: str | None, *, ended: bool, seconds: float) -> None:

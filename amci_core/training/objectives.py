@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.density import TrainableDensity
+from amci_core.flows.density import TransformedDensity
 from amci_core.training.targets import SOURCES, Sample, Target
 
 State = dict[str, Tensor]
@@ -209,12 +209,12 @@ class RefineObjective(Objective):
             self.cases, uniform=self.uniform_cases, generator=self.generator
         )
         density = q(y, theta)
-        if not isinstance(density, TrainableDensity):
+        if not isinstance(density, TransformedDensity):
             raise ValueError("objective: refine needs a family that carries base points to points")
         share = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():
-            own, _ = density.transport(
-                density.stratified_noise(self.from_proposal, self.generator)
+            own, _ = density.forward(
+                density.stratified_base_samples(self.from_proposal, self.generator)
             )
             reference = self.target.reference(y, theta)
             x = torch.cat([own, reference.draw(self.from_reference, self.generator)[0]], dim=-2)

@@ -22,7 +22,7 @@ import math
 import torch
 from torch import Tensor
 
-from amci_core.flows.carried import Charts
+from amci_core.flows.layers import ToSupport
 from amci_core.training.clock import now
 from amci_core.training.targets import Found, Target
 from amci_core.training.tempered import Tempered
@@ -53,7 +53,7 @@ def find(
     y: Tensor,
     theta: Tensor | None,
     *,
-    charts: Charts,
+    charts: ToSupport,
     particles: int,
     generator: torch.Generator,
     seconds: float = math.inf,

@@ -21,7 +21,7 @@ from amci_core.estimators.mis import pooled
 from amci_core.evaluation import Evaluation
 from amci_core.files import plain, write_json
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Mixed
+from amci_core.flows.mixture import MixtureDensity
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
@@ -121,7 +121,7 @@ class HeldOut:
         q: Any = proposal(y, theta)
         reference = self.target.reference(y, theta)
         if self.defence:
-            q = Mixed(q, reference, self.defence)
+            q = MixtureDensity(q, reference, math.log(self.defence / (1 - self.defence)))
         x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
         log_g = self.target.log_density(x, y, theta).numpy()
         log_q = {0: q.log_prob(x).numpy(), DEFENSIVE: reference.log_prob(x).numpy()}

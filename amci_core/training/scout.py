@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import FAMILIES, Trainable
-from amci_core.flows.broad import Broad, Defensive
-from amci_core.flows.carried import Carried, Charts
-from amci_core.flows.layered import LayeredProposal
+from amci_core.flows.layers import ComposedFlow, ToSupport
+from amci_core.flows.mixture import DefensiveComponent, Mixture
 from amci_core.models import Problem
 from amci_core.training.clock import now
 from amci_core.training.forms import (
@@ -71,7 +70,7 @@ class Scouted:
     """
 
     target: Target
-    broad: Broad
+    broad: Trainable
     form: str
     family: Mapping[str, Any]
     found: Mapping[str, Any]
@@ -94,7 +93,7 @@ class Known:
     form: str
     family: Mapping[str, Any]
     found: Mapping[str, Any]
-    reached: Defensive
+    reached: Mixture
 
 
 def scout(
@@ -136,10 +135,10 @@ def scout(
     target.found = found = look(target, generator, steps=steps, seconds=limit)
     if known is not None:
         reached = copy.deepcopy(known.reached).float()
-        target.refer_to(reached.broad)
-        start, taken = reached.own.state_dict(), now() - began
+        target.refer_to(reached.defence)
+        start, taken = reached.flow.state_dict(), now() - began
         same = known.form, known.family, known.found
-        return Scouted(target, reached.broad, *same, start, {}, taken)
+        return Scouted(target, reached.defence, *same, start, {}, taken)
     kept, back = _split(found)
     say("fits centres")
     arguments = {
@@ -150,7 +149,7 @@ def scout(
     }
     share = FITTING / (1 - LOOKING) * (until - now())
     around = fit_centres(target, arguments, kept, generator, 4 * steps, share)
-    broad = Broad(own, target.term, around)
+    broad = Mixture(DefensiveComponent(own, target.term), around, 0.5)
     target.refer_to(broad)
     candidates = forms(own, reads_theta=name != "q2", choices=choices)
     tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
@@ -161,7 +160,7 @@ def scout(
             say(f"tries {form}")
         made: Trainable = FAMILIES[family["family"]](own, **family["arguments"])
         made.initialize(torch.Generator().manual_seed(0))
-        if isinstance(made, Carried | LayeredProposal) and form == "rotated":
+        if isinstance(made, ComposedFlow) and form == "rotated":
             made.whiten(*_axes(arguments["coordinates"], kept))
         if len(candidates) == 1:
             tried[form] = math.nan
@@ -229,7 +228,7 @@ def look(
     return joined(parts)
 
 
-def _drawn(target: Target, charts: Charts, until: float, generator: torch.Generator) -> Found:
+def _drawn(target: Target, charts: ToSupport, until: float, generator: torch.Generator) -> Found:
     """One point for each case, from the draws of the paper's data sets: no density is evaluated.
 
     So (y, theta) come in proportion to the term, and x follows it.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Broad
+from amci_core.flows.mixture import DefensiveComponent
 from amci_core.training.targets import Target
 
 # Draws that the reference makes cost about their share of all draws where the flow is good.
@@ -25,7 +25,7 @@ AT_ONCE = 700_000
 
 @torch.inference_mode()
 def defended_share(
-    flow: Trainable, broad: Broad, target: Target, *, points: float = math.inf
+    flow: Trainable, broad: Trainable, target: Target, *, points: float = math.inf
 ) -> float:
     """The share of `SHARES` at which the variance of the weights is least, over held-out cases.
 
@@ -46,7 +46,7 @@ def defended_share(
     draws = int(min(DRAWS, max(points / (2 * LEAST_CASES), LEAST_DRAWS)))
     cases = int(min(CASES, max(points / (2 * draws), LEAST_CASES)))
     y, theta = target.problem.check(*target.cases(cases, uniform=0, generator=generator))
-    prior = Broad(target.problem, target.term, None)
+    prior = DefensiveComponent(target.problem, target.term)
     parts = [copy.deepcopy(part).double() for part in (flow, broad, prior)]
     size = max(1, AT_ONCE // (2 * draws * target.problem.x.dim))
     thetas = [None] * cases if theta is None else theta.split(size)

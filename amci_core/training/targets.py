@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.checking.timing import seconds_per_point
-from amci_core.flows.broad import Broad
-from amci_core.flows.density import Density
+from amci_core.flows.density import Density, Trainable
 from amci_core.models import DefensiveDensity, Problem, Variable
 from amci_core.training.clock import now
 
@@ -170,7 +169,7 @@ class Target:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._broad: dict[torch.dtype, Broad] = {}
+        self._broad: dict[torch.dtype, Trainable] = {}
         self.found: Found | None = None
         self.posterior: Found | None = None
 
@@ -220,7 +219,7 @@ class Target:
         """Whether the problem has a reference of its own for this term, not the prior."""
         return self.problem.has_defensive
 
-    def refer_to(self, broad: Broad) -> None:
+    def refer_to(self, broad: Trainable) -> None:
         """Takes another reference: more is known of it than the problem says."""
         self._broad = {
             kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)

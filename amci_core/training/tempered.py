@@ -15,8 +15,8 @@ import math
 import torch
 from torch import Tensor
 
-from amci_core.flows.carried import Charts
 from amci_core.flows.density import Density
+from amci_core.flows.layers import ToSupport
 from amci_core.training.clock import CLOCK
 from amci_core.training.targets import Target
 
@@ -44,7 +44,7 @@ class Tempered:
         target: Target,
         y: Tensor,
         theta: Tensor | None,
-        charts: Charts,
+        charts: ToSupport,
         n: int,
         generator: torch.Generator,
     ) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
 from amci_core.models.contract import not_a_number
 from amci_core.training.clock import now
@@ -110,8 +111,11 @@ class Fit:
 
     def adopt(self, trained: Mapping[str, Fit]) -> None:
         """Before its first step: takes over what its family has of the fits that are done."""
-        done = {name: fit.best_proposal() for name, fit in trained.items()}
-        if self.step == 0 and self.proposal.adopt(done):
+        if self.step == 0 and isinstance(self.proposal, Mixture):
+            if "q2" not in trained:
+                raise ValueError("terms: a mixture with q2 expects q2 to be trained before it")
+            q2 = trained["q2"].best_proposal()
+            self.proposal.defence.load_state_dict(q2.state_dict())
             self._keep(self.held_out.quality(self.proposal))
 
     def go_back(self) -> None:

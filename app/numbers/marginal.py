@@ -18,7 +18,7 @@ from torch import Tensor
 
 from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
-from amci_core.flows.density import TrainableDensity
+from amci_core.flows.density import TransformedDensity
 from amci_core.models import Problem
 from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
@@ -195,8 +195,8 @@ class _Draws:
 
 def _draws(problem: Problem, density: ConditionalDensity, y: Tensor) -> _Draws:
     generator = torch.Generator().manual_seed(0)
-    if isinstance(density, TrainableDensity):
-        x, log_q = density.transport(density.stratified_noise(DRAWS, generator))
+    if isinstance(density, TransformedDensity):
+        x, log_q = density.forward(density.stratified_base_samples(DRAWS, generator))
     else:
         x, log_q = density.draw(DRAWS, generator)
     return _Draws(x.numpy(), (problem.log_joint(x, y) - log_q).numpy())

@@ -7,7 +7,7 @@ __all__ = ["about_warnings", "note"]
 from collections.abc import Sequence
 from html import escape
 
-from amci_core.flows.proposals import REFERENCE
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.target import FALLBACK
 from app import own
 
@@ -32,7 +32,7 @@ def note(name: str, variant: str) -> str:
             "has no advantage over SNIS q₂, and half the draws for each term."
         )
         return f"No proposals have been trained for this f: {said}"
-    if name in own.OWN and variant == REFERENCE:
+    if name in own.OWN and variant == DEFENSIVE:
         return (
             "No proposals have been trained for this problem: every term is sampled from its "
             "broad reference. Errors are those of plain importance sampling."

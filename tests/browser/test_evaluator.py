@@ -91,7 +91,7 @@ def test_proposals_are_those_of_the_core_at_random_cases(page, name, n):
         x = 0.5 + 2 * torch.randn(size, dtype=torch.float64, generator=generator)
         with torch.inference_mode():
             q = proposals.at(y, theta)[j]
-            drawn, log_q = q.transport(q.from_uniform(u.reshape(-1, problem.x.dim)))
+            drawn, log_q = q.forward(q.from_uniform(u.reshape(-1, problem.x.dim)))
             expected = [drawn.flatten(1), log_q, q.log_prob(drawn), q.log_prob(x).clamp(-1e300)]
         arguments = [stored[kind], *(v.tolist() for v in (y, theta, u, x))]
         found = page.evaluate(EVALUATE, arguments)

@@ -1,19 +1,13 @@
 """Facts that hold for every family of proposals: a new family is one line of FLOWS."""
 
-import inspect
-import re
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 
 import amci_core as amci
-from amci_core.flows import FAMILIES, ConditionalDensity, Proposals, Trainable
-from amci_core.flows.broad import centres
-from amci_core.flows.density import TrainableDensity
-from amci_core.models import DefensiveDensity
+from amci_core.flows import FAMILIES, Trainable
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
@@ -71,9 +65,9 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     "positive, probability": family("autoregressive-spline", PEAK, coordinates=MIXED, **SPLINES),
     "response, positive": family("autoregressive-spline", CANCER, coordinates=TUMOUR, **SPLINES),
     "cut at both ends": family("autoregressive-spline", PEAK, coordinates=CUT, **SPLINES),
-    "carried": family("carried-spline", PEAK, coordinates=MIXED, **SPLINES),
-    "carried, along the radius": family(
-        "carried-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, radial=True, **SPLINES
+    "composed": family("composed-spline", PEAK, coordinates=MIXED, **SPLINES),
+    "composed, along the radius": family(
+        "composed-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, radial=True, **SPLINES
     ),
     "layered": family(
         "layered-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, width=12, **SPLINES
@@ -87,10 +81,8 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     ),
 }
 every_flow = pytest.mark.parametrize("name", FLOWS)
-transported = pytest.mark.parametrize("name", [n for n in FLOWS if n != "gamma-beta"])
-# A mixture's map of base points jumps between its components, and so has no inverse.
+# A mixture's map of base samples jumps between its components, and so has no inverse.
 maps = pytest.mark.parametrize("name", [n for n in FLOWS if n not in ("gamma-beta", "defended")])
-SHIPPED = [(variant, q) for variant in ("spline", "paper") for q in ("q1_plus", "q2")]
 
 
 def randomised(name: str, seed: int = 0) -> Trainable:
@@ -102,8 +94,8 @@ def randomised(name: str, seed: int = 0) -> Trainable:
             fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
             parameter.normal_(std=fan_in**-0.5, generator=generator)
         if name == "defended":
-            proposal.share.network[-1].bias.fill_(0.5)  # shares of about a half
-            proposal.share.network[-1].weight.mul_(0.1)
+            proposal.weight.network[-1].bias.fill_(0.5)  # shares of about a half
+            proposal.weight.network[-1].weight.mul_(0.1)
     return proposal
 
 
@@ -183,12 +175,12 @@ def test_every_parameter_gets_a_gradient(name):
 def test_log_density_is_the_determinant_of_autograd(name):
     proposal, (y, theta) = randomised(name), cases(name)
     density = proposal(y[0], row(theta, 0))
-    z = density.noise(4, generator())
-    _, log_q = density.transport(z)
+    z = density.base_samples(4, generator())
+    _, log_q = density.forward(z)
     gaussian = bool(set(name.split(", ")) & {"gaussian", "masked", "radial", "layered"})
     for k in range(4):
         jacobian = torch.autograd.functional.jacobian(
-            lambda point: density.transport(point[None])[0][0], z[k]
+            lambda point: density.forward(point[None])[0][0], z[k]
         )
         base = torch.distributions.Normal(0, 1).log_prob(z[k]).sum() if gaussian else 0
         expected = base - torch.linalg.slogdet(jacobian).logabsdet
@@ -210,22 +202,6 @@ def test_log_densities_have_the_gradient_of_differences(name):
             rise = density.log_prob(x + beside) - density.log_prob(x - beside)
             found = rise / (2 * step[..., i])
             torch.testing.assert_close(slope[..., i], found, rtol=1e-3, atol=1e-3)
-
-
-@transported
-def test_stratified_draws_fill_every_stratum(name):
-    proposal, (y, theta) = randomised(name), cases(name)
-    density = proposal(y, theta)
-    assert isinstance(density, TrainableDensity)
-    n = 20
-    z = density.stratified_noise(n, generator()).reshape(3, n, -1)
-    ends = density.from_uniform(
-        torch.linspace(0, 1, n + 1, dtype=z.dtype)[1:-1, None].expand(-1, z.shape[-1])
-    )
-    for k in range(3):
-        for i in range(z.shape[-1]):
-            strata = torch.bucketize(z[k, :, i].contiguous(), ends[:, i].contiguous())
-            assert strata.sort().values.tolist() == list(range(n))
 
 
 @every_flow
@@ -263,96 +239,13 @@ def test_building_and_drawing_leave_the_global_generator_alone(name):
     assert torch.equal(x, again)
     other, _ = first(*at).draw(5, generator(2))
     assert (x != other).all()
-
-
-def densities():
-    """Every kind of density that can be drawn from, by a name."""
-    theirs = torch.distributions.Normal(torch.zeros(1, dtype=torch.float64), 1.0)
-    normal = Proposals.from_distributions(
-        TAIL, q1_plus=lambda y, t: theirs, q2=lambda y, t: theirs
-    )
-    found = {"coordinates": [{"kind": "line"}], "components": 3, **NETWORK}
-    own = {"family": "half-line-spline", "arguments": SPLINES}
-    proposals = {
-        "centres": (TAIL, centres(TAIL, **found)),
-        "broad": (TAIL, FAMILIES["broad"](TAIL, term="E1_plus", found=found)),
-        "defensive": (TAIL, FAMILIES["defensive"](TAIL, term="E2", own=own, share=0.3)),
-        "untrained": (TAIL, Proposals.from_reference(TAIL).q2),
-        "from outside": (TAIL, normal.q1_plus),
-        **{name: (problem, randomised(name)) for name, (problem, _) in FLOWS.items()},
-    }
-    for problem in map(amci.problem, amci.problems()):
-        proposals[f"{problem.name}, reference"] = problem, partial(DefensiveDensity, problem)
-        for term, exact in (problem.optimal_proposals() or {}).items():
-            proposals[f"{problem.name}, exact {term}"] = problem, exact
-    return {
-        name: (proposal.double() if isinstance(proposal, Trainable) else proposal)(
-            *problem.check(*problem.typical_case())
-        )
-        for name, (problem, proposal) in proposals.items()
-    }
-
-
-DENSITIES = densities()
-
-
-@pytest.mark.parametrize("name", DENSITIES)
-def test_without_a_generator_draws_are_new_ones_from_torchs_own(name):
-    density = DENSITIES[name]
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    # Without a generator draws come from torch's own.
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        first, second = (density.draw(8)[0] for _ in range(2))
+        drawn, more = (first(*at).draw(5)[0] for _ in range(2))
         torch.manual_seed(1)
-        assert torch.equal(density.draw(8)[0], first)
-    assert (first != second).all()
-
-
-def test_no_kind_of_density_is_left_out():
-    def kinds(of):
-        return {of}.union(*(kinds(kind) for kind in of.__subclasses__()))
-
-    own = {kind for kind in kinds(ConditionalDensity) if kind.__module__.startswith("amci_core.")}
-    assert {kind for kind in own if not inspect.isabstract(kind)} <= set(
-        map(type, DENSITIES.values())
-    )
-
-
-@every_flow
-def test_initialising_by_seed(name):
-    first, second = FLOWS[name][1](), FLOWS[name][1]()
-    first.initialize(generator(5))
-    weights = {key: value.clone() for key, value in first.state_dict().items()}
-    second.initialize(generator(5))
-    torch.testing.assert_close(second.state_dict(), weights, rtol=0, atol=0)
-    second.initialize(generator(6))
-    assert any(not torch.equal(weights[k], v) for k, v in second.state_dict().items())
-
-
-@every_flow
-def test_nan_in_any_parameter_is_refused_by_name(name):
-    proposal, at = randomised(name), cases(name)
-    for key, parameter in proposal.named_parameters():
-        kept = parameter.detach().clone()
-        with torch.inference_mode():
-            parameter.view(-1)[-1] = torch.nan
-            # A component names its own parameter.
-            with pytest.raises(ValueError, match=re.sub(r"^(own|defence)\.", "", key)):
-                proposal(*at)
-            parameter.copy_(kept)
-    with torch.inference_mode():
-        proposal(*at)
-
-
-@pytest.mark.parametrize("name", ["half-line", "gaussian", "radial, as q1", "above a threshold"])
-def test_networks_of_known_cases_run_once(name):
-    proposal, at = randomised(name), cases(name)
-    network = getattr(proposal, "conditioner", None) or proposal.networks[0]
-    seen = []
-    network.network.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
-    density = proposal(*at)
-    x, _ = density.draw(50, generator())
-    density.log_prob(x)
-    assert seen == [3]
+        assert torch.equal(first(*at).draw(5)[0], drawn)
+    assert (drawn != more).all()
 
 
 beyond = pytest.mark.parametrize(
@@ -383,91 +276,11 @@ def test_densities_vanish_outside_their_support(name, outside):
     assert torch.isfinite(proposal(*at).log_prob(x)).all()
 
 
-@beyond
-def test_points_outside_the_support_take_no_part_in_a_gradient(name, outside):
-    proposal, at = randomised(name), cases(name)
-    x = proposal(*at).draw(5, generator())[0].detach()
-    point = torch.tensor([outside], dtype=torch.float64).expand(3, 1, -1)
-    weights = [weight for weight in proposal.parameters() if weight.requires_grad]
-    inside, both = (
-        torch.autograd.grad(log_q.masked_fill(log_q == -torch.inf, 0.0).sum(), weights)
-        for log_q in (proposal(*at).log_prob(x), proposal(*at).log_prob(torch.cat([x, point], 1)))
-    )
-    torch.testing.assert_close(both, inside)
-
-
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("name", "sign"), [("half-line", 1), ("half-line, below", -1)])
 def test_the_end_of_the_unit_interval_is_no_point_on_the_bound(name, sign, precision):
     proposal = randomised(name).to(precision)
     y, theta = torch.tensor([1.0], dtype=precision), torch.tensor([3.0], dtype=precision)
-    x, _ = proposal(y, theta).transport(torch.ones(1, 1, dtype=precision))
+    x, _ = proposal(y, theta).forward(torch.ones(1, 1, dtype=precision))
     assert (sign * (x - theta) > 0).all()
     assert torch.allclose(x, theta, atol=1e-5)
-
-
-@pytest.mark.parametrize(("variant", "q"), SHIPPED)
-@pytest.mark.parametrize(
-    ("y", "theta"), [(8.0, 5.0), (-8.0, 5.0), (-8.0, 0.0), (8.0, 0.0), (1.0, 3.0)]
-)
-def test_what_is_shipped_is_a_density_and_knows_it(variant, q, y, theta):
-    proposal = getattr(amci.load_proposals("tail-1d", variant=variant), q)
-    density = proposal(*TAIL.check(y, theta))
-    x, log_q = density.draw(2000, generator())
-    torch.testing.assert_close(density.log_prob(x), log_q, rtol=1e-8, atol=1e-8)
-    lower = theta if (variant, q) == ("spline", "q1_plus") else None
-    assert abs(1.0 - integral(density, x, lower=lower)) < 1e-6
-
-
-@torch.no_grad()
-def integral(density, x, lower):
-    """Adaptive Gauss-Legendre over the gaps between draws, and on to far beyond the last ones.
-
-    A gap is halved until halving changes nothing: a density has kinks at a spline's knots and at
-    a radial layer's centre.
-    """
-    x = x.flatten().sort().values.numpy()
-    beyond = (x[-1] - x[0]) * np.expm1(np.linspace(0, np.log(50), 100))[1:]
-    left = [lower] if lower is not None else x[0] - beyond[::-1]
-    edges = np.concatenate([left, x, x[-1] + beyond])
-    gaps = np.stack([edges[:-1], edges[1:]])
-    coarse, total = gauss_legendre(density, gaps), 0.0
-    while gaps.size:
-        low, high = gaps
-        halves = np.stack([[low, (low + high) / 2], [(low + high) / 2, high]])
-        fine = gauss_legendre(density, halves)
-        settled = abs(fine.sum(axis=0) - coarse) < 1e-11
-        total += fine[:, settled].sum()
-        gaps = np.concatenate(halves[..., ~settled], axis=-1)
-        coarse = np.concatenate(fine[:, ~settled])
-    return total
-
-
-def gauss_legendre(density, gaps):
-    nodes, weights = np.polynomial.legendre.leggauss(8)
-    low, high = np.moveaxis(gaps, -2, 0)
-    half = (high - low)[..., None] / 2
-    points = low[..., None] + half * (1 + nodes)
-    values = density.log_prob(torch.as_tensor(points).reshape(-1, 1)).exp().numpy()
-    return (half * weights * values.reshape(points.shape)).sum(axis=-1)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("gaussian", {"activation": "sine"}, "activation: expected one of .*silu.* got 'sine'"),
-        ("unit square", {"coordinates": UNIT[:1]}, "coordinates: expected 2 for peak, got 1"),
-        (
-            "unit square",
-            {"coordinates": [UNIT[0], {"kind": "circle"}]},
-            "kind: expected one of half-line, .* 'circle'",
-        ),
-        ("masked", {"activation": "sine"}, "activation: expected one of relu, silu, got 'sine'"),
-        ("masked", {"layers": 0}, "layers: expected"),
-        ("masked", {"layers": 2.5}, "layers: expected"),
-        ("masked", {"hidden": 3}, "hidden: expected"),
-    ],
-)
-def test_bad_arguments_are_named(name, arguments, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        FLOWS[name][1](**arguments)

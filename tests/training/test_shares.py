@@ -7,7 +7,7 @@ from imperfect import Normal
 
 import amci_core as amci
 from amci_core.flows import Trainable
-from amci_core.flows.broad import Broad
+from amci_core.flows.mixture import DefensiveComponent
 from amci_core.training.shares import SHARES, defended_share
 from amci_core.training.targets import TARGETS
 
@@ -29,7 +29,7 @@ class Fixed(Trainable):
 @pytest.mark.parametrize(("factor", "share"), [(1.0, SHARES[0]), (0.7, SHARES[-1]), (0.2, 1.0)])
 def test_a_good_flow_needs_little_a_narrow_one_much_and_the_prior_may_be_better(factor, share):
     target = TARGETS["q2"](amci.problem("tail-1d"))
-    broad = Broad(target.problem, target.term, None)
+    broad = DefensiveComponent(target.problem, target.term)
     # The posterior of tail-1d is N(y / 2, 1 / 2).
     flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
     assert defended_share(flow, broad, target) == share

@@ -3,12 +3,12 @@ r"""Proposals from elsewhere: functions of (y, theta) that give a `torch.distrib
 A torch distribution takes all points at a time, draws with the global generator, and outside its
 support raises, gives NaN, or gives a finite number, depending on `validate_args` (which importing
 zuko switches off for all of them). A `ConditionalDensity` draws with the generator it is given,
-and is -inf there. `Outside` makes the one of the other.
+and is -inf there. `External` turns one into the other.
 """
 
 from __future__ import annotations
 
-__all__ = ["Distribution", "Maker", "Outside", "SbiPosterior"]
+__all__ = ["External", "Maker", "SbiPosterior"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,15 +18,12 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Independent, TransformedDistribution
 
-from amci_core.checking.comparison import compare
-from amci_core.checking.findings import Notes, place
-from amci_core.checking.samplers import affordable
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models import Problem
+from amci_core.models.gaussian import standard_normal_log_prob
 
-LARGEST_SEED = 2**63 - 1
-# Of these, a twentieth goes into the draws that are compared with log_prob.
-SECONDS = 20.0
+# Draws at one case that are compared with log_prob, and those of them that a density is fitted to.
+CHECKED, FITTED = 131_072, 8_192
 
 
 class Distribution(Protocol):
@@ -43,7 +40,7 @@ class Distribution(Protocol):
 Maker = Callable[[Tensor, Tensor | None], Distribution]
 
 
-class Outside(Proposal):
+class External(Proposal):
     """Makes a proposal of a function from elsewhere, see `Proposals.from_distributions`.
 
     Arguments:
@@ -57,11 +54,7 @@ class Outside(Proposal):
     """
 
     def __init__(
-        self,
-        name: str,
-        make: Maker,
-        dim: int,
-        dtype: torch.dtype = torch.float64,
+        self, name: str, make: Maker, dim: int, dtype: torch.dtype = torch.float64
     ) -> None:
         if not callable(make):
             raise ValueError(
@@ -70,38 +63,66 @@ class Outside(Proposal):
             )
         self.name, self.make, self.dim, self.dtype = name, make, dim, dtype
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> OutsideDensity:
+    def __call__(self, y: Tensor, theta: Tensor | None) -> ExternalDensity:
         with _named(self.name):
-            found = self.make(y.to(self.dtype), None if theta is None else theta.to(self.dtype))
-        for method in ("sample", "log_prob"):
-            if not callable(getattr(found, method, None)):
-                raise ValueError(
-                    f"{self.name}: expected a distribution with sample and log_prob, "
-                    f"got {type(found).__name__}"
-                )
-        return OutsideDensity(self, found, y.shape[:-1])
+            made = self.make(y.to(self.dtype), None if theta is None else theta.to(self.dtype))
+        if not (hasattr(made, "sample") and hasattr(made, "log_prob")):
+            raise ValueError(
+                f"{self.name}: expected a distribution with sample and log_prob, "
+                f"got {type(made).__name__}"
+            )
+        return ExternalDensity(self, made, y.shape[:-1])
 
     def check(self, problem: Problem) -> None:
-        """Compares many draws at a case of a problem with log_prob.
+        """Compares draws at one case of a problem with log_prob.
+
+        For densities p, of integral c, and r, and every h of a point, the means of h r / (p + r)
+        over draws of p / c, times c, and of h p / (p + r) over draws of r are equal. Here r is
+        normal about the draws, and h runs through 1, which gives c, and the coordinates of r's
+        standard normal z and z^2 - 1, whose means under r are zero.
 
         Raises:
-            ValueError: they contradict it, or it integrates to another number than one.
+            ValueError: the draws contradict log_prob, or it integrates to another number than one.
+
+        References:
+            Meng and Wong, Simulating ratios of normalizing constants via a simple identity, 1996.
         """
         generator = torch.Generator().manual_seed(1)
         y, theta = problem.sample_cases(1, generator)
         y, theta = y[0].double(), None if theta is None else theta[0].double()
+        n, dim = CHECKED - FITTED, self.dim
         with torch.no_grad():
-            q = self(y, theta)
-            n = affordable(Notes(SECONDS), self.dim, lambda n: q.draw(n, generator))
-            found = compare(q.draw(n, generator)[0], q.log_prob, generator)
-        if found.alarm:
-            method, said = found.said("sample", "log_prob")
-            at = [f"y = {place(y)}"] * bool(len(y))
-            at += [] if theta is None else [f"theta = {place(theta)}"]
-            raise ValueError(f"{self.name}: {method}: {said}; at {', '.join(at)}")
+            p = self(y, theta)
+            first, x = p.draw(CHECKED, generator)[0].split([FITTED, n])
+            covariance = torch.cov(first.T).reshape(dim, dim)
+            factor = torch.linalg.cholesky(covariance + 1e-9 * covariance.diagonal().diag())
+            z = torch.randn(n, dim, dtype=torch.float64, generator=generator)
+            centred = (x - first.mean(0)).T
+            z = torch.cat([torch.linalg.solve_triangular(factor, centred, upper=False).T, z])
+            log_r = standard_normal_log_prob(z) - factor.diagonal().log().sum()
+            log_p = p.log_prob(torch.cat([x, first.mean(0) + z[n:] @ factor.T]))
+        share = (log_p - log_r).sigmoid()[:, None]
+        h = torch.cat([torch.ones_like(share), z, z.square() - 1], -1)
+        own, other = h[:n] * (1 - share[:n]), h[n:] * (share[n:] - 0.5)
+        other[:, 0] += 0.5
+        # Four terms more: of rare large ones none may be among the draws.
+        error = ((own.var(0) + other.var(0)) / n + (4 / n) ** 2).sqrt()
+        apart = ((own.mean(0) - other.mean(0)) / error).abs() > 5
+        integral = float(other[:, 0].mean() / own[:, 0].mean())
+        at = f"at y = {y.tolist()}" + ("" if theta is None else f", theta = {theta.tolist()}")
+        if apart[0] and abs(integral - 1) > 0.005:
+            raise ValueError(
+                f"{self.name}: log_prob: integrates to {integral:.3g} in the place of 1, by the "
+                f"draws of sample; {at}"
+            )
+        if apart[1:].any():
+            raise ValueError(
+                f"{self.name}: sample: its draws do not follow log_prob; mend either, such as a "
+                f"scale, a rate or a bound; {at}"
+            )
 
 
-class OutsideDensity(ConditionalDensity):
+class ExternalDensity(ConditionalDensity):
     """A distribution from elsewhere, as estimators need it.
 
     Arguments:
@@ -114,12 +135,12 @@ class OutsideDensity(ConditionalDensity):
     """
 
     def __init__(
-        self, proposal: Outside, distribution: Distribution, batch_shape: torch.Size
+        self, proposal: External, distribution: Distribution, batch_shape: torch.Size
     ) -> None:
         super().__init__(batch_shape)
         self.proposal, self.distribution = proposal, distribution
         # A point of the support, which stands in for those outside; drawing it shows the layout.
-        self._inside, self._tail = self._drawn(1, torch.Generator().manual_seed(0))
+        self._inside, self._has_axis = self._drawn(1, torch.Generator().manual_seed(0))
         self.log_prob(self._inside)
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
@@ -128,47 +149,49 @@ class OutsideDensity(ConditionalDensity):
 
     def log_prob(self, x: Tensor) -> Tensor:
         name, q = self.proposal.name, self.distribution
-        points = x.movedim(-2, 0).to(self.proposal.dtype)
-        points = points if self._tail else points.squeeze(-1)
+        points = self._laid_out(x)
         with _named(name):
             inside = _in_support(q, points)
             if inside is not None and not inside.all():
-                anchor = self._inside.movedim(-2, 0).to(points.dtype)
-                anchor = anchor if self._tail else anchor.squeeze(-1)
-                kept = inside[..., None] if inside.ndim < points.ndim else inside
-                points = torch.where(kept, points, anchor)
+                within = inside[..., None] if inside.ndim < points.ndim else inside
+                points = torch.where(within, points, self._laid_out(self._inside))
             log_q = q.log_prob(points)
-        wanted = points.shape[: 1 + len(self.batch_shape)]
-        if self.proposal.dim == 1 and log_q.shape == (*wanted, 1):
+        expected = points.shape[: 1 + len(self.batch_shape)]
+        if self.proposal.dim == 1 and log_q.shape == (*expected, 1):
             log_q = log_q.squeeze(-1)
-        if log_q.shape != wanted:
-            apart = log_q.shape == (*wanted, self.proposal.dim)
+        if log_q.shape != expected:
+            apart = log_q.shape == (*expected, self.proposal.dim)
             raise ValueError(
-                f"{name}: expected log_prob of shape {tuple(wanted)}, got {tuple(log_q.shape)}"
+                f"{name}: expected log_prob of shape {tuple(expected)}, got {tuple(log_q.shape)}"
                 + ("; join the coordinates with torch.distributions.Independent" if apart else "")
             )
         log_q = log_q.detach().to(x.dtype)
         if inside is not None:
             log_q = log_q.masked_fill(~inside.reshape(log_q.shape), -torch.inf)
         if log_q.isnan().any():
-            at = points.reshape(*wanted, -1)[log_q.isnan()][0].tolist()
+            at = points.reshape(*expected, -1)[log_q.isnan()][0].tolist()
             raise ValueError(f"{name}: log_prob is NaN at x = {at}")
         return log_q.movedim(0, -1)
+
+    def _laid_out(self, x: Tensor) -> Tensor:
+        """Points (*, n, D) as the distribution takes them, (n, *, D) or (n, *)."""
+        points = x.movedim(-2, 0).to(self.proposal.dtype)
+        return points if self._has_axis else points.squeeze(-1)
 
     def _drawn(self, n: int, generator: torch.Generator | None) -> tuple[Tensor, bool]:
         """n points x (*, n, D) in float64, and whether the distribution has the axis D."""
         proposal = self.proposal
         with _named(proposal.name), _seeded(generator):
             points = self.distribution.sample(torch.Size((n,)))
-        wanted = (n, *self.batch_shape, proposal.dim)
-        tail = points.shape == wanted
-        if not tail and (proposal.dim > 1 or points.shape != wanted[:-1]):
+        expected = (n, *self.batch_shape, proposal.dim)
+        has_axis = points.shape == expected
+        if not has_axis and (proposal.dim > 1 or points.shape != expected[:-1]):
             raise ValueError(
-                f"{proposal.name}: expected sample(({n},)) of shape {wanted}, the batch of y and "
-                f"theta in the middle, got {tuple(points.shape)}"
+                f"{proposal.name}: expected sample(({n},)) of shape {expected}, the batch of y "
+                f"and theta in the middle, got {tuple(points.shape)}"
             )
-        points = points if tail else points[..., None]
-        return points.detach().double().movedim(0, -2), tail
+        points = points if has_axis else points[..., None]
+        return points.detach().double().movedim(0, -2), has_axis
 
 
 class SbiPosterior:
@@ -231,7 +254,7 @@ def _seeded(generator: torch.Generator | None) -> Iterator[None]:
     if generator is None:
         yield
         return
-    seed = int(torch.randint(LARGEST_SEED, (), generator=generator))
+    seed = int(torch.randint(2**63 - 1, (), generator=generator))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

@@ -1,7 +1,6 @@
 """Proposals from elsewhere: torch's distributions, zuko's flows and sbi's posteriors."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from torch.distributions import (
 from torch.distributions.transforms import AffineTransform
 
 import amci_core as amci
-from amci_core.estimators import ESTIMATORS
 from amci_core.flows import Proposals, SbiPosterior
 from amci_core.models import Problem, Variable
 from app.pictures import densities
@@ -91,16 +89,6 @@ def wide(y, theta):
 @pytest.fixture
 def made():
     return Proposals.from_distributions(TAIL, q1_plus=shifted_exponential, q2=wide)
-
-
-@pytest.mark.parametrize("name", [n for n in ESTIMATORS if n not in ("amci-crn", "reuse")])
-def test_every_estimator_is_right_within_its_error(name):
-    made = Proposals.from_distributions(
-        Growth(), q1_plus=lambda y, theta: Normal((y + theta) / 2 + 0.1, 0.9), q2=wide
-    )
-    e = amci.estimate(Growth(), made, 1.0, 1.0, draws=4000, estimator=name, seed=3)
-    assert 0 < e.standard_error < 0.1
-    assert abs(e.value - math.exp(0.75)) < 5 * e.standard_error
 
 
 def test_common_random_numbers_are_refused_by_name(made):
@@ -208,9 +196,7 @@ WRONG = {
         r"expected log_prob of shape \(1,\), got \(1, 5\); join the coordinates with",
     ),
     "NaN": (lambda y, theta: Shifted(y, constant=math.nan), r"log_prob is NaN at x = \["),
-    "wrong arguments": (lambda y: Normal(y, 1.0), "takes 1 positional argument but 2 were given"),
     "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "give dtype=torch.float32"),
-    "no scale": (lambda y, theta: Normal(y, -1.0), "(Expected parameter scale|std >= 0)"),
 }
 
 
@@ -229,11 +215,11 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_proposal(kind):
 CONTRADICTED = {
     "another constant": (
         {"constant": math.log(0.17)},
-        r"log_prob: integrates to 0\.17 in the place of 1, .* about 1\.77 nats; at y = \(",
+        r"log_prob: integrates to 0\.17 in the place of 1, .*; at y = \[",
     ),
     "0.05 nats": ({"constant": 0.05}, r"log_prob: integrates to 1\.05 in the place of 1, "),
-    "too wide": ({"scale": 1.02}, "sample: its draws do not follow log_prob, as "),
-    "shifted": ({"shift": 0.02}, "sample: its draws do not follow log_prob, as "),
+    "too wide": ({"scale": 1.02}, "sample: its draws do not follow log_prob; "),
+    "shifted": ({"shift": 0.02}, "sample: its draws do not follow log_prob; "),
 }
 
 
@@ -257,12 +243,6 @@ def test_a_proposal_that_is_needed_or_is_not():
     theta = [0.5, 0.5, 0.5]
     e = amci.estimate(peak, made, theta=theta, draws=4000)
     assert abs(e.value - peak.truth(theta=theta)) < 5 * e.standard_error
-
-
-def test_functions_of_a_module_can_be_sent_to_a_process(made):
-    again = pickle.loads(pickle.dumps(made))
-    expected = amci.estimate(TAIL, made, 1.0, 3.0).value
-    assert amci.estimate(TAIL, again, 1.0, 3.0).value == expected
 
 
 @pytest.fixture

@@ -1,0 +1,568 @@
+r"""Flows composed of layers, over a standard normal or another flow.
+
+A layer maps points to points, with parameters that one network predicts from y and theta for all
+layers of a flow.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Affine",
+    "ComposedFlow",
+    "Layer",
+    "Linear",
+    "Marginals",
+    "MaskedAffine",
+    "Radial",
+    "RadialSpline",
+    "ToSupport",
+    "Triangular",
+]
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, cast
+
+import torch
+from normflows.nets.made import MADE
+from torch import Tensor, nn
+from torch.nn.functional import pad, softplus
+
+from amci_core.flows.conditioner import ACTIVATIONS, Conditioner, flat_cases
+from amci_core.flows.density import Trainable, TransformedDensity
+from amci_core.flows.spline import Knots, SharedKnots
+from amci_core.flows.supports import CoordinateBijector
+from amci_core.models.base import Problem
+from amci_core.models.gaussian import standard_normal_log_prob
+
+
+class Layer(nn.Module):
+    """A layer of a flow, whose parameters are columns of what a conditioner predicts.
+
+    Subclasses set `width`, the number of columns, and define `forward` and `inverse` on points
+    (cases, draws, D), given the result of `prepare`; both return points and log determinants
+    (cases, draws).
+    """
+
+    width = 0
+
+    def prepare(self, parameters: Tensor) -> Any:
+        """What `forward` and `inverse` need of the parameters (cases, width); computed once."""
+        return parameters
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draws the weights of the layer itself, if it has any."""
+
+
+class ComposedFlow(Trainable):
+    """Creates a flow of layers, with the conditioner network that predicts their parameters.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        layers: The layers, first after the base first.
+        hidden: Widths of the conditioner's hidden layers; none makes it affine.
+        activation: The conditioner's activation.
+        reads_theta: Whether it depends on theta beside y.
+        base: The flow whose points the layers transform; None for a standard normal.
+        small: Whether the parameters start near zero.
+    """
+
+    FORMER_NAMES: ClassVar = {r"own\.": "base.", r"flow\.flows\.": "layers.", r"flow\.q0\.": None}
+
+    def __init__(
+        self,
+        problem: Problem,
+        layers: Sequence[Layer],
+        *,
+        hidden: Sequence[int],
+        activation: str,
+        reads_theta: bool = True,
+        base: Trainable | None = None,
+        small: bool = True,
+    ) -> None:
+        super().__init__()
+        self.problem, self.base, self.layers = problem, base, nn.ModuleList(layers)
+        self.widths = [layer.width for layer in layers]
+        self.conditioner = None
+        if sum(self.widths):
+            self.conditioner = Conditioner(
+                problem,
+                out=sum(self.widths),
+                hidden=hidden,
+                activation=activation,
+                reads_theta=reads_theta,
+                small=small,
+            )
+        self.initialize(torch.Generator().manual_seed(0))
+
+    def initialize(self, generator: torch.Generator) -> None:
+        for part in (self.base, self.conditioner, *self.layers):
+            if part is not None:
+                part.initialize(generator)  # type: ignore[operator]
+
+    def whiten(self, centre: Tensor, matrix: Tensor) -> None:
+        """Sets the linear layer: x in unconstrained space is centre (D,) + A z, A (D, D)."""
+        for layer in self.layers:
+            if isinstance(layer, Linear):
+                layer.set(centre, matrix)
+
+    def at(self, y: Tensor, theta: Tensor | None) -> ComposedDensity:
+        return ComposedDensity(self, y, theta)
+
+
+class ComposedDensity(TransformedDensity):
+    """A composed flow at given y and theta; the conditioner has run, once per case."""
+
+    def __init__(self, flow: ComposedFlow, y: Tensor, theta: Tensor | None) -> None:
+        parameters = y.new_empty(math.prod(y.shape[:-1]), 0)
+        if flow.conditioner is not None:
+            parameters = flow.conditioner(*flat_cases(y, theta))
+        shape, dim = y.shape[:-1], flow.problem.x.dim
+        base = StandardNormal(shape, dim=dim, like=parameters)
+        self._base: Any = base if flow.base is None else flow.base.at(y, theta)
+        super().__init__(shape, dim=dim, like=self._base.like)
+        columns = parameters.split(flow.widths, -1)
+        self._layers: list[tuple[Any, Any]] = [
+            (layer, layer.prepare(c))  # type: ignore[operator]
+            for layer, c in zip(flow.layers, columns, strict=True)
+        ]
+
+    def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        return cast(Tensor, self._base.base_samples(n, generator))
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        return cast(Tensor, self._base.from_uniform(u))
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        x, log_q = self._base.forward(z)
+        x, log_q = x.reshape(self.cases, -1, self.dim), log_q.reshape(self.cases, -1)
+        for layer, prepared in self._layers:
+            x, log_det = layer(x, prepared)
+            log_q = log_q - log_det
+        return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
+        z, log_dets = x.reshape(self.cases, -1, self.dim), []
+        for layer, prepared in reversed(self._layers):
+            z, log_det = layer.inverse(z, prepared)
+            log_dets.append(log_det)
+        log_q = self._base.log_prob(z.reshape(x.shape))
+        return sum(log_dets, log_q.reshape(z.shape[:-1])).reshape(log_q.shape)
+
+
+class StandardNormal(TransformedDensity):
+    """N(0, I), which is its own base: base samples are standard normal."""
+
+    def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        return torch.randn(
+            (self.cases * n, self.dim),
+            dtype=self.like.dtype,
+            device=self.like.device,
+            generator=generator,
+        )
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        found: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+        return found
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        z = z.reshape(*self.batch_shape, -1, self.dim)
+        return z, standard_normal_log_prob(z)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return standard_normal_log_prob(x)
+
+
+class Affine(Layer):
+    """x = shift + exp(log_scale) z, coordinate by coordinate; or the shift alone.
+
+    Arguments:
+        dim: Number of dimensions D.
+        scaled: Whether there is a scale beside the shift.
+    """
+
+    def __init__(self, dim: int, *, scaled: bool) -> None:
+        super().__init__()
+        self.dim = dim
+        self.width = 2 * dim if scaled else dim
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shift and scale (cases, 1, D), and the log determinant (cases, 1)."""
+        shift = parameters[:, None, : self.dim]
+        log_scale = parameters[:, None, self.dim :]
+        if not log_scale.shape[-1]:
+            log_scale = torch.zeros_like(shift)
+        return shift, log_scale.exp(), log_scale.sum(-1)
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, scale, log_det = prepared
+        return torch.addcmul(shift, scale, z), log_det
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, scale, log_det = prepared
+        return (x - shift) / scale, -log_det
+
+
+class Triangular(Layer):
+    """x = shift + L z with a lower triangular L, whose diagonal is positive.
+
+    Parameters: the shift, the logarithms of the diagonal, the entries below it in rows.
+
+    Arguments:
+        dim: Number of dimensions D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.width = 2 * dim + dim * (dim - 1) // 2
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The shift (cases, 1, D), L (cases, D, D), and its log determinant (cases, 1)."""
+        shift, log_diagonal, below = parameters.split(
+            [self.dim, self.dim, self.width - 2 * self.dim], dim=-1
+        )
+        lower = torch.diag_embed(log_diagonal.exp())
+        rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1, device=shift.device)
+        lower[:, rows, columns] = below
+        return shift[:, None], lower, log_diagonal.sum(-1, keepdim=True)
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = prepared
+        return shift + z @ lower.mT, log_det
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, lower, log_det = prepared
+        z = torch.linalg.solve_triangular(lower, (x - shift).mT, upper=False).mT
+        return z, -log_det
+
+
+class Radial(Layer):
+    r"""Moves points towards or away from a centre z0:
+
+        x = z + b (z - z0) / (a + r),    r = |z - z0|,    a > 0,  b > -a.
+
+    With s = |x - z0| = r (1 + b / (a + r)), r solves r^2 + (a + b - s) r - a s = 0, which has one
+    positive root; it is computed in the form that loses no digits to cancellation. The radial
+    layer of normflows has neither an inverse nor a context.
+
+    References:
+        Rezende, Mohamed, Variational Inference with Normalizing Flows, 2015, section 4.1.
+
+    Arguments:
+        dim: Number of dimensions D.
+    """
+
+    SMALLEST = 1e-3
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim, self.width = dim, dim + 2
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Centre (cases, 1, D), a and b (cases, 1)."""
+        centre = parameters[:, None, : self.dim]
+        a = self.SMALLEST + softplus(parameters[:, None, self.dim])
+        # b > -a keeps the map increasing; b + a is bounded away from 0, so it stays invertible.
+        b = self.SMALLEST + softplus(parameters[:, None, self.dim + 1]) - a
+        return centre, a, b
+
+    def _log_det(self, r: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        h = b / (a + r)
+        return (self.dim - 1) * h.log1p() + (h * a / (a + r)).log1p()
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        centre, a, b = prepared
+        offset = z - centre
+        r = offset.norm(dim=-1)
+        return z + (b / (a + r))[..., None] * offset, self._log_det(r, a, b)
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        centre, a, b = prepared
+        offset = x - centre
+        s = offset.norm(dim=-1)
+        p = a + b - s
+        q = p.abs() + (p.square() + 4 * a * s).sqrt()
+        r = (2 * a * s / q).where(p > 0, q / 2)
+        return centre + offset / (1 + b / (a + r))[..., None], -self._log_det(r, a, b)
+
+
+class MaskedAffine(Layer):
+    r"""A masked autoregressive layer; normflows' own draws in parallel and cannot widen.
+
+    Every coordinate is shifted and scaled by what a masked network makes of those before it,
+
+        x_i = m_i(x_<i) + exp(s_i(x_<i)) z_i.
+
+    The density of given points takes one pass of the network, a draw goes through the coordinates
+    one by one. Columns of context: the contribution of y and theta to the first hidden layer.
+
+    References:
+        Papamakarios, Pavlakou, Murray, Masked Autoregressive Flow for Density Estimation, 2017.
+        Germain et al., MADE: Masked Autoencoder for Distribution Estimation, 2015.
+
+    Arguments:
+        dim: Number of dimensions D.
+        hidden: Width of both hidden layers, D - 1 at least.
+        activation: The network's activation.
+        backwards: Whether the last coordinate comes first.
+    """
+
+    # The logarithm of a scale is limited to +- this, softly.
+    SPREAD = 3.0
+
+    def __init__(self, dim: int, *, hidden: int, activation: str, backwards: bool) -> None:
+        super().__init__()
+        self.dim, self.width, self.backwards = dim, hidden, backwards
+        self.activation = ACTIVATIONS[activation]()
+        # normflows draws weights from the global generator, and `initialize` draws them again.
+        with torch.random.fork_rng(devices=[]):
+            self.network = MADE(
+                dim,
+                hidden,
+                num_blocks=1,
+                output_multiplier=2,
+                use_residual_blocks=False,
+                activation=ACTIVATIONS[activation](),
+            )
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draws the network's weights; its last layer starts small, near the identity."""
+        last = self.network.final_layer
+        for linear in (m for m in self.network.modules() if isinstance(m, nn.Linear)):
+            bound = 1 / math.sqrt(linear.in_features)
+            with torch.no_grad():
+                scale = 0.1 if linear is last else 1.0
+                linear.weight.uniform_(-bound * scale, bound * scale, generator=generator)
+                linear.bias.uniform_(-bound, bound, generator=generator)
+                if linear is last:
+                    linear.bias.zero_()
+
+    def _limited(self, out: Tensor) -> tuple[Tensor, Tensor]:
+        # A shift and a free scale for every coordinate in turn.
+        shift, free = out[..., 0::2], out[..., 1::2]
+        return shift, self.SPREAD * torch.tanh(free / self.SPREAD)
+
+    def _ordered(self, points: Tensor) -> Tensor:
+        return points.flip(-1) if self.backwards else points
+
+    def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        z = self._ordered(z)
+        first, last = self.network.initial_layer, self.network.final_layer
+        (block,) = self.network.blocks
+        # With the hidden units in the order of the coordinates that they wait for, each is
+        # computed once, as soon as these are known.
+        order = first.degrees.argsort(stable=True)
+        ends = first.degrees.bincount(minlength=self.dim).cumsum(0).tolist()
+        weights_1, weights_2 = first.weight[order], block.linear.weight[order][:, order]
+        given, bias_2 = (first.bias + prepared[:, None])[..., order], block.linear.bias[order]
+        weights_3 = last.weight[:, order]
+        hidden_1 = hidden_2 = z.new_zeros(*z.shape[:-1], 0)
+        x, log_det = z[..., :0], torch.zeros_like(z[..., 0])
+        for i in range(self.dim):
+            new = slice(ends[i - 1] if i else 0, ends[i])
+            added = self.activation(x @ weights_1[new, :i].T + given[..., new])
+            hidden_1 = torch.cat([hidden_1, added], -1)
+            added = self.activation(hidden_1 @ weights_2[new, : new.stop].T + bias_2[new])
+            hidden_2 = torch.cat([hidden_2, added], -1)
+            rows = slice(2 * i, 2 * i + 2)
+            shift, log_scale = self._limited(
+                hidden_2 @ weights_3[rows, : new.stop].T + last.bias[rows]
+            )
+            x = torch.cat([x, shift + log_scale.exp() * z[..., i : i + 1]], -1)
+            log_det = log_det + log_scale.squeeze(-1)
+        return self._ordered(x), log_det
+
+    def inverse(self, x: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        x = self._ordered(x)
+        hidden = self.activation(self.network.initial_layer(x) + prepared[:, None])
+        shift, log_scale = self._limited(self.network.final_layer(self.network.blocks[0](hidden)))
+        return self._ordered((x - shift) * (-log_scale).exp()), -log_scale.sum(-1)
+
+
+class LineSpline:
+    """Splines of the interval [-reach, reach], then a scale and a shift.
+
+    Beyond the interval every point stays where it is; at its ends the derivative is one.
+
+    Arguments:
+        parameters: `LineSpline.width(bins)` for each of the cases, (cases, width).
+        bins: Number of bins of each spline.
+        reach: Half the width of the interval.
+    """
+
+    # The logarithm of a scale is limited to +- this, softly.
+    SPREAD = 3.0
+
+    def __init__(self, parameters: Tensor, bins: int, reach: float) -> None:
+        self.shift, free, sizes, ends = parameters.split([1, 1, 2 * bins, bins - 1], -1)
+        self.log_scale = self.SPREAD * torch.tanh(free / self.SPREAD)
+        self._knots, self._reach = SharedKnots(Knots(sizes, pad(ends, (1, 1)))), reach
+
+    @staticmethod
+    def width(bins: int) -> int:
+        """Number of parameters: shift, scale, sizes of bins on both axes, and derivatives."""
+        return 2 + 2 * bins + bins - 1
+
+    def forward(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The splines at points t (cases, n), and the logarithms of their derivatives."""
+        return self._within(self._knots.forward, t)
+
+    def inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """The points that go to these values, and log|d point / d value|."""
+        return self._within(self._knots.inverse, value)
+
+    def _within(
+        self, spline: Callable[[Tensor], tuple[Tensor, Tensor]], t: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        inside = t.clamp(-self._reach, self._reach)
+        value, log_det = spline(inside / (2 * self._reach) + 0.5)
+        value = 2 * self._reach * (value - 0.5) + (t - inside)
+        return value, log_det.where(inside == t, 0.0)
+
+
+class RadialSpline(Layer):
+    """Moves points along their radius: log |x| is a spline of log |z|, scaled and shifted.
+
+    Arguments:
+        dim: Number of dimensions D, two at least.
+        bins: Number of bins of the spline.
+    """
+
+    # The spline covers this many standard deviations of log |z| to both sides.
+    REACH = 6.0
+
+    def __init__(self, dim: int, *, bins: int) -> None:
+        super().__init__()
+        self.dim, self.bins, self.width = dim, bins, LineSpline.width(bins)
+        # About the mean and the standard deviation of log |z| for standard normal z.
+        self.centre, self.scale = math.log(dim) / 2, 1 / math.sqrt(2 * dim)
+
+    def prepare(self, parameters: Tensor) -> LineSpline:
+        return LineSpline(parameters, self.bins, self.REACH)
+
+    def forward(self, z: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
+        shift, log_scale = prepared.shift, prepared.log_scale
+        log_r = self._log_radius(z)
+        t, log_det = prepared.forward((log_r - self.centre) / self.scale)
+        log_s = self.centre + shift + self.scale * log_scale.exp() * t
+        growth = log_s - log_r
+        # dx = (s / r)^(D - 1) ds / dr, and ds / dr = (s / r) d log s / d log r.
+        return z * growth.exp()[..., None], self.dim * growth + log_scale + log_det
+
+    def inverse(self, x: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
+        shift, log_scale = prepared.shift, prepared.log_scale
+        log_s = self._log_radius(x)
+        value = (log_s - self.centre - shift) / (self.scale * log_scale.exp())
+        t, log_det = prepared.inverse(value)
+        growth = self.centre + self.scale * t - log_s
+        return x * growth.exp()[..., None], self.dim * growth - log_scale + log_det
+
+    @staticmethod
+    def _log_radius(z: Tensor) -> Tensor:
+        return z.square().sum(-1).clamp(min=torch.finfo(z.dtype).tiny).log() / 2
+
+
+class Marginals(Layer):
+    """A spline for every coordinate, then a scale and a shift; all read y and theta alone.
+
+    Arguments:
+        dim: Number of dimensions D.
+        bins: Number of bins of each spline.
+    """
+
+    # A spline covers this many standard deviations to both sides.
+    REACH = 5.0
+
+    def __init__(self, dim: int, *, bins: int) -> None:
+        super().__init__()
+        self.dim, self.bins, self.width = dim, bins, dim * LineSpline.width(bins)
+
+    def prepare(self, parameters: Tensor) -> LineSpline:
+        """The splines, of (cases * D) rows."""
+        rows = parameters.reshape(len(parameters) * self.dim, -1)
+        return LineSpline(rows, self.bins, self.REACH)
+
+    def forward(self, z: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
+        value, log_det = prepared.forward(self._rows(z))
+        x = prepared.shift + prepared.log_scale.exp() * value
+        return self._points(x, z), self._points(log_det + prepared.log_scale, z).sum(-1)
+
+    def inverse(self, x: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
+        value = (self._rows(x) - prepared.shift) * (-prepared.log_scale).exp()
+        z, log_det = prepared.inverse(value)
+        return self._points(z, x), self._points(log_det - prepared.log_scale, x).sum(-1)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        return x.mT.reshape(-1, x.shape[1])
+
+    def _points(self, rows: Tensor, like: Tensor) -> Tensor:
+        return rows.reshape(len(like), self.dim, -1).mT
+
+
+class Linear(Layer):
+    """x = centre + A z with fixed numbers: the identity until `set` is called.
+
+    Arguments:
+        dim: Number of dimensions D.
+    """
+
+    centre: Tensor
+    matrix: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(dim))
+        self.register_buffer("matrix", torch.eye(dim))
+
+    def set(self, centre: Tensor, matrix: Tensor) -> None:
+        """Takes the centre (D,) and the matrix A (D, D), which has to be invertible."""
+        with torch.no_grad():
+            self.centre.copy_(centre)
+            self.matrix.copy_(matrix)
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """The inverse of A, and log|det A|."""
+        return torch.linalg.inv(self.matrix), torch.linalg.slogdet(self.matrix).logabsdet
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        return self.centre + z @ self.matrix.T, prepared[1].expand(z.shape[:-1])
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        inverse, log_det = prepared
+        return (x - self.centre) @ inverse.T, -log_det.expand(x.shape[:-1])
+
+
+class ToSupport(Layer):
+    """The bijector from unconstrained space to the support, coordinate by coordinate.
+
+    Arguments:
+        bijectors: Those of the coordinates, each a `Logistic`.
+    """
+
+    def __init__(self, bijectors: Sequence[CoordinateBijector]) -> None:
+        super().__init__()
+        self.bijectors = list(bijectors)
+
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        columns, log_det = list(z.unbind(-1)), torch.zeros_like(z[..., 0])
+        for i, bijector in enumerate(self.bijectors):
+            transform = bijector.transform  # type: ignore[attr-defined]
+            if transform is not None:
+                free, columns[i] = columns[i], transform(columns[i])
+                log_det = log_det + transform.log_abs_det_jacobian(free, columns[i])
+        return torch.stack(columns, -1), log_det
+
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        columns, log_det = list(x.unbind(-1)), torch.zeros_like(x[..., 0])
+        for i, bijector in enumerate(self.bijectors):
+            columns[i], added = bijector.unconstrained(columns[i], None)
+            log_det = log_det if added is None else log_det + added
+        return torch.stack(columns, -1), log_det

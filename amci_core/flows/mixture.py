@@ -1,0 +1,406 @@
+r"""Defensive mixtures: q = (1 - w) flow + w defence, of any two proposals.
+
+The defence bounds the weights. It is the problem's defensive density where f or the likelihood may
+have tails that no flow was trained on: where g / defence is bounded, weights g / q are too. It is
+q2 where f has a floor: then f p(x, y) is a little of p(x, y) and a part of its own, two islands,
+of which one spline covers the first badly. The problem's defensive density is itself mixed with
+Student-t components, whose centres a network predicts from y and theta, if the posterior lies far
+out in the prior.
+
+References:
+    Hesterberg, Weighted average importance sampling and defensive mixture distributions, 1995.
+    Bishop, Mixture density networks, 1994.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Centres",
+    "DefensiveComponent",
+    "Mixture",
+    "MixtureDensity",
+    "centres",
+    "defended_spline",
+    "defensive_component",
+    "defensive_mixture",
+]
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import StudentT
+from torch.nn.functional import logsigmoid
+
+from amci_core.flows.autoregressive import autoregressive_spline
+from amci_core.flows.conditioner import Conditioner, flat_cases
+from amci_core.flows.density import ConditionalDensity, Trainable, TransformedDensity
+from amci_core.flows.layers import ToSupport
+from amci_core.flows.supports import coordinate_bijector
+from amci_core.models.base import Problem
+from amci_core.models.defensive import DefensiveDensity
+
+# A predicted weight starts from about these log-odds, a weight of two in a hundred.
+LOG_ODDS_AT_START, LOG_ODDS_SCALE = -4.0, 8.0
+
+
+class MixtureDensity(ConditionalDensity):
+    """(1 - w) flow + w defence at given y and theta.
+
+    Arguments:
+        flow: One density.
+        defence: The other.
+        log_odds: log w / (1 - w), (*, 1), or a number.
+    """
+
+    def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
+        super().__init__(flow.batch_shape)
+        self.flow, self.defence = flow, defence
+        if isinstance(log_odds, float):
+            log_odds = torch.tensor(log_odds, dtype=torch.float64)
+        self.weight = log_odds.sigmoid()
+        self._log_weights = logsigmoid(-log_odds), logsigmoid(log_odds)
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        x, log_flow = self.flow.draw(n, generator)
+        uniform = torch.rand(log_flow.shape, device=x.device, generator=generator)
+        defended = uniform < self.weight
+        most = int(defended.sum(-1).max())
+        other = self.defence.draw(most, generator)[0].to(x) if most else None
+        return self.joined(x, log_flow, defended, other)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self._mixed(self.flow.log_prob(x), self.defence.log_prob(x))
+
+    def joined(
+        self, x: Tensor, log_flow: Tensor, defended: Tensor, other: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Draws of the flow, and in the i-th place that is defended the i-th of the others."""
+        if other is not None:
+            place = (defended.cumsum(-1) - 1).clamp(min=0)
+            rows = place[..., None].expand_as(x)
+            x = torch.where(defended[..., None], other.gather(-2, rows), x)
+            there = self.flow.log_prob(other).gather(-1, place)
+            log_flow = torch.where(defended, there, log_flow)
+        return x, self._mixed(log_flow, self.defence.log_prob(x))
+
+    def _mixed(self, log_flow: Tensor, log_defence: Tensor) -> Tensor:
+        log_rest, log_weight = self._log_weights
+        first, second = log_flow + log_rest, log_defence + log_weight
+        # The gradient of torch.logaddexp is NaN where both are -inf; here it is zero.
+        least = torch.finfo(first.dtype).min
+        log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
+        return log_q.masked_fill(log_q == least, -math.inf)
+
+
+class TransformedMixture(TransformedDensity):
+    """A mixture of two transformed densities.
+
+    The first coordinate of a base sample chooses the component, and is then stretched to (0, 1]
+    again, so that stratified base samples are strata of the mixture.
+
+    Arguments:
+        mixture: The mixture, of two such densities.
+    """
+
+    def __init__(self, mixture: MixtureDensity) -> None:
+        super().__init__(mixture.batch_shape, dim=mixture.flow.dim, like=mixture.flow.like)
+        self._mixture = mixture
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self._mixture.log_prob(x)
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        z = z.reshape(*self.batch_shape, -1, self.dim)
+        first, others, weight = z[..., 0], z[..., 1:], self._mixture.weight
+        defended = first <= weight
+        stretched = ((first - weight) / (1 - weight)).where(~defended, 1.0)
+        x, log_flow = self._mixture.flow.forward(_base_samples(stretched, others))
+        other = None
+        if most := int(defended.sum(-1).max()):
+            # As many of every case; those beyond its own are not used.
+            index = defended.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
+            stretched = (first.gather(-1, index) / weight).clamp(max=1)
+            others = others.gather(-2, index[..., None].expand(*index.shape, self.dim - 1))
+            other, _ = self._mixture.defence.forward(_base_samples(stretched, others))
+        return self._mixture.joined(x, log_flow, defended, other)
+
+
+def _base_samples(first: Tensor, others: Tensor) -> Tensor:
+    """Rows of base samples in (0, 1]^D; a stretched coordinate may be rounded to zero."""
+    first = first.clamp(torch.finfo(first.dtype).tiny, 1)
+    return torch.cat([first[..., None], others], -1).flatten(0, -2)
+
+
+class Mixture(Trainable):
+    """(1 - w) flow + w defence: the one mixture of proposals.
+
+    Arguments:
+        flow: What is trained.
+        defence: The defensive component, whose weights stay as they are.
+        weight: Its weight w, or a network that predicts the log-odds of w from y and theta.
+    """
+
+    FORMER_NAMES: ClassVar = {
+        r"own\.": "flow.",
+        r"(broad|found)\.": "defence.",
+        r"share\.": "weight.",
+        r"share$": None,
+    }
+
+    def __init__(self, flow: Trainable, defence: Trainable, weight: float | Conditioner) -> None:
+        super().__init__()
+        self.flow, self.defence = flow, defence.requires_grad_(False)
+        self.weight = weight
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.flow.initialize(generator)
+        if isinstance(self.weight, Conditioner):
+            self.weight.initialize(generator)
+
+    def at(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        log_odds: Tensor | float
+        if isinstance(self.weight, Conditioner):
+            log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.weight(*flat_cases(y, theta))
+            log_odds = log_odds.reshape(*y.shape[:-1], 1)
+        else:
+            log_odds = math.log(self.weight / (1 - self.weight))
+        parts = self.flow.at(y, theta), self.defence.at(y, theta)
+        mixture = MixtureDensity(*parts, log_odds)
+        if all(isinstance(part, TransformedDensity) for part in parts):
+            return TransformedMixture(mixture)
+        return mixture
+
+
+class DefensiveComponent(Trainable):
+    """The problem's own defensive density of a term, as a proposal; it has no weights.
+
+    Arguments:
+        problem: The problem; for q1_minus the negated one.
+        term: `E1_plus` or `E2`.
+    """
+
+    def __init__(self, problem: Problem, term: str) -> None:
+        super().__init__()
+        self.problem, self.term = problem, term
+
+    def initialize(self, generator: torch.Generator) -> None:
+        pass
+
+    def at(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        return cast(ConditionalDensity, DefensiveDensity(self.problem, y, theta, [self.term]))
+
+
+class Centres(Trainable):
+    """A mixture of products of Student's t, whose weights, centres and scales a network predicts.
+
+    The network bends linear maps, one a centre, in units of the residual of these maps: if y
+    determines nearly all of x, no network would be as exact.
+
+    Arguments:
+        conditioner: The network.
+        to_support: From unconstrained space to the range of x.
+        about: Centre and scale of coordinates in unconstrained space, (2, D).
+        components: Number of centres.
+    """
+
+    about: Tensor
+
+    def __init__(
+        self, conditioner: Conditioner, to_support: ToSupport, about: Tensor, components: int
+    ) -> None:
+        super().__init__()
+        self.conditioner, self.to_support = conditioner, to_support
+        self.components, dim = components, about.shape[1]
+        self.register_buffer("about", about)
+        # Where the centres start from: the network's last layer starts near zero.
+        self.start = nn.Parameter(torch.zeros(components, dim))
+        self.log_width = nn.Parameter(torch.zeros(components, dim))
+        read = len(conditioner.centre) or 1
+        self.slope = nn.Parameter(torch.zeros(components, read, dim))
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.conditioner.initialize(generator)
+        with torch.no_grad():
+            self.start.normal_(generator=generator)
+
+    def start_from(
+        self, particles: Tensor, y: Tensor, theta: Tensor | None, generator: torch.Generator
+    ) -> None:
+        """Starts each from a linear regression on y and theta about a case, and a residual there.
+
+        Arguments:
+            particles: Particles in unconstrained space, (cases, n, D).
+            y: Their observations, (cases, D_y).
+            theta: Their parameters of f, (cases, D_theta), or None.
+            generator: Chooses the particles.
+        """
+        centre, scale = self.about.double()
+        z = (particles.double() - centre) / scale
+        read = self.conditioner.inputs(y, theta).double()
+        read = torch.cat([read, read.new_ones(len(read), 1)], -1)
+        rows = torch.randint(len(z), (self.components,), generator=generator)
+        some = torch.randint(z.shape[1], (self.components,), generator=generator)
+        # The nearest tenth of the cases.
+        size = max(math.ceil(0.1 * len(z)), min(2 * read.shape[1], len(z)))
+        near = torch.cdist(read[rows], read).topk(size, largest=False).indices  # (k, size)
+        x, z = read[near], z[near]
+        ridge = 1e-6 * x.shape[1] * torch.eye(x.shape[2]).to(x)
+        fitted = torch.linalg.solve(x.mT @ x + ridge, x.mT @ z.mean(2))  # (k, read, D)
+        residual = z - (x @ fitted)[:, :, None]
+        width = residual.square().mean((1, 2)).sqrt().clamp(min=1e-6)
+        with torch.no_grad():
+            self.slope.copy_(fitted[:, :-1])
+            # A case is the nearest to itself.
+            self.start.copy_(fitted[:, -1] + residual[:, 0][torch.arange(len(rows)), some])
+            self.log_width.copy_(width.log())
+
+    def at(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+        return CentresDensity(self, y, theta)
+
+
+class CentresDensity(ConditionalDensity):
+    """The Student-t components at given y and theta."""
+
+    FREEDOM = 5
+
+    def __init__(self, proposal: Centres, y: Tensor, theta: Tensor | None) -> None:
+        super().__init__(y.shape[:-1])
+        read = flat_cases(y, theta)
+        out = proposal.conditioner(*read)
+        k, (centre, scale) = proposal.components, proposal.about
+        logits, rest = out[:, :k], out[:, k:].unflatten(1, (2, k, -1))
+        self._log_weights = logits.log_softmax(-1)  # (cases, k)
+        width = scale * proposal.log_width.exp()
+        linear = torch.einsum("cr,krd->ckd", proposal.conditioner.inputs(*read), proposal.slope)
+        self._centre = centre + scale * (linear + proposal.start) + 3 * width * rest[:, 0]
+        # The logarithm of a scale is limited to +- 6, softly.
+        self._scale = width * (6 * torch.tanh(rest[:, 1] / 6)).exp()  # (cases, k, D)
+        self._to_support = proposal.to_support
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        cases, _, dim = self._centre.shape
+        which = torch.multinomial(
+            self._log_weights.exp(), n, replacement=True, generator=generator
+        )[..., None].expand(-1, -1, dim)
+        noise = self._centre.new_empty(cases, n, dim).normal_(generator=generator)
+        chi2 = noise.new_empty(cases, n, dim, self.FREEDOM).normal_(generator=generator)
+        t = noise * chi2.square().mean(-1).rsqrt()
+        z = self._centre.gather(1, which) + self._scale.gather(1, which) * t
+        x = self._to_support.forward(z, None)[0].reshape(*self.batch_shape, n, dim)
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
+        z, log_det = self._to_support.inverse(x.reshape(-1, *x.shape[-2:]), None)
+        freedom = z.new_tensor(float(self.FREEDOM))
+        centre, scale = self._centre[:, None], self._scale[:, None]
+        t = StudentT(freedom, centre, scale, validate_args=False)
+        parts = t.log_prob(z[:, :, None]).sum(-1) + self._log_weights[:, None]
+        log_q: Tensor = parts.logsumexp(-1) + log_det
+        return log_q.reshape(x.shape[:-1])
+
+
+def centres(
+    problem: Problem,
+    *,
+    coordinates: Sequence[Mapping[str, Any]],
+    components: int,
+    hidden: Sequence[int],
+    activation: str,
+    reads_theta: bool = True,
+) -> Centres:
+    """Several Student-t components, whose centres and scales depend on y and theta.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        coordinates: As for `composed_spline`.
+        components: Number of components.
+        hidden: Widths of the network's hidden layers.
+        activation: The network's activation.
+        reads_theta: Whether it reads theta beside y.
+    """
+    bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+    conditioner = Conditioner(
+        problem,
+        out=components * (1 + 2 * len(bijectors)),
+        hidden=hidden,
+        activation=activation,
+        reads_theta=reads_theta,
+    )
+    about = torch.tensor([[b.centre for b in bijectors], [b.scale for b in bijectors]])
+    made = Centres(conditioner, ToSupport(bijectors), about, components)
+    made.initialize(torch.Generator().manual_seed(0))
+    return made
+
+
+def defensive_component(
+    problem: Problem, *, term: str, found: Mapping[str, Any] | None = None
+) -> Trainable:
+    """The problem's defensive density of a term, half of it Student-t components where given.
+
+    Arguments:
+        problem: The problem; for q1_minus the negated one.
+        term: `E1_plus` or `E2`.
+        found: The arguments of `centres`; None if the problem's own density is enough.
+    """
+    own = DefensiveComponent(problem, term)
+    return own if found is None else Mixture(own, centres(problem, **found), 0.5)
+
+
+def defensive_mixture(
+    problem: Problem,
+    *,
+    own: Mapping[str, Any],
+    term: str,
+    found: Mapping[str, Any] | None = None,
+    share: float = 0.05,
+    form: str = "",
+) -> Mixture:
+    """A flow of any family, with the defensive component of its term.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        own: The flow's `family` and its `arguments`.
+        term: `E1_plus` or `E2`.
+        found: As for `defensive_component`.
+        share: The weight of the defensive component.
+        form: A name for the form of the flow, for people.
+    """
+    from amci_core.flows.families import FAMILIES
+
+    flow = FAMILIES[own["family"]](problem, **own["arguments"])
+    return Mixture(flow, defensive_component(problem, term=term, found=found), share)
+
+
+def defended_spline(
+    problem: Problem,
+    *,
+    coordinates: Sequence[Mapping[str, Any]],
+    defence: Mapping[str, Any],
+    bins: int,
+    hidden: Sequence[int],
+    activation: str,
+    reads_theta: bool = True,
+) -> Mixture:
+    """Splines coordinate by coordinate, with q2 as the defensive component.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        coordinates: As for `autoregressive_spline`.
+        defence: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
+        bins: Number of bins of each spline.
+        hidden: Widths of the hidden layers of each network.
+        activation: The networks' activation.
+        reads_theta: Whether they read theta beside y.
+    """
+    network: dict[str, Any] = {
+        "hidden": hidden,
+        "activation": activation,
+        "reads_theta": reads_theta,
+    }
+    flow = autoregressive_spline(problem, coordinates=coordinates, bins=bins, **network)
+    weight = Conditioner(problem, out=1, **network)
+    return Mixture(flow, autoregressive_spline(problem, **defence), weight)
