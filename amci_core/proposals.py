@@ -57,7 +57,7 @@ def load_proposals(
         name: The problem's name; or, with a folder, the problem itself, which may be one of the
             user's own.
         variant: `spline`, `paper`, `oracle` for exact optimal proposals where they are known, or
-            `reference` for the problem's broad reference, as before any training. None stands for
+            `defensive` for the problem's defensive density, as before any training. None stands for
             `spline`, or for whatever the folder holds.
         folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
             with the package.
@@ -291,7 +291,7 @@ def _load_flow(
     try:
         flow = FAMILIES[family](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)
-    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
+    except (RuntimeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0]
         raise files.StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):

@@ -15,13 +15,13 @@ from amci_core.estimators import PROPOSALS
 from amci_core.flows import Proposals
 from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.conditioner import Conditioner
-from amci_core.flows.gaussian import Affine, FlowProposal
-from amci_core.flows.supports import HalfLine, Inside, SoftHalfLine
+from amci_core.flows.layers import Affine, ComposedFlow
+from amci_core.flows.supports import HalfLine, SoftHalfLine, UnitInterval
 
 # What `app/javascript/targets.mjs` has in closed form.
 LIVE = ("tail-1d", "gain-loss", "peak")
 # What the page can carry the unit interval onto.
-KINDS = {HalfLine: "half-line", SoftHalfLine: "soft-half-line", Inside: "unit"}
+KINDS = {HalfLine: "half-line", SoftHalfLine: "soft-half-line", UnitInterval: "unit"}
 
 
 def weights(proposals: Proposals) -> dict[str, Any]:
@@ -43,18 +43,19 @@ def weights_of(proposal: Any) -> dict[str, Any]:
     Raises:
         ValueError: it is of another family.
     """
+    networks: list[Any]
     if isinstance(proposal, SplineProposal) and _known(proposal):
         networks = list(proposal.networks)
         family: dict[str, Any] = {
             "family": "spline",
             "bins": proposal.bins,
-            "sign": getattr(proposal.kinds[0], "sign", 1),
+            "sign": getattr(proposal.bijectors[0], "sign", 1),
             "coordinates": [
                 {"kind": KINDS[type(kind)], "centre": kind.centre, "scale": kind.scale}
-                for kind in proposal.kinds
+                for kind in proposal.bijectors
             ],
         }
-    elif isinstance(proposal, FlowProposal) and _is_gaussian(proposal):
+    elif isinstance(proposal, ComposedFlow) and _is_gaussian(proposal):
         networks, family = [proposal.conditioner], {"family": "gaussian"}
     else:
         raise ValueError(
@@ -78,12 +79,13 @@ def weights_of(proposal: Any) -> dict[str, Any]:
 
 
 def _known(proposal: SplineProposal) -> bool:
-    kinds = {type(kind) for kind in proposal.kinds}
-    return kinds <= KINDS.keys() and (kinds == {Inside} or len(proposal.kinds) == 1)
+    kinds = {type(kind) for kind in proposal.bijectors}
+    return kinds <= KINDS.keys() and (kinds == {UnitInterval} or len(proposal.bijectors) == 1)
 
 
-def _is_gaussian(proposal: FlowProposal) -> bool:
-    return [(type(v), v.width) for v in proposal.layers] == [(Affine, 2)]
+def _is_gaussian(proposal: ComposedFlow) -> bool:
+    layers = [(type(layer), layer.width) for layer in proposal.layers]
+    return proposal.base is None and layers == [(Affine, 2)]
 
 
 def _is_single(values: Tensor) -> bool:

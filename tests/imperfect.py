@@ -15,13 +15,13 @@ class NormalDensity(TransformedDensity):
         super().__init__(mean.shape[:-1], dim=1, like=mean)
         self.mean, self.scale = mean, scale
 
-    def noise(self, n, generator=None):
+    def base_samples(self, n, generator=None):
         return torch.randn(self.cases * n, 1, dtype=self.mean.dtype, generator=generator)
 
     def from_uniform(self, u):
         return torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
 
-    def transport(self, z):
+    def forward(self, z):
         x = self.mean[..., None, :] + self.scale * z.reshape(*self.batch_shape, -1, 1)
         return x, self.log_prob(x)
 

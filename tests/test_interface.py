@@ -30,7 +30,7 @@ AT = {"y": 1.0, "theta": 3.0}
 OF_A_PROBLEM = {
     "check": lambda p: amci.check(p),
     "from_distributions": lambda p: Proposals.from_distributions(p, q1_plus=ORACLE.q1_plus),
-    "from_reference": lambda p: Proposals.from_reference(p),
+    "from_defensive": lambda p: Proposals.from_defensive(p),
     "learn": lambda p: amci.learn(p, steps=1),
     "read_cases": lambda p: read_cases("cases.csv", p),
     "reference": lambda p: amci.reference_value(p, **AT),

@@ -104,7 +104,7 @@ def references(connection, order):
     import amci_core as amci
     from amci_core.flows import Proposals
 
-    made = Proposals.from_reference(amci.problem(order.problem))
+    made = Proposals.from_defensive(amci.problem(order.problem))
     for step in range(3):
         report = Report("q1_plus", "imitate", step, 2, 0.5, 1.0, 1.0 / (1 + step), step, 2 - step)
         connection.send(("report", report))

@@ -100,10 +100,10 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
 def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path):
     serve_files([str(template(tmp_path, "good"))])
     state = State("good")
-    assert state.options("variant") == {"reference": "reference"}
+    assert state.options("variant") == {"defensive": "defensive"}
     assert "No proposals have been trained" in note("good", state.variant)
     assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.choice)
-    assert "variant='reference'" in script(state.choice)
+    assert "variant='defensive'" in script(state.choice)
     found = Asked("summary", state.choice).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
 
@@ -136,17 +136,17 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     path = template(tmp_path, "good")
     serve_files([str(path)])
     state, other = State("good"), State("good")
-    made = Proposals.from_reference(state.problem)
+    made = Proposals.from_defensive(state.problem)
     name = own.add_variant("good", "mine", made, visitor=state)
     assert name == "mine"
     # A name is given once, so that results of one are never shown for another.
     assert own.add_variant("good", "mine", made, visitor=other) == "mine-2"
-    assert list(state.options("variant")) == ["reference", "mine"]
-    assert list(other.options("variant")) == ["reference", "mine-2"]
+    assert list(state.options("variant")) == ["defensive", "mine"]
+    assert list(other.options("variant")) == ["defensive", "mine-2"]
     # Nobody takes another's by its name, in an address or in a case to compare with.
-    assert "expected one of reference" in State("good").read({"variant": "mine"})["variant"]
+    assert "expected one of defensive" in State("good").read({"variant": "mine"})["variant"]
     assert "expected one of" in State().read({"compared": "problem=good&variant=mine"})["compared"]
-    with pytest.raises(ValueError, match="expected one of reference, mine-2"):
+    with pytest.raises(ValueError, match="expected one of defensive, mine-2"):
         other.set(variant="mine")
     state.set(variant="mine")
     state.pin()
@@ -165,14 +165,14 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     )
     assert "snis-q2" in done.stdout, done.stderr
     added.forget(state)
-    assert list(state.options("variant")) == ["reference"]
-    assert list(other.options("variant")) == ["reference", "mine-2"]
+    assert list(state.options("variant")) == ["defensive"]
+    assert list(other.options("variant")) == ["defensive", "mine-2"]
     # What belongs to a page that is no more is nobody else's.
     del other
     gc.collect()
-    assert own.variants("good") == ("reference",)
+    assert own.variants("good") == ("defensive",)
     assert own.add_variant("good", "mine", made) == "mine-3"
-    assert own.variants("good") == ("reference", "mine-3")
+    assert own.variants("good") == ("defensive", "mine-3")
     with pytest.raises(ValueError, match="got ones for good"):
         own.add_variant("tail-1d", "mine", made)
 

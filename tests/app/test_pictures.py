@@ -117,7 +117,7 @@ def test_a_narrow_posterior_on_the_line_is_found(new, noise):
 @pytest.mark.parametrize("name", KINDS)
 def test_a_posterior_at_an_end_of_the_range_is_found(name):
     problem = KINDS[name]()
-    proposals = amci.load_proposals(problem, variant="reference")
+    proposals = amci.load_proposals(problem, variant="defensive")
     for y in (0.0, 6.0, 10.0):
         found = densities(problem, proposals, y, 0.3)
         law, prior = problem.posterior(y), problem.log_prior(torch.from_numpy(found.x)[:, None])
@@ -132,7 +132,7 @@ def test_a_posterior_at_an_end_of_the_range_is_found(name):
 
 def test_a_density_that_is_infinite_at_an_end_leaves_the_picture_there():
     problem, view = KINDS["rate-0.5"](), DensityView()
-    proposals = amci.load_proposals(problem, variant="reference")
+    proposals = amci.load_proposals(problem, variant="defensive")
     view.show(densities(problem, proposals, 0.0, 0.3))
     # g is highest at the threshold.
     highest = stats.gamma(0.5, scale=0.5).pdf(0.3) / stats.gamma(0.5, scale=0.5).sf(0.3)
@@ -156,7 +156,7 @@ def test_densities_in_a_corner_of_the_plane_are_found(a):
 
     problem = Two()
     problem.a = a
-    found = densities(problem, amci.load_proposals(problem, variant="reference"), (0, 0))
+    found = densities(problem, amci.load_proposals(problem, variant="defensive"), (0, 0))
     law = stats.gamma(a, scale=0.5)
     expected = np.multiply.outer(law.pdf(found.y), law.pdf(found.x))
     # Where it is infinite at the ends, the grid leaves out some of its mass.

@@ -19,7 +19,7 @@ def test_a_model_is_checked_and_its_truth_is_that_of_the_conjugate_posterior(nam
     assert amci.check(problem, seconds=60).errors == ()
     for y, theta in ((3.0, 0.6), (0.0, 0.1), (10.0, 0.9)):
         assert problem.truth(y, theta) == pytest.approx(problem.exact(y, theta), rel=1e-6)
-    proposals = amci.load_proposals(problem, variant="reference")
+    proposals = amci.load_proposals(problem, variant="defensive")
     e = amci.estimate(problem, proposals, y=3.0, theta=0.3, draws=4000, seed=1)
     assert abs(e.value - problem.exact(3.0, 0.3)) < 4 * e.standard_error
 
@@ -116,7 +116,7 @@ def test_numbers_too_large_for_fractions_are_no_counts():
 
 def test_a_map_over_counts_asks_for_whole_numbers():
     problem = Share()
-    proposals = amci.load_proposals(problem, variant="reference")
+    proposals = amci.load_proposals(problem, variant="defensive")
     found = amci.amortization_map(problem, proposals, size=(40, 3), draws=32)
     assert found.x.values.tolist() == list(range(11))
 
