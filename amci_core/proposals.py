@@ -56,9 +56,9 @@ def load_proposals(
     Arguments:
         name: The problem's name; or, with a folder, the problem itself, which may be one of the
             user's own.
-        variant: `spline`, `paper`, `oracle` for exact optimal proposals where they are known, or
-            `defensive` for the problem's defensive density, as before any training. None stands for
-            `spline`, or for whatever the folder holds.
+        variant: `spline`, `paper`, `oracle` for exact optimal proposals if they are known, or
+            `defensive` for the problem's defensive density, as before any training. None (default)
+            for `spline`, or for what the folder holds.
         folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
             with the package.
 
