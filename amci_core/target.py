@@ -8,32 +8,24 @@ from __future__ import annotations
 
 __all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.distributions.constraints import Constraint
-from torch.distributions.transforms import Transform
 
 from amci_core.flows import Proposal, Proposals
 from amci_core.flows.density import ConditionalDensity
 from amci_core.models import Problem
-from amci_core.models.base import OptimalProposals, check_problem
+from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 
 # Draws of the prior that f is tried at.
 TRIED = 2000
-# What does not depend on f, without abstract methods and properties.
-SHARED = (
-    *("x", "y", "theta"),
-    *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence", "_log_evidence"),
-)
 FALLBACK = "q2 alone"
 
 
-class OwnTarget(Problem):
+class OwnTarget(DerivedProblem):
     """A problem that differs from the original in f alone.
 
     Nothing is known of its truth: `amci_core.reference` finds it. Its reference is the prior, so
@@ -48,10 +40,9 @@ class OwnTarget(Problem):
     nonnegative = False
 
     def __init__(self, original: Problem, expression: Expression, *, nonnegative: bool) -> None:
-        self.original, self.expression, self.nonnegative = original, expression, nonnegative
+        super().__init__(original)
+        self.expression, self.nonnegative = expression, nonnegative
         self.f_range = expression.f_range
-        for name in SHARED:
-            setattr(self, name, getattr(original, name))
         self.name = own_name(original.name, expression.text)
         self.title = f"{original.title or original.name}: f = {expression.text}"
         self.description = (
@@ -63,23 +54,9 @@ class OwnTarget(Problem):
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         return self.expression(x, theta)
 
-    def log_prior(self, x: Tensor) -> Tensor:
-        return self.original.log_prior(x)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.original.sample_prior(n, generator)
-
     def optimal_proposals(self) -> OptimalProposals | None:
         known = self.original.optimal_proposals() or {}
         return {"q2": known["q2"]} if "q2" in known else None
-
-    @property
-    def support(self) -> Constraint:
-        return self.original.support
-
-    @property
-    def coordinate_transforms(self) -> Mapping[str, Transform]:
-        return self.original.coordinate_transforms
 
     def __reduce__(self) -> Any:
         return with_target, (self.original, self.expression.text, self.nonnegative)

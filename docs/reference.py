@@ -18,7 +18,6 @@ from typing import Any
 import amci_core as amci
 from amci_core.cli import app as command_line
 from amci_core.models import LineProblem, Problem
-from amci_core.models.definition import Definition
 
 PAGE = Path(__file__).with_name("reference.md")
 HEAD = """\
@@ -131,19 +130,18 @@ def _commands() -> str:
 
 def _problem() -> str:
     """What a problem of one's own declares and defines, and what it answers."""
-    needed, optional, known = [], [], []
-    for name, value in vars(Definition).items():
+    needed, optional, known, answers = [], [], [], []
+    rows = optional
+    for name, value in vars(Problem).items():
         method = value.fget if isinstance(value, property) else value
-        if not inspect.isfunction(method) or name.startswith("__"):
+        # The methods that answer stand below those that a subclass defines.
+        rows = answers if name == "check" else rows
+        private = name.startswith("__") or (rows is answers and name.startswith("_"))
+        if not inspect.isfunction(method) or private:
             continue
-        rows = known if name.startswith("_") or name.startswith("knows") else optional
-        rows = needed if name in Problem.__abstractmethods__ else rows
-        rows.append(_method(name, value, method))
-    answers = [
-        _method(name, value, value)
-        for name, value in vars(Problem).items()
-        if inspect.isfunction(value) and not name.startswith("_")
-    ]
+        group = known if name.startswith("_") or name.startswith("knows") else rows
+        group = needed if name in Problem.__abstractmethods__ else group
+        group.append(_method(name, value, method))
     table = "\n\n| method | what it gives |\n|---|---|\n"
     return (
         "## What a problem defines\n\nA subclass of `amci_core.models.Problem` declares `name`, "

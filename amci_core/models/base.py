@@ -1,48 +1,245 @@
-r"""What a problem is and what it answers: truth, cases, mismatch, its terms."""
+r"""A problem: what it defines, what is known of its truth, and the variables it depends on."""
 
 from __future__ import annotations
 
-__all__ = ["Array", "Density", "OptimalProposals", "Problem", "Variable", "check_problem"]
+__all__ = [
+    "Array",
+    "Density",
+    "DerivedProblem",
+    "OptimalProposals",
+    "Problem",
+    "Variable",
+    "check_problem",
+    "raised",
+    "violations",
+]
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
+from threading import RLock
+from types import FunctionType
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.distributions.constraints import Constraint
+from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
 from torch.distributions.transforms import Transform
 
 from amci_core._arguments import check_count, check_number, check_seed
-from amci_core.models.contract import violations, whole_coordinates
-from amci_core.models.definition import Array, Definition, Density, OptimalProposals, Variable
 
-# What does not depend on the sign of f, without abstract methods and properties.
-SHARED = (
-    *("name", "title", "description", "formula", "x", "y", "theta"),
-    *("log_likelihood", "sample_likelihood", "sample_theta", "log_evidence"),
-    *("_truth_error", "_log_evidence", "_log_mean_absolute_deviation", "_mismatch", "_path"),
+Array = NDArray[np.float64]
+
+# Methods that end with the argument `generator`.
+SAMPLERS = (
+    *("sample_prior", "sample_likelihood", "sample_theta"),
+    *("sample_defensive", "sample_training"),
 )
+# Functions of x, their first argument.
+DENSITIES = ("log_prior", "log_likelihood", "f")
+# torch's global generators belong to the process, not to a thread.
+GLOBAL = RLock()
 
 
-class Problem(Definition):
+class Density(Protocol):
+    """A normalized density of x at given y, theta of batch shape (*)."""
+
+    batch_shape: torch.Size
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """n points x (*, n, D) and their log density in nats (*, n)."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The log density in nats at points x (*, n, D): (*, n), -inf outside the support."""
+
+
+OptimalProposals = Mapping[str, Callable[[Tensor, Tensor | None], Density]]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of the variables x, y, theta of a problem: its name, unit, dimension and range.
+
+    Arguments:
+        name: The variable's name in formulas, such as `theta`.
+        dim: Its number of coordinates D.
+        low: Smallest value a coordinate may take (`-inf` if there is none).
+        high: Largest value a coordinate may take.
+        meaning: What it stands for, in one line.
+        unit: Its unit, empty if it has none.
+        typical_range: Where most values of a coordinate lie, within low to high: networks are
+            scaled to it, training spreads cases over it, maps and controls cover it.
+        whole: Whether coordinates take whole numbers only, as counts do; a tuple of D where they
+            differ. For y, None means that the first draws decide.
+    """
+
+    name: str
+    dim: int
+    low: float
+    high: float
+    meaning: str
+    unit: str = ""
+    typical_range: tuple[float, float] = (-math.inf, math.inf)
+    whole: bool | tuple[bool, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.dim >= 0 and self.low < self.high):
+            raise ValueError(
+                f"{self.name}: expected dim >= 0 and low below high, "
+                f"got {self.dim} and [{self.low:g}, {self.high:g}]"
+            )
+        low, high = max(self.low, self.typical_range[0]), min(self.high, self.typical_range[1])
+        if self.all_whole:
+            low, high = float(np.ceil(low)), float(np.floor(high))
+        object.__setattr__(self, "typical_range", (low, high))
+
+    @property
+    def all_whole(self) -> bool:
+        """Whether every coordinate takes whole numbers only."""
+        return all(self.whole) if isinstance(self.whole, tuple) else self.whole is True
+
+    def nearest(self, value: Tensor) -> Tensor:
+        """The nearest values that the variable takes, (*, D): within its range, some whole."""
+        inside = value.clamp(self.low, self.high)
+        if not self.whole:
+            return inside
+        whole = value.round().clamp(float(np.ceil(self.low)), float(np.floor(self.high)))
+        return whole.where(torch.tensor(self.whole, device=value.device), inside)
+
+    def off_the_ends(self, value: Tensor) -> Tensor:
+        """Values at the ends of the range moved to the next number within it, (*, D).
+
+        From 0 to the next of float32, since distributions of torch may compute in that type
+        whatever they are given. Whole numbers stay.
+        """
+        if self.whole:
+            return value
+        for end, other in ((self.low, self.high), (self.high, self.low)):
+            if math.isfinite(end):
+                kind = np.float32 if end == 0 or value.dtype == torch.float32 else np.float64
+                beside = float(np.nextafter(kind(end), kind(other)))
+                value = torch.where(value == end, beside, value)
+        return value
+
+    def uniform(self, n: int, generator: torch.Generator) -> Tensor:
+        """n points, uniform over the range, (n, D) in float32 on the generator's device."""
+        u = torch.rand(
+            n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
+        )
+        return self.low + (self.high - self.low) * u
+
+    def check(self, value: Any) -> Tensor:
+        """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
+
+        Raises:
+            ValueError: `value` is no number, is not finite, lies outside the range, or its last
+                axis is not D.
+        """
+        kind = f"an array of shape (..., {self.dim})"
+        kind = f"a number or {kind}" if self.dim == 1 else kind
+        expected = f"{self.name}: expected {kind} within [{self.low:g}, {self.high:g}], got"
+        try:
+            if not isinstance(value, Tensor):
+                # torch takes no reversed arrays, and warns of read-only ones.
+                value = torch.as_tensor(np.array(value, np.float64, order="C"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{expected} {value!r}") from error
+        tensor = value.detach().double()
+        if tensor.ndim == 0 and self.dim == 1:
+            tensor = tensor[None]
+        if (tensor.ndim > 1 and tensor.shape[-1] != self.dim) or tensor.numel() == 0:
+            raise ValueError(f"{expected} shape {tuple(tensor.shape)}")
+        if tensor.ndim == 0 or tensor.shape[-1] != self.dim:
+            hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
+            wanted = f"{self.dim} numbers" if self.dim > 1 else "1 number"
+            raise ValueError(
+                f"{self.name}: expected {wanted}, got {tensor.numel()}{hint * (self.dim == 1)}"
+            )
+        bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
+        if bad.any():
+            raise ValueError(f"{expected} {tensor[bad][0].item():g}")
+        between = tensor != self.nearest(tensor)
+        if between.any():
+            raise ValueError(
+                f"{self.name}: expected whole numbers, got {tensor[between][0].item()}"
+            )
+        return tensor
+
+
+def _seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
+    """A sampler whose draws depend on its generator alone, even if it uses torch's global one.
+
+    `torch.distributions` take no generator: `Gamma(2.0, 1.0).sample()` draws from the global one.
+    While the sampler runs, the global one is seeded from a copy of `generator`, and restored
+    after. If the global one was used, `generator` advances by a number, so that the next call
+    draws anew.
+    """
+
+    @wraps(sampler)
+    def draw(*arguments: Any, **named: Any) -> Any:
+        # Sent to another process it takes what it names along, and a lock cannot be sent.
+        return _drawn(sampler, *arguments, **named)
+
+    return draw
+
+
+def _drawn(sampler: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    generator: torch.Generator = named.get("generator", arguments[-1])
+    device = generator.device
+    copy = torch.Generator(device=device)
+    copy.set_state(generator.get_state())
+    seed = int(torch.randint(2**62, (), generator=copy, device=device))
+    streams = [torch.default_generator]
+    if device.type == "cuda":
+        streams.append(torch.cuda.default_generators[device.index or 0])
+    with GLOBAL:
+        before = [stream.get_state() for stream in streams]
+        try:
+            started = [stream.manual_seed(seed).get_state() for stream in streams]
+            drawn = sampler(*arguments, **named)
+            ended = [stream.get_state() for stream in streams]
+        finally:
+            for stream, state in zip(streams, before, strict=True):
+                stream.set_state(state)
+    if not all(map(torch.equal, started, ended)):
+        torch.rand((), generator=generator, device=device)
+    return drawn
+
+
+def _off_the_ends(density: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of x that is evaluated beside the ends of the range of x, never at them.
+
+    Rounding may put a draw on an end, where a density such as Beta(1/2, 1/2) is infinite and
+    others are NaN, though their integrals are not.
+    """
+
+    @wraps(density)
+    def evaluated(self: Any, x: Any, *arguments: Any, **named: Any) -> Any:
+        return density(self, self.x.off_the_ends(x), *arguments, **named)
+
+    return evaluated
+
+
+class Problem(ABC):
     r"""A family of expectations mu(y, theta) = E[f(x; theta)] under p(x | y).
 
-    A new problem is a subclass that declares the attributes below and defines the methods of
-    `Definition`. Subclasses hold nothing but their mathematics: this class checks every argument
-    once, and calls their methods with float64 tensors of shapes (*, D). Densities and f are
-    written with torch, since training needs their values on any device; points x carry one axis
-    more than y and theta, (*, n, D) against (*, 1, D). What samplers, densities and f return is
-    checked for shape and type at the problem's first use.
+    A new problem is a subclass that declares the attributes below and defines `log_prior`, `f`
+    and `sample_prior`; with y also `log_likelihood` and `sample_likelihood`. Subclasses hold
+    nothing but their mathematics: this class checks every argument once, and calls their methods
+    with float64 tensors of shapes (*, D). Densities and f are written with torch, since training
+    needs their values on any device. Points x have one axis more than y and theta, (*, n, D)
+    against (*, 1, D). Shapes and types of what methods return are checked at the first use.
 
     Parts can be absent. Without theta it is None everywhere. Without observations `y` is None, the
-    tensors y have zero columns and E2 is 1. Where E2 is known, `log_evidence` says so, and no q2
+    tensors y have zero columns and E2 is 1. If E2 is known, `log_evidence` returns it, and no q2
     is needed. If f takes both signs, `with_negated_f` gives the problem with -f in place of f.
 
-    What is known of the truth is optional: estimates and training need none of it, errors need
+    Knowledge of the truth is optional: estimates and training need none of it, errors need
     `_log_truth` or reference values, the SNIS bound `_log_mean_absolute_deviation`, the
     dashboard's mismatch control `_mismatch` and `_path`. A ValueError names what is missing.
 
@@ -52,8 +249,8 @@ class Problem(Definition):
         description: What it asks, in a few sentences.
         formula: Its densities and f, in TeX.
         x: What is integrated over.
-        y: What is observed; None, or left out, where nothing is.
-        theta: The parameters of f, likewise.
+        y: What is observed; None, or left out, if nothing is.
+        theta: The parameters of f; None, or left out, if there are none.
         nonnegative: Whether f >= 0 everywhere.
         f_range: Between which values f lies, (0, 1) for a probability; by default unbounded.
 
@@ -67,7 +264,185 @@ class Problem(Definition):
         `amci_core.models.tail` for a complete example, `LineProblem` for x on the line.
     """
 
+    name: str
+    title: str = ""
+    description: str = ""
+    formula: str = ""
+    x: Variable
+    y: Variable | None = None
+    theta: Variable | None = None
+    nonnegative: bool
+    f_range: tuple[float, float] = (-math.inf, math.inf)
     _valid = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        wraps = dict.fromkeys(SAMPLERS, _seeded) | dict.fromkeys(DENSITIES, _off_the_ends)
+        for name, wrap in wraps.items():
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType) and method is not vars(Problem)[name]:
+                setattr(cls, name, wrap(method))
+
+    # What a subclass defines.
+
+    @abstractmethod
+    def log_prior(self, x: Tensor) -> Tensor:
+        """log p(x) in nats; x: (*, D), result: (*)."""
+
+    @abstractmethod
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        """The target function f(x; theta); x and theta broadcast: (*, D), result: (*)."""
+
+    @abstractmethod
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        """n draws from p(x), shape (n, D), on the generator's device.
+
+        This and every other sampler may use torch's global generator, as `torch.distributions`
+        do: its draws follow from `generator` as well.
+        """
+
+    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
+        """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""
+        if self.y is not None:
+            raise ValueError(f"log_likelihood: define it, {self.name} has y")
+        return torch.zeros_like(x[..., 0])
+
+    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw from p(y | x) for every x: (*, D)."""
+        if self.y is not None:
+            raise ValueError(f"sample_likelihood: define it, {self.name} has y")
+        return x[..., :0]
+
+    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
+        """n draws from the pseudo prior p(theta), (n, D), or None; by default uniform."""
+        if self.theta is None:
+            return None
+        if not math.isfinite(self.theta.high - self.theta.low):
+            raise ValueError("sample_theta: define it, the range of theta has no end")
+        return self.theta.uniform(n, generator)
+
+    @property
+    def support(self) -> Constraint:
+        """The set outside which the prior is zero: by default the range of x."""
+        low, high = self.x.low, self.x.high
+        if math.isfinite(low):
+            return interval(low, high) if math.isfinite(high) else greater_than(low)
+        return less_than(high) if math.isfinite(high) else real
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        """The set outside which f_plus(.; theta) is zero; by default the prior's support."""
+        return self.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        """Maps of the line onto the range of a coordinate of x, by the name flows know them by."""
+        return {}
+
+    def sample_training(
+        self, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """n draws x (n, D), theta (n, D_theta) from q'(theta, x), and their
+        log[p(theta) p(x) f_plus / q'] in nats, (n).
+
+        The source of the paper's eq. (train-prop), for its objective alone. By default q' is
+        p(theta) p(x). Define it if such draws would miss f.
+        """
+        x, theta = self.sample_prior(n, generator), self.sample_theta(n, generator)
+        return x, theta, self.f(x, theta).clamp(min=0).log()
+
+    def sample_defensive(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """n points from a broad density that covers f_plus p(x, y): x (*, n, D) and their log
+        density (*, n).
+
+        By default from the prior. Define it, with `log_defensive`, if the prior would miss f.
+        """
+        shape = (*y.shape[:-1], n, self.x.dim)
+        x = self.sample_prior(math.prod(shape[:-1]), generator).to(y.dtype).reshape(shape)
+        return x, self.log_defensive(x, y, theta)
+
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        """Log density of the points of `sample_defensive` at x (*, n, D), in nats: (*, n)."""
+        return self.log_prior(x)
+
+    @property
+    def has_defensive(self) -> bool:
+        """Whether it has a defensive density of its own: whether it defines `sample_defensive`."""
+        return type(self).sample_defensive is not Problem.sample_defensive
+
+    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
+        """The theta at which proposals for f - shift are needed; by default theta itself."""
+        return theta
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        """The optimal proposals that are known in closed form, by name; None if none is.
+
+        `q1_plus` is proportional to f_plus p(x, y), `q1_minus` to f_minus p(x, y), `q2` to
+        p(x, y). Each gives its density at y (*, D_y) and theta (*, D_theta). With all of them
+        every term has zero variance (Theorem 1 of the paper).
+        """
+        return None
+
+    def log_evidence(self, y: Tensor, theta: Tensor | None) -> Array | None:
+        """log E2 = log p(y) in nats, (*), if it is known exactly: zero without y; else None."""
+        return np.zeros(y.shape[:-1]) if self.y is None else None
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
+        return type(self)._log_truth is not Problem._log_truth
+
+    @property
+    def knows_bound(self) -> bool:
+        """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
+        own = type(self)._log_mean_absolute_deviation
+        return own is not Problem._log_mean_absolute_deviation
+
+    # What may be known of the truth; each is optional.
+
+    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+        """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each."""
+        raise ValueError(
+            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
+            "where there is an argument truth"
+        )
+
+    def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
+        """Relative standard error of what `_log_truth` returns, (*); zero if it is exact."""
+        return np.zeros(y.shape[:-1])
+
+    def _log_evidence(self, y: Tensor) -> Array | None:
+        """log E2 in nats, (*), if it is known but still worth estimating, as in examples."""
+        return None
+
+    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
+        """log(E1_plus / E2) and, if f takes both signs, log(E1_minus / E2), in nats, (*)."""
+        if not self.nonnegative:
+            raise ValueError(
+                f"log_terms: {self.name} does not know E1_plus and E1_minus; define _log_parts"
+            )
+        return (self._log_truth(y, theta)[0],)
+
+    def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
+        """log E|f(x; theta) - mu| under p(x | y) in nats, for `snis_bound`; result: (*)."""
+        raise ValueError(
+            f"mean_absolute_deviation: {self.name} does not know it; define "
+            "_log_mean_absolute_deviation, or ask for no bound"
+        )
+
+    def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
+        """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
+        raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
+
+    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+        """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
+
+        The mismatch grows along the path. It may start from the point given.
+        """
+        raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
+
+    # What a user asks for.
 
     def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         """Returns y and theta as float64 tensors, broadcast to (*, D_y) and (*, D_theta).
@@ -105,17 +480,17 @@ class Problem(Definition):
         Raises:
             ValueError: see `check`; or the problem does not know it.
         """
-        log_mu, sign = self._checked_truth(y, theta)
+        log_mu, sign = self._log_truth(*self.check(y, theta))
         return sign * np.exp(log_mu)
 
     def truth_sign(self, y: Any = None, theta: Any = None) -> Array:
         """The sign of mu(y, theta), in the batch shape; 0 where mu is zero. Raises as `truth`."""
-        return self._checked_truth(y, theta)[1]
+        return self._log_truth(*self.check(y, theta))[1]
 
     def log_truth(self, y: Any = None, theta: Any = None) -> Array:
         """log|mu(y, theta)| in nats, in the batch shape; -inf where mu is zero.
         Raises as `truth`."""
-        return self._checked_truth(y, theta)[0]
+        return self._log_truth(*self.check(y, theta))[0]
 
     def truth_error(self, y: Any = None, theta: Any = None) -> Array:
         """Relative standard error of `truth`, in the batch shape; 0 where that is exact.
@@ -125,16 +500,8 @@ class Problem(Definition):
         """
         return self._truth_error(*self.check(y, theta))
 
-    def _checked_truth(self, y: Any, theta: Any) -> tuple[Array, Array]:
-        found = self._log_truth(*self.check(y, theta))
-        if not isinstance(found, tuple) or len(found) != 2:
-            raise ValueError(
-                f"_log_truth: expected a pair, log|mu| and its sign, got {type(found).__name__}"
-            )
-        return found
-
     def log_terms(self, y: Any = None, theta: Any = None) -> dict[str, Array]:
-        """E1_plus, E1_minus (where f takes both signs) and E2, exact, each log E_t in nats, (*).
+        """E1_plus, E1_minus (if f takes both signs) and E2, exact, each log E_t in nats, (*).
 
         Raises:
             ValueError: see `check`; or E2 is not known exactly.
@@ -170,49 +537,47 @@ class Problem(Definition):
     ) -> tuple[Array | None, Array | None]:
         """The point on the problem's path from one y, theta where the mismatch has this level.
 
-        The path moves theta, or y where there is no theta; `mismatch_range` says what it reaches.
+        The path moves theta, or y if there is no theta; `mismatch_range` gives both ends.
 
         Arguments:
-            level: Mismatch in nats; beyond the path's ends, the nearer end is given.
+            level: Mismatch in nats; beyond the path's ends, the nearer end is returned.
             y: Where the path starts, as for `truth`.
-            theta: Likewise.
+            theta: Where the path starts, as for `truth`.
 
         Returns:
-            y (D_y,) and theta (D_theta,), each None where the problem has none.
+            y (D_y,) and theta (D_theta,), each None if the problem has none.
 
         Raises:
-            ValueError: y, theta is not a single pair in range, the level is no number >= 0, or
-                the problem does not know its mismatch, has no path, or none where f is not zero.
+            ValueError: y, theta is not a single case in range, the level is no number >= 0, or
+                the problem does not know its mismatch, has no path, or f is zero on it.
         """
         level = check_number("level", level, "a number of nats >= 0", allowed=lambda v: v >= 0)
-        pair = self._single(y, theta)
+        case = self._single(y, theta)
 
         def excess(t: float) -> float:
-            return self._mismatch_along(pair, t) - level
+            return self._mismatch_along(case, t) - level
 
         if excess(0.0) >= 0:
             t = 0.0
         else:
             t = 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-12))
-        return self._arrays(*self._path(*pair, t))
+        return self._arrays(*self._path(*case, t))
 
     def mismatch_range(self, y: Any = None, theta: Any = None) -> tuple[float, float]:
         """The mismatch in nats at both ends of the path from one y, theta.
         Raises as `at_mismatch`."""
-        pair = self._single(y, theta)
-        return self._mismatch_along(pair, 0.0), self._mismatch_along(pair, 1.0)
+        case = self._single(y, theta)
+        return self._mismatch_along(case, 0.0), self._mismatch_along(case, 1.0)
 
-    def _mismatch_along(self, pair: tuple[Tensor, Tensor | None], t: float) -> float:
-        y, theta = self._path(*pair, t)
+    def _mismatch_along(self, case: tuple[Tensor, Tensor | None], t: float) -> float:
+        y, theta = self._path(*case, t)
         level = float(self._mismatch(y, theta))
         if math.isnan(level):
-            case = {"y": y, "theta": theta}
-            at = ", ".join(
-                f"{k} = {v.tolist()}" for k, v in case.items() if v is not None and v.numel()
-            )
+            at = {"y": y.tolist(), "theta": None if theta is None else theta.tolist()}
+            place = ", ".join(f"{name} = {value}" for name, value in at.items() if value)
             raise ValueError(
-                f"mismatch: there is none at {at}, a point of its path where f is zero; define "
-                "_path, or narrow what is shown"
+                f"mismatch: there is none at {place}, a point of its path where f is zero; define "
+                "_path, or narrow typical_range"
             )
         return level
 
@@ -229,14 +594,14 @@ class Problem(Definition):
     def f_parts(
         self, x: Tensor, theta: Tensor | None, shift: float = 0.0
     ) -> tuple[Tensor, Tensor | None]:
-        """f_plus and f_minus of f - shift at x (*, n, D); f_minus is None where f >= shift = 0."""
+        """f_plus and f_minus of f - shift at x (*, n, D); f_minus is None if f >= shift = 0."""
         value = self.f(x, None if theta is None else theta[..., None, :]) - shift
         if self.nonnegative and shift <= 0:
             return value, None
         return value.clamp(min=0), (-value).clamp(min=0)
 
     def cases(self, n: int, *, seed: int) -> tuple[Array | None, Array | None]:
-        """n pairs y (n, D_y), theta (n, D_theta) from p(y) p(theta); None for what there is not.
+        """n cases y (n, D_y), theta (n, D_theta) from p(y) p(theta); None for what is absent.
 
         Raises:
             ValueError: n is not a positive whole number, or the seed is negative.
@@ -254,7 +619,7 @@ class Problem(Definition):
     def typical_case(self) -> tuple[Array | None, Array | None]:
         """A case in the middle of the typical ranges: y (D_y,) and theta (D_theta,).
 
-        Where a range has no end it is the median of p(y) p(theta); None for what there is not.
+        If a range has no end it is the median of p(y) p(theta); None for what is absent.
         """
 
         def middle(variable: Variable | None, drawn: Array | None) -> Array | None:
@@ -268,7 +633,7 @@ class Problem(Definition):
         return middle(self.y, y), middle(self.theta, theta)
 
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """n pairs from p(y) p(theta), kept within the ranges that the problem declares."""
+        """n cases from p(y) p(theta), kept within the ranges that the problem declares."""
         _validate(self)
         x = self.sample_prior(n, generator)
         if self.y is None:
@@ -286,33 +651,55 @@ class Problem(Definition):
         Raises:
             ValueError: the problem declares f >= 0.
         """
+        if self.nonnegative:
+            raise ValueError(
+                f"with_negated_f: {self.name} declares nonnegative = True, so that f_minus is "
+                "zero; where f takes both signs, declare False and define it"
+            )
         return _Negated(self)
 
 
-class _Negated(Problem):
-    """A problem that differs from the original in the sign of f alone.
-
-    Its defensive density is the prior, which reaches f_minus p(x, y), though seldom where that
-    lies far out in the prior's tail.
+class DerivedProblem(Problem):
+    """A problem that differs from the original in f alone. Its defensive density is the prior.
 
     Arguments:
         original: The problem.
-
-    Raises:
-        ValueError: the original declares f >= 0.
     """
 
-    nonnegative = False
+    # What does not depend on f, without abstract methods and properties.
+    shared: tuple[str, ...] = (
+        *("x", "y", "theta", "log_likelihood", "sample_likelihood", "sample_theta"),
+        *("log_evidence", "_log_evidence"),
+    )
 
     def __init__(self, original: Problem) -> None:
-        if original.nonnegative:
-            raise ValueError(
-                f"with_negated_f: {original.name} declares nonnegative = True, so that f_minus is "
-                "zero; where f takes both signs, declare False and define it"
-            )
         self.original = original
-        for name in SHARED:
+        for name in self.shared:
             setattr(self, name, getattr(original, name))
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        return self.original.log_prior(x)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.original.sample_prior(n, generator)
+
+    @property
+    def support(self) -> Constraint:
+        return self.original.support
+
+    @property
+    def coordinate_transforms(self) -> Mapping[str, Transform]:
+        return self.original.coordinate_transforms
+
+
+class _Negated(DerivedProblem):
+    """The problem with -f in the place of f."""
+
+    nonnegative = False
+    shared = (
+        *(*DerivedProblem.shared, "name", "title", "description", "formula", "_truth_error"),
+        *("_log_mean_absolute_deviation", "_mismatch", "_path"),
+    )
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         return -self.original.f(x, theta)
@@ -336,24 +723,10 @@ class _Negated(Problem):
         # -f - c = -(f - (-c))
         return self.original.shifted(theta, -shift)
 
-    def log_prior(self, x: Tensor) -> Tensor:
-        return self.original.log_prior(x)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.original.sample_prior(n, generator)
-
     @property
     def f_range(self) -> tuple[float, float]:  # type: ignore[override]
         low, high = self.original.f_range
         return -high, -low
-
-    @property
-    def support(self) -> Constraint:
-        return self.original.support
-
-    @property
-    def coordinate_transforms(self) -> Mapping[str, Transform]:
-        return self.original.coordinate_transforms
 
     @property
     def knows_truth(self) -> bool:
@@ -377,13 +750,138 @@ def check_problem(value: Any) -> Problem:
     raise ValueError(f"problem: expected an amci_core.models.Problem, got {value!r:.60}{hint}")
 
 
+# The contract of a problem's methods, tried at the first use.
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What a method gave in the place of what was expected.
+
+    Arguments:
+        method: Its name.
+        text: One sentence without the method's name.
+        cause: The exception that it raised, or None.
+    """
+
+    method: str
+    text: str
+    cause: Exception | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.text}"
+
+
+def violations(
+    problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16
+) -> list[Violation]:
+    """What does not fit: shapes, types, signs and exceptions of a problem's methods.
+
+    Every method is tried at a few draws. Samplers come first: if one is wrong, the methods that
+    need its draws are left for the next time.
+
+    Arguments:
+        problem: The problem.
+        batch: The batch shape of y and theta, (*).
+        points: Points x of each case.
+    """
+    generator = torch.Generator().manual_seed(0)
+    cases, shape = math.prod(batch), (*batch, points)
+    n, dim = cases * points, problem.x.dim
+    found: list[Violation] = []
+
+    def fitting(method: str, value: Any, shape: tuple[int, ...], kinds: Any) -> bool:
+        if isinstance(value, Tensor) and value.shape == shape and value.dtype in kinds:
+            return True
+        came = type(value).__name__
+        if isinstance(value, Tensor):
+            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+        kind = "float64" if len(kinds) == 1 else "floating point"
+        text = f"expected a {kind} tensor of shape {shape}, got {came}"
+        found.append(Violation(method, text))
+        return False
+
+    def called(method: str, shape: tuple[int, ...] | None, kinds: Any, *arguments: Any) -> Any:
+        """What a method returns; None if it raises or does not fit, which is noted."""
+        try:
+            value = getattr(problem, method)(*arguments)
+        except Exception as error:
+            text = raised(error)
+            # The package's own errors begin with the method's name.
+            text = str(error).removeprefix(f"{method}: ") if f": {method}: " in text else text
+            found.append(Violation(method, text, error))
+            return None
+        return value if shape is None or fitting(method, value, shape, kinds) else None
+
+    floating, exact = (
+        (torch.float64, torch.float32, torch.float16, torch.bfloat16),
+        (torch.float64,),
+    )
+    x = called("sample_prior", (n, dim), floating, n, generator)
+    if x is None:
+        return found
+    y, theta = x[:, :0], None
+    if problem.y is not None:
+        y = called("sample_likelihood", (n, problem.y.dim), floating, x, generator)
+    if problem.theta is not None:
+        theta = called("sample_theta", (cases, problem.theta.dim), floating, cases, generator)
+    if found:
+        return found
+    x = x.double().reshape(*shape, dim)
+    y = y[:cases].double().reshape(*batch, -1)
+    theta = None if theta is None else theta.double().reshape(*batch, -1)
+    wide = None if theta is None else theta[..., None, :]
+    called("log_prior", shape, exact, x)
+    called("log_likelihood", shape, exact, x, y[..., None, :])
+    f = called("f", shape, exact, x, wide)
+    if f is not None and problem.nonnegative and (f < 0).any():
+        text = (
+            f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}; mend f or "
+            "declare nonnegative = False"
+        )
+        found.append(Violation("f", text))
+    elif f is not None:
+        low, high = problem.f_range
+        beyond = f[f.isfinite() & ((f < low) | (f > high))]
+        if len(beyond):
+            text = f"expected values within f_range, [{low:g}, {high:g}], got {float(beyond[0]):g}"
+            found.append(Violation("f", text))
+    pair = called("sample_defensive", None, None, y, theta, points, generator)
+    if pair is not None:
+        x, log_q = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair)
+        if fitting("sample_defensive", x, (*shape, dim), exact):
+            fitting("sample_defensive", log_q, shape, exact)
+            called("log_defensive", shape, exact, x, y, theta)
+    return found
+
+
+def raised(error: Exception) -> str:
+    """An exception in a short sentence."""
+    # torch appends all values of a tensor.
+    text = " ".join(str(error).partition(":\ntensor(")[0].split())
+    return f"raised {type(error).__name__}: {text[:240]}"
+
+
 def _validate(problem: Problem) -> None:
     """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    found = [each for each in violations(problem) if each.sure]
+    found = violations(problem)
     if found:
         raise ValueError("; ".join(map(str, found))) from found[0].cause
     if problem.y is not None and problem.y.whole is None:
-        problem.y = replace(problem.y, whole=whole_coordinates(problem))
+        problem.y = replace(problem.y, whole=_whole_coordinates(problem))
     problem._valid = True
+
+
+def _whole_coordinates(problem: Problem) -> tuple[bool, ...]:
+    """Which coordinates of y take whole numbers only: in all of a few thousand draws."""
+    generator = torch.Generator().manual_seed(0)
+    # Counts may all be zero in the few that are tried first.
+    for n in (64, 4096):
+        y = problem.sample_likelihood(problem.sample_prior(n, generator), generator)
+        # Beyond these numbers a type has no halves.
+        fine = y.abs() < 0.5 / torch.finfo(y.dtype).eps
+        whole = (y == y.round()).all(0) & fine.any(0)
+        if not whole.any():
+            break
+    return tuple(whole.tolist())

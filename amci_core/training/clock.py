@@ -6,7 +6,7 @@ there it ends when it is stopped. All trainings of a process have one clock.
 
 from __future__ import annotations
 
-__all__ = ["CLOCK", "Budget", "Clock", "Stopped", "now"]
+__all__ = ["CLOCK", "Budget", "Clock", "Stopped", "now", "seconds_per_point"]
 
 import threading
 import time
@@ -115,3 +115,20 @@ class Budget:
     def left(self) -> float:
         """Seconds until the end."""
         return self.began + self.seconds - now()
+
+
+def seconds_per_point(call: Callable[[int], object], within: float) -> float:
+    """Seconds that a function takes for each of n points, measured at a larger and larger n.
+
+    Arguments:
+        call: Evaluates it at n points.
+        within: Seconds after which no larger n is tried.
+    """
+    n, began = 16, now()
+    while True:
+        started = now()
+        call(n)
+        ended = now()
+        if n == 8192 or ended - began > within:
+            return (ended - started) / n
+        n = min(4 * n, 8192)

@@ -127,7 +127,7 @@ def stream_learning(
         problem.check(*problem.cases(1, seed=0))
         if choices is not None:
             choices.check(problem)
-        found = check(problem, seconds=min(TRIED_SECONDS, TRIED * seconds), clock=now)
+        found = check(problem, seconds=min(TRIED_SECONDS, TRIED * seconds))
         found.refuse()
         for finding in found.findings:
             say(str(finding))

@@ -28,10 +28,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.checking.timing import seconds_per_point
 from amci_core.flows.density import Density, Trainable
 from amci_core.models import DefensiveDensity, Problem, Variable
-from amci_core.training.clock import now
+from amci_core.training.clock import seconds_per_point
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
 
@@ -212,7 +211,7 @@ class Target:
             x = self.problem.sample_prior(n, generator).double()
             self.log_density(x[None], y.double(), None if theta is None else theta.double())
 
-        return seconds_per_point(call, now, within)
+        return seconds_per_point(call, within)
 
     @property
     def refers(self) -> bool:

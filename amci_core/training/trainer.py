@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amci_core.checking import bad_value
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
-from amci_core.models.contract import not_a_number
 from amci_core.training.clock import now
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.optimizers import OPTIMIZERS, load_state, state_of
@@ -180,7 +180,8 @@ class Fit:
     def _cause(self) -> str:
         """Which method of the problem gave no number at the points of the last step, and where."""
         last = self.objective.last
-        return "" if last is None else not_a_number(self.objective.target.problem, *last)
+        bad = last and bad_value(self.objective.target.problem, *last)
+        return " ".join(bad) if bad else ""
 
     def _diverged(self, said: str) -> TrainingDiverged:
         at = f"at step {self.step + 1} of {self.steps}"

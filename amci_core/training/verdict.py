@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from amci_core.checking.timing import seconds_per_point
 from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation import estimate
 from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.training.clock import now
+from amci_core.training.clock import now, seconds_per_point
 from amci_core.training.forms import MANY, charts_of, coordinates_of
 from amci_core.training.particles import find
 from amci_core.training.targets import TARGETS
@@ -129,7 +128,7 @@ def _affordable(
         assert estimate(problem, proposals, *here, draws=of_each, seed=0).diagnostics
 
     began = now()
-    each = seconds_per_point(call, now, TIMING * seconds)
+    each = seconds_per_point(call, TIMING * seconds)
     points = max(seconds - (now() - began), 0.0) / max(each, 1e-12)
     cases = int(min(max(points / LEAST_DRAWS, 1), len(y)))
     return cases, int(min(max(points / cases, FEWEST_DRAWS), most))

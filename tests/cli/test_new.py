@@ -83,7 +83,9 @@ def test_check_has_three_exit_codes(run, tmp_path):
     first, second, *others = out.splitlines()
     assert first == "mine: 1 error"
     assert second.startswith("  error: sample_likelihood: its draws do not follow log_likelihood")
-    assert all("since sample_likelihood has an error" in each for each in others)
+    assert others == [
+        "  not judged: log_evidence and the truth, before the errors above are mended"
+    ]
     wrong.write_text(text.replace(", typical_range=(-4.0, 4.0)", ", typical_range=(8.0, 9.0)"))
     code, out, _ = run("check wrong.py --format json")
     assert code == 0

@@ -100,12 +100,6 @@ def test_what_a_signed_problem_lacks_is_named():
         amci.problem("tail-1d").with_negated_f()
 
 
-def test_a_truth_without_its_sign_is_refused():
-    problem = changed("tail-1d", _log_truth=lambda y, theta: np.zeros(y.shape[:-1]))
-    with pytest.raises(ValueError, match=r"^_log_truth: expected a pair"):
-        problem.truth(1.0, 3.0)
-
-
 class OneSided(LineProblem):
     """x ~ N(0, 1), f = x - theta, with the default negative and a one-sided defensive density."""
 

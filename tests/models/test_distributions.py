@@ -158,7 +158,7 @@ def test_what_torch_refuses_is_said_in_one_short_sentence():
             return Binomial(10, probs=x).sample() + 0.5
 
     with pytest.raises(
-        ValueError, match=r"^log_likelihood: raised ValueError .*Integer"
+        ValueError, match=r"^log_likelihood: raised ValueError: .*Integer"
     ) as refused:
         Misfit().check(3.0, 0.5)
     assert len(str(refused.value)) < 400

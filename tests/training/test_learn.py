@@ -286,8 +286,8 @@ class Breaking(LineProblem):
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        ("f", r"f is nan at x = \[([\d.]+)\], y = \[-?[\d.e-]+\], theta = \[([\d.e-]+)\],"),
-        ("log_likelihood", r"log_likelihood: raised ValueError .* Expected parameter scale()()"),
+        ("f", r"f is nan at x = \(([\d.]+)\), y = \(-?[\d.e-]+\), theta = \(([\d.e-]+)\),"),
+        ("log_likelihood", r"log_likelihood raised ValueError: Expected parameter scale()()"),
     ],
 )
 def test_a_training_that_diverges_names_the_method_and_gives_the_best(method, said):

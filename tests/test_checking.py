@@ -9,7 +9,7 @@ import numpy as np
 import own_problems
 import pytest
 import torch
-from torch.distributions import Dirichlet, Exponential, Gamma, Normal, StudentT
+from torch.distributions import Normal
 from torch.distributions.constraints import greater_than, less_than
 
 import amci_core as amci
@@ -21,8 +21,8 @@ LINE = (-math.inf, math.inf)
 
 
 def checked(problem):
-    """What a check finds on a clock that stands still, with some 16,000 draws on any machine."""
-    return amci.check(problem, seconds=4e-4, clock=lambda: 0.0)
+    """What a short check finds."""
+    return amci.check(problem, seconds=0.5)
 
 
 class Right(Problem):
@@ -168,19 +168,11 @@ def line(low, high, name="y", dim=2, **more):
 MISTAKES = {
     "f keeps an axis": (
         changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype)),
-        ("error", "f", r"got float64 of shape \(4, 16, 1\); drop the last axis with .squeeze\(-1"),
+        ("error", "f", r"got float64 of shape \(4, 16, 1\)"),
     ),
     "theta is not squeezed": (
         changed(f=lambda s, x, t: torch.exp(-t * x[..., 0])),
-        ("error", "f", r"got float64 of shape \(4, 4, 16\); .* take coordinates as theta\[\.\.\."),
-    ),
-    "x is not reduced": (
-        changed(log_prior=lambda s, x: Normal(0.0, 1.0).log_prob(x)),
-        ("error", "log_prior", r"of shape \(4, 16, 2\); reduce the last axis, as .sum\(-1\)"),
-    ),
-    "everything is reduced": (
-        changed(log_prior=lambda s, x: Normal(0.0, 1.0).log_prob(x).sum()),
-        ("error", "log_prior", r"of shape \(\)"),
+        ("error", "f", r"got float64 of shape \(4, 4, 16\)"),
     ),
     "all axes of length one go": (
         changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype).squeeze()),
@@ -188,15 +180,11 @@ MISTAKES = {
     ),
     "the first case serves all": (
         changed(f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0])),
-        ("error", "f", "differs between a batch of cases and the same cases one by one"),
+        ("error", "f", "differs between a batch of cases and the cases one by one"),
     ),
     "f is boolean": (
         changed(Tail, f=lambda s, x, t: (x > t).squeeze(-1)),
-        ("error", "f", r"got bool of shape \(4, 16\); convert it with .to\(x.dtype\)"),
-    ),
-    "f is whole": (
-        changed(Tail, f=lambda s, x, t: (x > t).long().squeeze(-1)),
-        ("error", "f", r"got int64 .* convert it with .to\(x.dtype\)"),
+        ("error", "f", r"got bool of shape \(4, 16\)"),
     ),
     "the reference is float32": (
         changed(
@@ -205,64 +193,38 @@ MISTAKES = {
                 torch.zeros((*y.shape[:-1], n)).double(),
             )
         ),
-        ("error", "sample_defensive", r"got float32 .* convert it with .to\(x.dtype\)"),
-    ),
-    "the reference is no pair": (
-        changed(sample_defensive=lambda s, y, t, n, g: torch.zeros((*y.shape[:-1], n, 2))),
-        ("error", "sample_defensive", "expected a float64 tensor"),
+        ("error", "sample_defensive", "got float32"),
     ),
     "numpy": (
         changed(sample_prior=lambda s, n, g: np.zeros((n, 2))),
-        ("error", "sample_prior", "got ndarray; return a torch tensor"),
+        ("error", "sample_prior", "got ndarray"),
     ),
     "NaN in the prior": (
         changed(log_prior=nan_somewhere),
-        ("error", "log_prior", r"is NaN at x = \([-\d., ]+\)"),
+        ("error", "log_prior", r"is nan at x = \([-\d., ]+\)"),
     ),
     "an infinite likelihood": (
         changed(log_likelihood=lambda s, x, y: torch.full_like(x[..., 0] + y[..., 0], math.inf)),
-        ("error", "log_likelihood", "is inf at x = .* below infinity, in nats"),
+        ("error", "log_likelihood", "is inf at x = "),
     ),
     "an infinite f": (
         changed(f=lambda s, x, t: 1 / (x[..., 0] - x[..., 0]).abs() + 0 * t[..., 0]),
-        ("error", "f", "is inf at x = .* return finite numbers"),
+        ("error", "f", "is inf at x = "),
     ),
     "an exception": (
         changed(f=raising),
-        ("error", "f", "raised RuntimeError for tensors of shape .*: a tensor of the wrong kind"),
-    ),
-    "an exception in a sampler": (
-        changed(sample_likelihood=raising),
-        ("error", "sample_likelihood", "raised RuntimeError"),
-    ),
-    "an exception in the truth": (
-        changed(_log_truth=raising),
-        ("error", "_log_truth", "raised RuntimeError .*: a tensor of the wrong kind"),
-    ),
-    "a negative f": (
-        changed(f=lambda s, x, t: x[..., 0] - t[..., 0]),
-        ("error", "f", "nonnegative is True, got -"),
-    ),
-    "an f that is seldom negative": (
-        changed(f=lambda s, x, t: x[..., 0] + 3 + 0 * t[..., 0]),
-        ("error", "f", "is negative, -.* mend f or declare nonnegative = False"),
+        ("error", "f", "raised RuntimeError: a tensor of the wrong kind"),
     ),
     "a prior without its constant": (
         changed(Unseen, log_prior=lambda s, x: -x.square().sum(-1) / 2),
-        ("error", "log_prior", r"integrates to 6\.\d+ in .* missing constant, about -1\.[78]"),
+        (
+            "error",
+            "log_prior",
+            r"importance weight is 6\.\d+, .* constant, about -1\.[78]",
+        ),
     ),
     "a prior's sampler of another scale": (
         changed(sample_prior=lambda s, n, g: 1.3 * torch.randn(n, 2, generator=g)),
-        ("error", "sample_prior", "do not follow log_prior"),
-    ),
-    "a rate for a scale": (
-        changed(
-            log_prior=lambda s, x: (
-                Exponential(2.0, validate_args=False).log_prob(x).sum(-1)
-                + torch.zeros_like(x[..., 0]).masked_fill((x < 0).any(-1), -math.inf)
-            ),
-            sample_prior=lambda s, n, g: -2 * torch.log1p(-torch.rand(n, 2, generator=g)),
-        ),
         ("error", "sample_prior", "do not follow log_prior"),
     ),
     "a prior that is zero at its draws": (
@@ -271,18 +233,8 @@ MISTAKES = {
         ),
         ("error", "log_prior", r"is -inf at [45]\d\.\d% of the draws of sample_prior"),
     ),
-    "another prior with the same variance": (
-        changed(log_prior=lambda s, x: StudentT(2.1, 0.0, 0.22).log_prob(x).sum(-1)),
-        ("error", "sample_prior", "do not follow log_prior"),
-    ),
     "a likelihood's sampler of another scale": (
         changed(sample_likelihood=lambda s, x, g: x + 0.6 * torch.randn(x.shape, generator=g)),
-        ("error", "sample_likelihood", "do not follow log_likelihood"),
-    ),
-    "a likelihood's sampler of another mean": (
-        changed(
-            sample_likelihood=lambda s, x, g: 1.1 * x + 0.5 * torch.randn(x.shape, generator=g)
-        ),
         ("error", "sample_likelihood", "do not follow log_likelihood"),
     ),
     "a likelihood's sampler of another kind": (
@@ -302,7 +254,7 @@ MISTAKES = {
             log_likelihood=lambda s, x, y: -2 * (y - x).square().sum(-1),
             log_evidence=Problem.log_evidence,
         ),
-        ("warning", "log_likelihood", r"integral over y is 1\.5\d .* E2 is not"),
+        ("warning", "log_likelihood", r"importance weight is 1\.5\d.* E2 is not"),
     ),
     "a reference of another scale": (
         changed(sample_defensive=twice),
@@ -310,38 +262,27 @@ MISTAKES = {
     ),
     "a reference whose density is another": (
         changed(sample_defensive=off),
-        ("error", "sample_defensive", "differs from log_defensive by up to 1 nats"),
+        ("error", "sample_defensive", "its log densities differ from log_defensive"),
     ),
     "a reference that is not normalized": (
         changed(log_defensive=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
-        ("error", "log_defensive", r"integrates to 1[34]\.\d .* missing constant, about -2\.6"),
+        (
+            "error",
+            "log_defensive",
+            r"importance weight is 1[34]\.\d, .* about -2\.6",
+        ),
     ),
     "a reference that leaves f out": (
         changed(sample_defensive=half, log_defensive=log_half),
-        ("error", "log_defensive", r"is zero where [\d.]+% of f p\(x, y\) lies at theta"),
-    ),
-    "a reference too small where f is": (
-        changed(
-            sample_defensive=thin,
-            log_defensive=lambda s, x, y, t: Normal(2.0, 0.3).log_prob(x).sum(-1),
-        ),
-        ("error", "log_defensive", r"is 300 times less than the prior or more where"),
+        ("error", "log_defensive", r"is zero where [\d.]+% of f p\(x, y\) lies"),
     ),
     "a normalizer that is wrong": (
         changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "log_evidence", r"gives 0 at y = .*, where [\d,]+ draws give -"),
-    ),
-    "a normalizer that is wrong without y": (
-        changed(Unseen, log_evidence=lambda s, y, t: np.ones(y.shape[:-1])),
-        ("error", "log_evidence", "gives 1 without y, where"),
-    ),
-    "a normalizer for all cases together": (
-        changed(log_evidence=lambda s, y, t: 0.0),
-        ("error", "log_evidence", r"expected an array of shape \(3,\), .* got \(\)"),
+        ("error", "log_evidence", r"gives \d.*, where [\d,]+ draws give \d"),
     ),
     "a prior outside the range of x": (
         changed(x=line(-2.0, math.inf, "x")),
-        ("error", "x", r"sample_prior draws -\d.*, outside the range \[-2, inf\]; widen low"),
+        ("error", "x", r"of the draws of sample_prior lie outside \[-2, inf\], such as -\d"),
     ),
     "counts for x": (
         changed(
@@ -350,34 +291,15 @@ MISTAKES = {
             log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
             sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
         ),
-        ("error", "x", r"coordinate 0 is discrete: .* such as \d+ and \d+, where proposals need"),
-    ),
-    "counts without repetition": (
-        changed(
-            sample_prior=lambda s, n, g: (1e5 * torch.randn(n, 2, generator=g)).round(),
-            f=lambda s, x, t: x[..., 0].abs() + t[..., 0],
-        ),
-        ("error", "x", "its coordinate 0 is discrete"),
-    ),
-    "tenths for x": (
-        changed(sample_prior=lambda s, n, g: (10 * torch.randn(n, 2, generator=g)).round() / 10),
-        ("error", "x", "its coordinate 0 is discrete"),
-    ),
-    "a prior that raises within the range of x": (
-        changed(
-            Unseen,
-            log_prior=lambda s, x: Gamma(x.new_tensor(3.0), x.new_tensor(1.0)).log_prob(x).sum(-1),
-            sample_prior=lambda s, n, g: Gamma(3.0, 1.0).sample((n, 2)),
-        ),
-        ("error", "x", r"GreaterThan.* so at x = \(-.*; narrow them, or return -inf there"),
+        ("error", "x", "is discrete: it takes whole numbers only"),
     ),
     "a theta outside its range": (
         changed(sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g)),
-        ("error", "theta", r"sample_theta draws 2\..*, outside the range \[0, 2\]"),
+        ("error", "theta", r"of the draws of sample_theta lie outside \[0, 2\], such as 2\."),
     ),
     "observations outside the range of y": (
         changed(y=line(-1.0, 1.0)),
-        ("warning", "y", r"% of the draws of sample_likelihood lie outside its range \[-1, 1\]"),
+        ("warning", "y", r"% of the draws of sample_likelihood lie outside \[-1, 1\]"),
     ),
     "no range for theta": (
         changed(theta=Variable("theta", 1, 0.0, math.inf, "endless")),
@@ -396,38 +318,20 @@ MISTAKES = {
         (
             "warning",
             "y",
-            r"only 0% of the draws of sample_likelihood lie within its typical",
-        ),
-    ),
-    "what is shown is in another unit": (
-        changed(y=line(-2e4, 2e4, typical_range=(-4000.0, 4000.0))),
-        (
-            "warning",
-            "y",
-            r"cover \d+\.?\d* of its typical range of 8e\+03; narrow typical_range, or",
+            r"only 0% of what sample_likelihood draws lies within its typical",
         ),
     ),
     "the support leaves f out": (
         changed(support_plus=lambda s, t: less_than(torch.zeros(1).double())),
-        ("error", "support_plus", r"f is [\d.]+ > 0 at x = \(.*\), outside of that set; widen"),
-    ),
-    "the other side of the support": (
-        changed(Tail, support_plus=lambda s, t: less_than(t)),
-        ("error", "support_plus", "widen the set, or return self.support"),
+        (
+            "error",
+            "support_plus",
+            r"f is [\d.]+ > 0 at x = \(.*\), outside of",
+        ),
     ),
     "a truth that is wrong": (
         changed(_log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1]))),
-        ("error", "_log_truth", r"says mu = 1 at y = \(.*\), theta = .*, where [\d,]+ draws say"),
-    ),
-    "a truth that is wrong by a twentieth": (
-        changed(
-            Tail,
-            _log_truth=lambda s, y, t: (
-                Normal(0.0, 1.0).cdf(-t[..., 0]).log().numpy() + 0.05,
-                np.ones(t.shape[:-1]),
-            ),
-        ),
-        ("error", "_log_truth", r"says mu = 0\.\d+ at theta = "),
+        ("error", "_log_truth", r"gives 1 in one of 3 cases, where [\d,]+ draws give"),
     ),
     "a truth of the wrong sign": (
         changed(
@@ -436,11 +340,7 @@ MISTAKES = {
                 c * v for c, v in zip((1, -1), Signed._log_truth(s, y, t), strict=True)
             ),
         ),
-        ("error", "_log_truth", "says mu = "),
-    ),
-    "a truth without its sign": (
-        changed(_log_truth=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "_log_truth", "expected a pair"),
+        ("error", "_log_truth", r"gives -?\d.* draws give"),
     ),
     "a bound's constant that is wrong": (
         changed(
@@ -452,53 +352,36 @@ MISTAKES = {
         (
             "error",
             "_log_mean_absolute_deviation",
-            r"says E\|f - mu\| = 0\.\d+ at theta = .*, where",
+            r"gives 0\.\d+ in one",
         ),
     ),
     "-f that is f": (
         changed(Signed, with_negated_f=lambda s: Signed()),
-        ("error", "with_negated_f", "its f is not -f; return the problem with the other sign, or"),
-    ),
-    "-f that is never negative": (
-        changed(Signed, with_negated_f=lambda s: Right()),
-        ("error", "with_negated_f", "declares nonnegative = True"),
+        ("error", "with_negated_f", "its f is not -f"),
     ),
     "draws of numpy's generator": (
         changed(sample_prior=numpy_draws),
         (
             "error",
             "sample_prior",
-            "other draws for a generator with the same seed; pass generator",
+            "other draws for a generator with the same seed",
         ),
     ),
     "no sampler of y": (
         changed(sample_likelihood=Problem.sample_likelihood),
         ("error", "sample_likelihood", "define it, right has y"),
     ),
-    "theta for none": (
-        changed(
-            Unseen,
-            theta=None,
-            f=lambda s, x, t: x.square().sum(-1),
-            sample_theta=lambda s, n, g: torch.ones(n, 1),
-        ),
-        ("error", "sample_theta", "expected None, since there is no theta"),
-    ),
     "no Variable": (
         changed(y=3),
-        ("error", "y", "expected an amci_core.models.Variable, or None .*, got 3"),
+        ("error", "y", "expected an attribute of type Variable or None, got 3"),
     ),
     "y is forgotten": (
         changed(Tail, log_likelihood=lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1)),
-        ("warning", "y", r"is not declared, but log_likelihood is defined; declare y = Variable"),
-    ),
-    "a method has its old name": (
-        changed(_expected_deviation=lambda s, y, theta: y[..., 0]),
-        ("warning", "_expected_deviation", "old name .*; define _log_mean_absolute_deviation"),
+        ("warning", "y", "log_likelihood is defined, but no y"),
     ),
     "nonnegative is left open": (
         changed(nonnegative=None),
-        ("error", "nonnegative", "expected a bool as an attribute, got None"),
+        ("error", "nonnegative", "expected an attribute of type bool, got None"),
     ),
 }
 
@@ -554,14 +437,14 @@ class SlightlyReference(Right):
     ("base", "member", "value", "methods"),
     [
         (Slightly, "constant", 0.05, {"log_prior", "log_likelihood"}),
-        (Slightly, "scale", 1.02, {"sample_prior", "sample_likelihood"}),
-        (Slightly, "shift", 0.02, {"sample_prior", "sample_likelihood"}),
+        (Slightly, "scale", 1.04, {"sample_prior", "sample_likelihood"}),
+        (Slightly, "shift", 0.04, {"sample_prior", "sample_likelihood"}),
         (SlightlyReference, "constant", 0.05, {"log_defensive"}),
-        (SlightlyReference, "scale", 1.02, {"sample_defensive"}),
+        (SlightlyReference, "scale", 1.04, {"sample_defensive"}),
     ],
 )
 def test_many_draws_show_small_mistakes(base, member, value, methods):
-    found = amci.check(changed(base, **{member: value}), clock=lambda: 0.0)
+    found = amci.check(changed(base, **{member: value}), seconds=60)
     assert {each.method for each in found.findings} == methods, found
 
 
@@ -589,215 +472,12 @@ class Wrong(Right):
 def test_all_mistakes_are_named_at_once():
     found = checked(Wrong())
     assert {each.method for each in found.errors} == {
-        *("log_prior", "log_likelihood", "f", "sample_likelihood", "theta"),
+        *("log_prior", "log_likelihood", "f"),
     }, found
-    assert [each.method for each in found.warnings] == ["y"]
+    assert found.not_judged[0] == "values at draws, before the errors above are mended"
     with pytest.raises(ValueError, match=r"log_prior: .*; f: ") as refused:
         Wrong().check([1.0, 1.0], 1.0)
     assert len(str(refused.value)) < 600
-
-
-def test_methods_are_tried_without_draws_of_a_sampler_that_is_wrong():
-    flat = changed(
-        Wrong, sample_prior=lambda s, n, g: torch.randn(n, generator=g), sample_theta=raising
-    )
-    found = checked(flat)
-    wrong = {"sample_prior", "sample_theta", "log_prior", "f"}
-    assert {each.method for each in found.errors} == wrong, found
-
-
-class Simulated(Right):
-    """A simulator that fails for x1 < -2."""
-
-    _log_truth = Problem._log_truth
-    log_evidence = Problem.log_evidence
-
-    def mean(self, x):
-        return torch.cat([(x[..., :1] + 2).log(), x[..., 1:]], -1)
-
-    def log_likelihood(self, x, y):
-        return Normal(self.mean(x), 0.5).log_prob(y).sum(-1)
-
-    def sample_likelihood(self, x, generator):
-        return self.mean(x) + 0.5 * torch.randn(x.shape, generator=generator)
-
-
-def test_failures_of_a_simulator_are_counted_and_placed():
-    by_method = {each.method: each.sentence for each in checked(Simulated()).errors}
-    assert set(by_method) == {"sample_likelihood", "log_likelihood"}
-    found = re.search(
-        r"(\d+) of 4,096 draws are NaN or infinite, the first at x = \((-?[\d.]+), .*; return a",
-        by_method["sample_likelihood"],
-    )
-    # P(x1 < -2) = 0.0228 of 4096 draws, within four standard errors
-    assert abs(int(found[1]) - 93.2) < 4 * 9.6
-    assert float(found[2]) < -2
-    # Normal refuses a mean that is NaN.
-    raised = re.search(
-        r"raised ValueError .* so at x = \((-?[\d.]+),", by_method["log_likelihood"]
-    )
-    assert float(raised[1]) < -2
-
-
-class Rare(Right):
-    """A simulator that gives NaN for |x1| > 4.1, of which 4,096 draws have none."""
-
-    _log_truth = Problem._log_truth
-    log_evidence = Problem.log_evidence
-
-    def sample_likelihood(self, x, generator):
-        return super().sample_likelihood(x, generator).where(x[..., :1].abs() < 4.1, math.nan)
-
-
-class RareByHand(Rare):
-    """The same with a density that refuses nothing."""
-
-    def log_likelihood(self, x, y):
-        return -2 * (y - x).square().sum(-1) - math.log(math.pi / 2)
-
-
-@pytest.mark.parametrize("kind", [Rare, RareByHand])
-def test_seldom_failures_of_a_simulator_are_counted_and_placed(kind):
-    found = checked(kind())
-    assert [each.method for each in found.errors] == ["sample_likelihood"]
-    counted = re.search(
-        r"(\d+) of ([\d,]+) draws are NaN or infinite, the first at x = \((-?[\d.]+), .*; ",
-        found.errors[0].sentence,
-    )
-    # P(|x1| > 4.1) = 4.1e-5
-    assert 1 <= int(counted[1]) <= 4
-    assert int(counted[2].replace(",", "")) > 4096
-    assert abs(float(counted[3])) > 4.1
-
-
-def seldom(value):
-    """A likelihood that is this value, or raises where it is zero, for |x1| > 4.1."""
-
-    def log_likelihood(self, x, y):
-        if math.isnan(value):
-            return Right.log_likelihood(self, x, y).where(x[..., 0].abs() < 4.1, value)
-        if (x[..., 0].abs() > 4.1).any():
-            raise RuntimeError("no step is small enough")
-        return Right.log_likelihood(self, x, y)
-
-    return changed(Rare, log_likelihood=log_likelihood, sample_likelihood=Right.sample_likelihood)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [(math.nan, "is NaN at x = "), (0.0, "raised RuntimeError .* so at x = ")]
-)
-def test_seldom_failures_of_a_density_are_its_own(value, words):
-    found = checked(seldom(value))
-    assert [each.method for each in found.errors] == ["log_likelihood"], found
-    placed = re.search(words + r"\((-?[\d.]+),", found.errors[0].sentence)
-    assert abs(float(placed[1])) > 4.1
-
-
-def wide(self, n, generator):
-    return 1.5 * torch.randn(n, 2, generator=generator)
-
-
-def noisy(self, x, generator):
-    return x + torch.randn(x.shape, generator=generator)
-
-
-def no_sum(self, x, y):
-    return Normal(x, 0.5).log_prob(y)
-
-
-def missing(self, x, y):
-    return self.nothere(x, y)
-
-
-def three_columns(self, n, generator):
-    return torch.randn(n, 3, generator=generator)
-
-
-def logarithm(self, x, theta):
-    return torch.log(x[..., 0] - theta[..., 0])
-
-
-# What is changed, all the methods with an error, and words of what is not judged.
-SEVERAL = {
-    "both samplers and a normalizer": (
-        {"sample_prior": wide, "sample_likelihood": noisy, "log_evidence": lambda s, y, t: y},
-        {"sample_prior", "sample_likelihood"},
-        "log_evidence, .*since sample_likelihood and sample_prior have errors",
-    ),
-    "both samplers and a sign": (
-        {
-            "sample_prior": wide,
-            "sample_likelihood": noisy,
-            "f": lambda s, x, t: x[..., 0] - t[..., 0],
-        },
-        {"sample_prior", "sample_likelihood", "f"},
-        "_log_truth",
-    ),
-    "columns and a method that is missing": (
-        {"sample_prior": three_columns, "log_likelihood": missing},
-        {"sample_prior", "log_likelihood"},
-        "sample_prior: whether its draws follow log_prior, since sample_prior has an error",
-    ),
-    "a sampler that raises, no sum and a method that is missing": (
-        {"sample_prior": raising, "log_likelihood": no_sum, "f": lambda s, x, t: x.nothere()},
-        {"sample_prior", "log_likelihood", "f"},
-        "values at draws, and their ranges, since sample_prior has an error",
-    ),
-    "columns and an exception that numbers may cause": (
-        {"sample_prior": three_columns, "f": raising},
-        {"sample_prior"},
-        "f: raised RuntimeError .*, at numbers in the place of draws",
-    ),
-    "a reference and a prior's sampler": (
-        {"sample_prior": wide, "sample_defensive": twice},
-        {"sample_prior", "sample_defensive"},
-        "_log_truth",
-    ),
-    "an f and a normalizer": (
-        {"f": lambda s, x, t: x[..., 0] > t[..., 0], "log_evidence": lambda s, y, t: y[..., 0]},
-        {"f", "log_evidence"},
-        "_log_truth: whether it is right, since f has an error",
-    ),
-    "a normalizer and a truth": (
-        {
-            "log_evidence": lambda s, y, t: np.zeros(y.shape[:-1]),
-            "_log_truth": lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1])),
-        },
-        {"log_evidence", "_log_truth"},
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("several", SEVERAL)
-def test_several_mistakes_are_named_or_listed_as_not_judged(several):
-    members, methods, words = SEVERAL[several]
-    found = checked(changed(**members))
-    assert {each.method for each in found.errors} == methods, found
-    assert words is None or re.search(words, "\n".join(found.not_judged)), found
-
-
-def test_an_f_that_is_no_number_is_not_called_negative():
-    for members in ({}, {"sample_prior": three_columns}):
-        found = checked(changed(f=logarithm, **members))
-        sentence = next(each.sentence for each in found.errors if each.method == "f")
-        assert re.search(r"f: is NaN at x = \(.*\), as at [\d,]+ of [\d,]+ ", sentence), found
-        assert "nonnegative" not in sentence
-
-
-def test_a_simplex_is_named():
-    simplex = changed(
-        Unseen,
-        x=line(0.0, 1.0, "x", dim=3),
-        log_prior=lambda s, x: Dirichlet(x.new_ones(3)).log_prob(x),
-        sample_prior=lambda s, n, g: Dirichlet(torch.ones(3)).sample((n,)),
-        sample_defensive=Problem.sample_defensive,
-        log_defensive=Problem.log_defensive,
-    )
-    found = checked(simplex)
-    assert [each.method for each in found.errors] == ["x"], found
-    assert "a simplex: its 3 coordinates sum to 1 in every draw" in found.errors[0].sentence
-    assert "let x be the first 2, and the last one 1 minus their sum" in found.errors[0].sentence
 
 
 RIGHT = {
@@ -910,7 +590,7 @@ def test_a_hard_problem_that_is_right_is_not_called_wrong(name):
 
 def test_what_cannot_be_told_is_said():
     said = checked(HARD["an f whose mean no draw settles"]).not_judged
-    assert "_log_truth: whether it is right, for too few effective draws" in said
+    assert said == ("_log_truth: too few effective draws",)
 
 
 @pytest.mark.parametrize("name", ["SQUARE", "FIRST", "EXPONENTIAL", "RARE"])
@@ -959,19 +639,6 @@ def test_a_hundred_dimensions_are_checked_in_time():
     assert checked(Many()).findings == ()
     Many.factor = 1.1
     assert [each.method for each in checked(Many()).errors] == ["sample_prior"]
-
-
-def test_a_slow_problem_is_checked_with_fewer_draws():
-    now = 0.0
-
-    def slow(self, x, theta):
-        nonlocal now
-        now += 0.01 + 2e-6 * x[..., 0].numel()
-        return torch.exp(-theta[..., 0] * x[..., 0])
-
-    found = amci.check(changed(f=slow), clock=lambda: now)
-    assert found.findings == ()
-    assert found.seconds < 4
 
 
 def test_what_is_no_problem_is_refused():

@@ -1,0 +1,663 @@
+r"""A problem's definition, tried at draws before it costs time.
+
+A sampler is compared with its density p through a second density g, a mixture of normals fitted
+to other draws of the sampler. For every function h of a point,
+
+    E_p[h g / (p + g)] = E_g[h p / (p + g)],
+
+since both sides are the integral of h p g / (p + g). With h = 1 the quotient of the two sides is
+the mean importance weight, the bridge estimate of p's integral, which is one within its error.
+With h the share of one normal in g it is the same for a part of the space. All terms are bounded
+by h, so that a z test of the difference holds for any g.
+
+References:
+    Bennett, Efficient estimation of free energy differences from Monte Carlo data, 1976.
+    Meng and Wong, Simulating ratios of normalizing constants via a simple identity, 1996.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Checked", "Finding", "affordable", "bad_value", "check", "contradiction", "place"]
+
+import math
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import MultivariateNormal
+
+from amci_core.models.base import Problem, Variable, check_problem, raised, violations
+from amci_core.models.defensive import DefensiveDensity
+
+# Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
+APART = 5.0
+# A constant that is wrong by fewer nats is a matter of accuracy.
+LEAST = 0.005
+# Normals in g, and draws of a test: fewer where they take more than this share of the time.
+NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
+# Effective draws, and the largest weight of one, with which a mean is nearly normal.
+EFFECTIVE, LARGEST = 400.0, 0.02
+METHODS = (
+    *("sample_prior", "sample_likelihood", "sample_theta", "sample_defensive", "log_defensive"),
+    *("log_prior", "log_likelihood", "f", "support", "support_plus", "with_negated_f"),
+    *("log_evidence", "truth", "_log_truth", "_log_mean_absolute_deviation"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake in the definition of a problem.
+
+    Arguments:
+        level: `error` if results would be wrong or nothing runs, `warning` if some features do not
+            work or are worse than they could be.
+        method: The method or attribute to change.
+        sentence: What is wrong with it, with its name.
+    """
+
+    level: str
+    method: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.sentence}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `amci_core.check` found.
+
+    Arguments:
+        problem: Name of the problem.
+        findings: Errors, then warnings.
+        not_judged: What the draws could not decide, a sentence each.
+        seconds: How long it took.
+    """
+
+    problem: str
+    findings: tuple[Finding, ...]
+    not_judged: tuple[str, ...]
+    seconds: float = field(compare=False)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make results wrong or impossible."""
+        return tuple(each for each in self.findings if each.level == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The other findings."""
+        return tuple(each for each in self.findings if each.level != "error")
+
+    def refuse(self) -> None:
+        """Raises a ValueError with all errors, if there are any."""
+        if self.errors:
+            raise ValueError("; ".join(each.sentence for each in self.errors))
+
+    def __str__(self) -> str:
+        counts = [(len(self.errors), "error"), (len(self.warnings), "warning")]
+        said = " and ".join(f"{n} {name}{'s' * (n > 1)}" for n, name in counts if n)
+        lines = [f"{self.problem}: {said or 'no mistake found'}"]
+        lines += [f"  {each}" for each in self.findings]
+        lines += [f"  not judged: {each}" for each in self.not_judged]
+        return "\n".join(lines)
+
+
+def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
+    """Looks for mistakes in a problem: shapes, types, numbers, supports, samplers, truth.
+
+    Methods are called with draws of the problem, always the same. Samplers are compared with
+    their densities, and `log_evidence` and the truth with importance sampling from the defensive
+    density. Later checks need the earlier ones: they follow once errors of those are mended. A
+    right problem is called wrong about once in ten thousand times.
+
+    Warning:
+        A sample cannot reveal a region it never visits: mistakes where neither the prior nor the
+        defensive density has draws are not found.
+
+    Arguments:
+        problem: The problem.
+        seconds: The time to aim at; a slow problem is checked with fewer draws.
+
+    Raises:
+        ValueError: it is no problem.
+
+    Example:
+        >>> import amci_core as amci
+        >>> print(amci.check(amci.problem("tail-1d")))
+        tail-1d: no mistake found
+    """
+    check_problem(problem)
+    began = time.perf_counter()
+    notes = _Notes(problem, seconds)
+    stages = {
+        "shapes": _check_shapes,
+        "values at draws": _check_values,
+        "whether samplers follow their densities": _check_samplers,
+        "log_evidence and the truth": _check_integrals,
+    }
+    # What numpy or torch warn of shows in what methods return.
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, stage in stages.items():
+            if notes.failed:
+                notes.skip(f"{name}, before the errors above are mended")
+                continue
+            try:
+                stage(problem, notes)
+            except Exception as error:
+                frames = reversed(traceback.extract_tb(error.__traceback__))
+                method = next((each.name for each in frames if each.name in METHODS), "check")
+                notes.error(method, raised(error))
+    ordered = sorted(notes.findings, key=lambda each: each.level)
+    name = getattr(problem, "name", type(problem).__name__)
+    spent = time.perf_counter() - began
+    return Checked(name, tuple(ordered), tuple(notes.not_judged), spent)
+
+
+class _Notes:
+    """What has been found so far: at most one error and one warning a method."""
+
+    def __init__(self, problem: Problem, seconds: float) -> None:
+        self.problem, self.seconds = problem, seconds
+        self.findings: list[Finding] = []
+        self.not_judged: list[str] = []
+
+    @property
+    def failed(self) -> bool:
+        return any(each.level == "error" for each in self.findings)
+
+    def error(self, method: str, text: str, level: str = "error") -> None:
+        if not any((each.method, each.level) == (method, level) for each in self.findings):
+            self.findings.append(Finding(level, method, f"{method}: {text}"))
+
+    def warning(self, method: str, text: str) -> None:
+        self.error(method, text, "warning")
+
+    def skip(self, text: str) -> None:
+        if text not in self.not_judged:
+            self.not_judged.append(text)
+
+    def count(self, dim: int, call: Callable[[int], object]) -> int:
+        return affordable(dim, call, SHARE * self.seconds)
+
+
+def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
+    """How many draws (n, D) a test may have, a power of two: by their time, and for memory."""
+    began = time.perf_counter()
+    call(FEWEST)
+    each = max((time.perf_counter() - began) / FEWEST, 1e-9)
+    n = min(seconds / each, 4e6 / (NORMALS * dim), MOST)
+    return int(2 ** math.floor(math.log2(max(n, FEWEST))))
+
+
+def _check_shapes(problem: Problem, notes: _Notes) -> None:
+    for name, kinds in (
+        ("x", (Variable,)),
+        ("y", (Variable, type(None))),
+        ("theta", (Variable, type(None))),
+        ("name", (str,)),
+        ("nonnegative", (bool,)),
+    ):
+        value = getattr(problem, name, "nothing")
+        if not isinstance(value, kinds) or value == "nothing":
+            wanted = " or ".join(kind.__name__ for kind in kinds).replace("NoneType", "None")
+            notes.error(name, f"expected an attribute of type {wanted}, got {value!r}")
+    if notes.failed:
+        return
+    if problem.y is None:
+        for method in ("log_likelihood", "sample_likelihood"):
+            if getattr(type(problem), method) is not getattr(Problem, method):
+                notes.warning("y", f"{method} is defined, but no y; declare y = Variable(...)")
+    for batch, points in (((4,), 16), ((), 1), ((2, 3), 5)):
+        for found in violations(problem, batch, points):
+            notes.error(found.method, found.text)
+
+
+def _check_values(problem: Problem, notes: _Notes) -> None:
+    cases, points = 8, 512
+    n = cases * points
+
+    def draw(method: str, *arguments: Any) -> Tensor:
+        sampler = getattr(problem, method)
+        one, other = (sampler(*arguments, torch.Generator().manual_seed(1)) for _ in range(2))
+        if not torch.allclose(one, other, 0.0, 0.0, equal_nan=True):
+            notes.error(
+                method,
+                "other draws for a generator with the same seed; pass generator to torch's "
+                "functions",
+            )
+        bad = ~one.isfinite().all(-1)
+        if bad.any():
+            at = f", the first at x = {place(arguments[0][bad][0])}" * (method in LIKELIHOOD)
+            notes.error(method, f"{int(bad.sum()):,} of {n:,} draws are NaN or infinite{at}")
+        return one.double()
+
+    x = draw("sample_prior", n)
+    y = x[:, :0] if problem.y is None else draw("sample_likelihood", x.float())
+    theta = None if problem.theta is None else draw("sample_theta", n)
+    if notes.failed:
+        return
+    _check_range(problem.x, x, "sample_prior", notes)
+    if problem.y is not None:
+        _check_range(problem.y, y, "sample_likelihood", notes)
+        y = problem.y.nearest(y)
+    if problem.theta is not None and theta is not None:
+        _check_range(problem.theta, theta, "sample_theta", notes)
+    if (x == x.round()).all(0).any():
+        notes.error("x", "is discrete: it takes whole numbers only, and proposals need a density")
+    if notes.failed:
+        return
+    x, y = x.reshape(cases, points, -1), y[::points]
+    theta = None if theta is None else theta[:cases]
+    wide = None if theta is None else theta[:, None]
+    bad = bad_value(problem, x, y, theta)
+    if bad is not None:
+        notes.error(*bad)
+        return
+    f, log_prior = problem.f(x, wide), problem.log_prior(x)
+    outside = float((log_prior == -torch.inf).double().mean())
+    if outside > 1e-3:
+        notes.error(
+            "log_prior", f"is -inf at {outside:.1%} of the draws of sample_prior; mend either"
+        )
+    _check_sign(problem, f, notes)
+    values = {"log_prior": log_prior, "log_likelihood": problem.log_likelihood(x, y[:, None])}
+    values["f"] = f
+    for i in range(2):
+        of_case = None if theta is None else theta[i]
+        alone = (
+            problem.log_prior(x[i]),
+            problem.log_likelihood(x[i], y[i]),
+            problem.f(x[i], of_case),
+        )
+        for (method, value), single in zip(values.items(), alone, strict=True):
+            same = single.shape == (points,)
+            if not (same and torch.allclose(single, value[i], 1e-6, 1e-9, equal_nan=True)):
+                notes.error(method, "differs between a batch of cases and the cases one by one")
+    lost = float((~_within(problem.support, x)).double().mean())
+    if lost > 1e-3:
+        notes.error("support", f"{lost:.1%} of the draws of sample_prior lie outside")
+    _check_support(problem, f, x, wide, "support_plus", notes)
+    if not problem.nonnegative:
+        negated = problem.with_negated_f()
+        other = negated.f(x, wide)
+        if negated.nonnegative or not torch.allclose(other, -f, 1e-9, 0.0, equal_nan=True):
+            notes.error("with_negated_f", "its f is not -f, or it declares nonnegative = True")
+        else:
+            _check_support(negated, -f, x, wide, "with_negated_f", notes)
+
+
+def _check_range(variable: Variable, draws: Tensor, method: str, notes: _Notes) -> None:
+    # Draws in float32 may round to a little beyond the ends.
+    slack = 1e-6 * draws.abs().clamp(min=1.0)
+    beyond = (draws < variable.low - slack) | (draws > variable.high + slack)
+    share = float(beyond.any(-1).double().mean())
+    text = (
+        f"{share:.1%} of the draws of {method} lie outside [{variable.low:g}, {variable.high:g}]"
+    )
+    if variable is not notes.problem.y and share > 0:
+        notes.error(variable.name, f"{text}, such as {float(draws[beyond][0]):.4g}")
+    elif share > 0.01:
+        notes.warning(variable.name, f"{text}, and cases are moved to its ends")
+    if variable is notes.problem.x:
+        return
+    low, high = variable.typical_range
+    if not math.isfinite(high - low):
+        ends = torch.quantile(draws.flatten(), draws.new_tensor([0.001, 0.999]))
+        notes.warning(
+            variable.name,
+            "its range has no end, and networks, maps and controls need one; give it a "
+            f"typical_range=({float(ends[0]):.3g}, {float(ends[1]):.3g})",
+        )
+    elif (inside := float(((draws >= low) & (draws <= high)).double().mean())) < 0.5:
+        notes.warning(
+            variable.name,
+            f"only {inside:.0%} of what {method} draws lies within its typical range "
+            f"[{low:g}, {high:g}]; widen typical_range, or mend the unit of either",
+        )
+
+
+def _check_sign(problem: Problem, f: Tensor, notes: _Notes) -> None:
+    if problem.nonnegative and (f < 0).any():
+        notes.error("f", f"is negative, {float(f.min()):.3g}, where nonnegative is True")
+
+
+def _check_support(
+    problem: Problem, f: Tensor, x: Tensor, theta: Tensor | None, method: str, notes: _Notes
+) -> None:
+    lost = (f > 0) & ~_within(problem.support_plus(theta), x)
+    if lost.any():
+        notes.error(
+            method,
+            f"f is {float(f[lost][0]):.3g} > 0 at x = {place(x[lost][0])}, outside of "
+            "support_plus; widen that set",
+        )
+
+
+def _check_samplers(problem: Problem, notes: _Notes) -> None:
+    seeded = torch.Generator().manual_seed
+
+    def prior(n: int, seed: int = 2) -> Tensor:
+        return problem.sample_prior(n, seeded(seed)).double()
+
+    x = prior(notes.count(problem.x.dim, lambda n: problem.log_prior(prior(n))))
+    _compare(notes, "sample_prior", "log_prior", x, problem.log_prior)
+    y, theta = problem.sample_cases(3, seeded(1))
+    y, theta = y.double(), None if theta is None else theta.double()
+    if problem.y is not None:
+        _check_likelihood(problem, notes, prior)
+    sides = [problem] if problem.nonnegative else [problem, problem.with_negated_f()]
+    for side in sides:
+        if side.has_defensive:
+            _check_defensive(side, y, theta, notes)
+
+
+def _check_likelihood(
+    problem: Problem, notes: _Notes, prior: Callable[[int, int], Tensor]
+) -> None:
+    variable = problem.y
+    assert variable is not None
+    generator = torch.Generator().manual_seed(7)
+    names = "sample_likelihood", "log_likelihood"
+
+    def values(n: int) -> tuple[Tensor, Tensor]:
+        x = prior(n, 3)
+        y = problem.sample_likelihood(x, generator).double()
+        return x, problem.log_likelihood(x, y)
+
+    n = notes.count(max(problem.x.dim, variable.dim), values)
+    # Two values of x have two densities of y, compared at the draws of both: counts as well.
+    for step in (1.0, 0.1, 0.01):
+        x, other = prior(n, 4).chunk(2)
+        between = x + step * (other - x)
+        other = between.where((problem.log_prior(between) > -torch.inf)[:, None], x)
+        y = problem.sample_likelihood(torch.cat([x, other]), generator).double()
+        x, other = x.repeat(2, 1), other.repeat(2, 1)
+        odds = problem.log_likelihood(other, y) - problem.log_likelihood(x, y)
+        odds = odds.nan_to_num(0.0, torch.inf, -torch.inf)[:, None]
+        # Draws that were moved to the ends of the range have no density.
+        moved = torch.zeros_like(odds[:, 0], dtype=torch.bool)
+        if not variable.whole or not all(np.atleast_1d(variable.whole)):
+            moved = ((y <= variable.low) | (y >= variable.high)).any(-1)
+        h = torch.cat([odds, odds.abs(), other - x], -1).tanh() * ~moved[:, None]
+        of_x, of_other = (h * odds.sigmoid())[: n // 2], (h * (-odds).sigmoid())[n // 2 :]
+        if (_z(of_x - of_other).abs() > APART).any():
+            notes.error(names[0], f"its draws do not follow {names[1]} as x changes; {MEND}")
+            return
+    if any(np.atleast_1d(variable.whole)):
+        return
+    # Then the density of y at a few x.
+    found = []
+    for x in prior(3, 5):
+        y = problem.sample_likelihood(x.expand(n, -1), generator).double()
+        if ((y > variable.low) & (y < variable.high)).all():
+            found.append(contradiction(y, partial(problem.log_likelihood, x), names))
+    for method, text in filter(None, found):
+        if method == names[0]:
+            notes.error(method, text)
+        else:
+            notes.warning(method, f"{text}; mu is right, but E2 is not")
+
+
+def _check_defensive(problem: Problem, y: Tensor, theta: Tensor | None, notes: _Notes) -> None:
+    def draws(n: int) -> tuple[Tensor, Tensor]:
+        return problem.sample_defensive(y, theta, n, torch.Generator().manual_seed(10))
+
+    n = notes.count(3 * problem.x.dim, lambda n: problem.log_defensive(draws(n)[0], y, theta))
+    x, log_q = draws(n)
+    log_density = problem.log_defensive(x, y, theta)
+    if not (x.isfinite().all() and torch.allclose(log_q, log_density, 1e-6, 1e-6)):
+        notes.error(
+            "sample_defensive", "its log densities differ from log_defensive, or are not finite"
+        )
+        return
+    for i in range(len(y)):
+        of_case = None if theta is None else theta[i]
+
+        def density(points: Tensor, i: int = i, of_case: Tensor | None = of_case) -> Tensor:
+            return problem.log_defensive(points, y[i], of_case)
+
+        _compare(notes, "sample_defensive", "log_defensive", x[i], density)
+
+
+def _compare(notes: _Notes, sampler: str, density: str, x: Tensor, log_p: Density) -> None:
+    found = contradiction(x, log_p, (sampler, density))
+    if found is not None:
+        notes.error(*found)
+
+
+Density = Callable[[Tensor], Tensor]
+LIKELIHOOD = ("sample_likelihood",)
+MEND = "mend either, such as a scale, a rate or a bound"
+
+
+def contradiction(
+    x: Tensor, log_density: Density, names: tuple[str, str] = ("sample", "log_prob")
+) -> tuple[str, str] | None:
+    """Which of a sampler and its density is wrong, as independent draws show; else None.
+
+    Arguments:
+        x: Draws (n, D). The first ones fit g, see above.
+        log_density: Their log density at points (m, D), in nats.
+        names: What the sampler and the density are called.
+
+    Returns:
+        One of the names, and a sentence without it.
+
+    Example:
+        >>> x = torch.randn(100_000, 1, generator=torch.Generator().manual_seed(0))
+        >>> def log_density(x):
+        ...     return torch.distributions.Normal(0.0, 1.0).log_prob(x).sum(-1)
+        >>> contradiction(x, log_density)
+        >>> contradiction(1.03 * x, log_density)[0]
+        'sample'
+        >>> contradiction(x, lambda x: log_density(x) + 0.1)[0]
+        'log_prob'
+    """
+    x = x.double()
+    fitted = max(len(x) // 8, min(50 * x.shape[1], len(x) // 2))
+    first, own = x[:fitted], x[fitted:]
+    n = len(own)
+    near = max(fitted // NORMALS, min(5 * x.shape[1], fitted))
+    ends = torch.quantile(first[:4096], first.new_tensor([0.25, 0.75]), dim=0)
+    scale = (ends[1] - ends[0]).clamp(min=1e-300)
+    away = torch.cdist(first[:NORMALS] / scale, first / scale)
+    parts = first[away.topk(near, largest=False).indices]
+    mean = parts.mean(1, keepdim=True)
+    covariance = (parts - mean).mT @ (parts - mean) / near
+    covariance += torch.diag_embed(1e-9 * covariance.diagonal(0, 1, 2) + 1e-300)
+    normals = MultivariateNormal(mean[:, 0], scale_tril=torch.linalg.cholesky(covariance))
+    z = torch.randn(
+        -(-n // NORMALS), *first[:NORMALS].shape, dtype=x.dtype,
+        generator=torch.Generator().manual_seed(4),
+    )  # fmt: skip
+    drawn = (mean[:, 0] + (normals.scale_tril @ z[..., None])[..., 0]).flatten(0, 1)[:n]
+    points = torch.cat([own, drawn])
+    log_each = normals.log_prob(points[:, None])
+    log_g = log_each.logsumexp(-1) - math.log(NORMALS)
+    # Beyond all draws a density need not have a value: h is zero outside the box of the first.
+    low, high = first.aminmax(dim=0)
+    inside = ((points >= low) & (points <= high)).all(-1)
+    log_p = torch.full_like(log_g, -torch.inf)
+    log_p[inside] = log_density(points[inside]).double()
+    z = ((points - first.mean(0)) / first.std(0)).tanh()
+    h = torch.cat([torch.ones_like(z[:, :1]), log_each.softmax(-1), z, z.square()], -1)
+    h = h * inside[:, None]
+    odds = (log_p - log_g).nan_to_num(-torch.inf, torch.inf, -torch.inf)[:, None]
+    left, right = h[:n] * (-odds[:n]).sigmoid(), h[n:] * odds[n:].sigmoid()
+    if (_z(left - right).abs() <= APART).all():
+        return None
+    sampler, density = names
+    of_own, of_g = float(left[:, 0].mean()), float(right[:, 0].mean())
+    integral = of_g / max(of_own, 1e-300)
+    if min(of_own, of_g) > 1e-3 and (_z(integral * left - right).abs() <= APART).all():
+        if abs(math.log(integral)) < LEAST:
+            return None
+        return density, (
+            f"the mean importance weight is {integral:.3g}, expected 1, by {n:,} draws of "
+            f"{sampler}; add the missing constant, about {-math.log(integral):.3g} nats"
+        )
+    return sampler, f"its draws do not follow {density}, as {n:,} of them show; {MEND}"
+
+
+def _z(difference: Tensor) -> Tensor:
+    """Means of independent differences (n, F) with mean zero, in standard errors, (F,).
+
+    Four terms are added to the error: of rare large terms none may be among the draws.
+    """
+    n = len(difference)
+    return difference.mean(0) / (difference.var(0) / n + (4 / n) ** 2).sqrt()
+
+
+def _check_integrals(problem: Problem, notes: _Notes) -> None:
+    y, theta = problem.sample_cases(3, torch.Generator().manual_seed(1))
+    y, theta = y.double(), None if theta is None else theta.double()
+    wide = None if theta is None else theta[:, None]
+    terms = ["E1_plus", "E2"] if problem.nonnegative else ["E1_plus", "E1_minus", "E2"]
+    defensive = DefensiveDensity(problem, y, theta, terms)
+
+    def values(n: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        x, log_q = defensive.draw(n, torch.Generator().manual_seed(30))
+        log_joint = problem.log_joint(x, y).nan_to_num(torch.nan, torch.inf, -torch.inf)
+        return x, log_q, log_joint, problem.f(x, wide)
+
+    x, log_q, log_joint, f = values(notes.count(3 * problem.x.dim, values))
+    bad = bad_value(problem, x, y, theta)
+    if bad is not None:
+        notes.error(*bad)
+        return
+    f = f.where(log_joint > -torch.inf, 0.0)
+    _check_sign(problem, f, notes)
+    log_w = log_joint - log_q
+    if not (f > 0).any():
+        notes.skip("f: it is zero at all draws of the prior and the defensive density")
+    elif not notes.failed:
+        w = (f.clamp(min=0).log() + log_w).softmax(-1)
+        blind = problem.log_defensive(x, y, theta) == -torch.inf
+        missed = (w * blind).sum(-1)
+        if (_enough(w) & (missed > 0.01)).any():
+            share = float(missed.max())
+            notes.error("log_defensive", f"is zero where {share:.1%} of f p(x, y) lies")
+    w = log_w.softmax(-1)
+    if not _enough(w).any():
+        notes.skip("log_evidence and the truth: too few effective draws")
+        return
+    known = problem.log_evidence(y, theta)
+    if known is not None:
+        # In units of the largest weight, which may be tiny.
+        unit = log_w.amax(-1, keepdim=True)
+        values = (log_w - unit).exp()
+        answer = np.exp(known - unit[:, 0].numpy())
+        _check_mean(
+            notes, "log_evidence", answer, values, values.mean(-1, keepdim=True), _enough(w)
+        )
+    size = (f.abs().log() + log_w).softmax(-1)
+    judged = _enough(w) & _enough(size)
+    mu = (w * f).sum(-1, keepdim=True)
+    if problem.knows_truth:
+        answer = problem.truth(y, theta)
+        _check_mean(notes, "_log_truth", answer, f, mu, judged, w)
+    if problem.knows_bound:
+        answer, away = problem.mean_absolute_deviation(y, theta), (f - mu).abs()
+        mean = (w * away).sum(-1, keepdim=True)
+        _check_mean(notes, "_log_mean_absolute_deviation", answer, away, mean, judged, w)
+
+
+def _enough(w: Tensor) -> Tensor:
+    """Whether normalized weights (C, n) determine a mean, (C,)."""
+    return (1 / w.square().sum(-1) > EFFECTIVE) & (w.amax(-1) < LARGEST)
+
+
+def _check_mean(
+    notes: _Notes,
+    method: str,
+    answer: Any,
+    values: Tensor,
+    mean: Tensor,
+    judged: Tensor,
+    w: Tensor | None = None,
+) -> None:
+    """Notes an answer (C,) that the weighted mean (C, 1) of values (C, n) contradicts."""
+    if np.shape(answer) != (len(mean),):
+        notes.error(method, f"expected shape ({len(mean)},), got {np.shape(answer)}")
+        return
+    w = torch.full_like(values, 1 / values.shape[-1]) if w is None else w
+    error = (w * (values - mean)).square().nansum(-1).sqrt()
+    apart = (torch.as_tensor(answer) - mean[:, 0]).abs()
+    # Digits that nobody asks for: of a value, and of the constant of a bound.
+    accuracy = 0.01 if "deviation" in method else 1e-4
+    wrong = judged & ~(apart <= 6 * error + accuracy * mean[:, 0].abs())
+    if wrong.any():
+        i = int(wrong.int().argmax())
+        notes.error(
+            method,
+            f"gives {float(answer[i]):.5g} in one of {len(mean)} cases, where "
+            f"{values.shape[-1]:,} draws give {float(mean[i]):.5g} ± {float(error[i]):.2g}",
+        )
+    elif not judged.any():
+        notes.skip(f"{method}: too few effective draws")
+
+
+def bad_value(
+    problem: Problem, x: Tensor, y: Tensor, theta: Tensor | None
+) -> tuple[str, str] | None:
+    """The first method that is NaN or infinite at points x, and a sentence with the place.
+
+    Arguments:
+        problem: The problem.
+        x: Points (C, n, D).
+        y: (C, D_y).
+        theta: (C, D_theta), or None.
+    """
+    values = []
+    wide = None if theta is None else theta[:, None]
+    calls = {"log_prior": (), "log_likelihood": (y[:, None],), "f": (wide,)}
+    for method, arguments in calls.items():
+        try:
+            values.append(getattr(problem, method)(x, *arguments))
+        except Exception as error:
+            return method, raised(error)
+    log_prior, log_likelihood, f = values
+    there = log_prior + log_likelihood > -torch.inf
+    bad = {
+        "log_prior": (log_prior, log_prior.isnan() | (log_prior == torch.inf)),
+        "log_likelihood": (
+            log_likelihood,
+            (log_likelihood.isnan() | (log_likelihood == torch.inf)) & (log_prior > -torch.inf),
+        ),
+        # Where p(x, y) is zero f may be no number.
+        "f": (f, ~f.isfinite() & there),
+    }
+    for method, (value, wrong) in bad.items():
+        if wrong.any():
+            case, i = wrong.nonzero()[0].tolist()
+            at = {"x": x[case, i], "y": y[case], "theta": None if theta is None else theta[case]}
+            where = ", ".join(
+                f"{name} = {place(point)}"
+                for name, point in at.items()
+                if point is not None and len(point)
+            )
+            count = f"as at {int(wrong.sum()):,} of {wrong.numel():,} points"
+            return method, f"is {float(value[case, i]):g} at {where}, {count}"
+    return None
+
+
+def _within(support: Any, x: Tensor) -> Tensor:
+    """Whether points x (*, n, D) lie in a constraint, (*, n)."""
+    inside: Tensor = support.check(x)
+    # Some that name an event axis, such as stacked ones, answer for each coordinate all the same.
+    return inside.all(-1) if inside.ndim == x.ndim else inside
+
+
+def place(point: Tensor) -> str:
+    """A point (D,) in a message: its first coordinates."""
+    said = ", ".join(f"{each:.4g}" for each in point[:5].tolist())
+    return f"({said}{', ...' if len(point) > 5 else ''})"
