@@ -74,18 +74,10 @@ class External(Proposal):
         return ExternalDensity(self, made, y.shape[:-1])
 
     def check(self, problem: Problem) -> None:
-        """Compares draws at one case of a problem with log_prob.
-
-        For densities p, of integral c, and r, and every h of a point, the means of h r / (p + r)
-        over draws of p / c, times c, and of h p / (p + r) over draws of r are equal. Here r is
-        normal about the draws, and h runs through 1, which gives c, and the coordinates of r's
-        standard normal z and z^2 - 1, whose means under r are zero.
+        """Compares draws at a case of a problem with log_prob, see `amci_core.checking`.
 
         Raises:
             ValueError: the draws contradict log_prob, or it integrates to another number than one.
-
-        References:
-            Meng and Wong, Simulating ratios of normalizing constants via a simple identity, 1996.
         """
         generator = torch.Generator().manual_seed(1)
         y, theta = problem.sample_cases(1, generator)
