@@ -25,6 +25,7 @@ import torch
 from amci_core import files
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposal, Proposals, Snapshot, Trainable
+from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem, problem, problems
 
@@ -232,8 +233,18 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         )
         for name, entry in config["proposals"].items()
     }
+    q2 = loaded.get("q2")
+    for q1 in loaded.values():
+        # Training has copied q2 into the mixture: from here on it is one.
+        if isinstance(q1, Mixture) and q2 is not None and _equal(q1.defence, q2):
+            q1.defence = q2
     card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
     return _gathered(chosen, config["variant"], loaded, card)
+
+
+def _equal(one: Trainable, other: Trainable) -> bool:
+    mine, its = one.state_dict(), other.state_dict()
+    return mine.keys() == its.keys() and all(torch.equal(mine[k], its[k]) for k in mine)
 
 
 def _gathered(

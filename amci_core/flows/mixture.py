@@ -56,37 +56,33 @@ class MixtureDensity(ConditionalDensity):
     """
 
     def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
-        super().__init__(flow.batch_shape)
+        self.batch_shape = flow.batch_shape
         self.flow, self.defence = flow, defence
         if isinstance(log_odds, float):
             log_odds = torch.tensor(log_odds, dtype=torch.float64)
-        self.weight = log_odds.sigmoid()
+        self._weight = log_odds.sigmoid()
         self._log_weights = logsigmoid(-log_odds), logsigmoid(log_odds)
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        x, log_flow, log_defence = self.draw_apart(n, generator)
+        return x, self.mixed(log_flow, log_defence)
+
+    def draw_apart(
+        self, n: int, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """n points, and their log density under the flow and under the defence."""
         x, log_flow = self.flow.draw(n, generator)
         uniform = torch.rand(log_flow.shape, device=x.device, generator=generator)
-        defended = uniform < self.weight
+        defended = uniform < self._weight
         most = int(defended.sum(-1).max())
         other = self.defence.draw(most, generator)[0].to(x) if most else None
-        return self.joined(x, log_flow, defended, other)
+        return self._joined(x, log_flow, defended, other)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        return self._mixed(self.flow.log_prob(x), self.defence.log_prob(x))
+        return self.mixed(self.flow.log_prob(x), self.defence.log_prob(x))
 
-    def joined(
-        self, x: Tensor, log_flow: Tensor, defended: Tensor, other: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Draws of the flow, and in the i-th place that is defended the i-th of the others."""
-        if other is not None:
-            place = (defended.cumsum(-1) - 1).clamp(min=0)
-            rows = place[..., None].expand_as(x)
-            x = torch.where(defended[..., None], other.gather(-2, rows), x)
-            there = self.flow.log_prob(other).gather(-1, place)
-            log_flow = torch.where(defended, there, log_flow)
-        return x, self._mixed(log_flow, self.defence.log_prob(x))
-
-    def _mixed(self, log_flow: Tensor, log_defence: Tensor) -> Tensor:
+    def mixed(self, log_flow: Tensor, log_defence: Tensor) -> Tensor:
+        """The log density of the mixture, by those of its parts."""
         log_rest, log_weight = self._log_weights
         first, second = log_flow + log_rest, log_defence + log_weight
         # The gradient of torch.logaddexp is NaN where both are -inf; here it is zero.
@@ -94,38 +90,53 @@ class MixtureDensity(ConditionalDensity):
         log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
         return log_q.masked_fill(log_q == least, -math.inf)
 
+    def _joined(
+        self, x: Tensor, log_flow: Tensor, defended: Tensor, other: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws of the flow, and in the i-th place that is defended the i-th of the others."""
+        if other is not None:
+            place = (defended.cumsum(-1) - 1).clamp(min=0)
+            rows = place[..., None].expand_as(x)
+            x = torch.where(defended[..., None], other.gather(-2, rows), x)
+            there = self.flow.log_prob(other).gather(-1, place)
+            log_flow = torch.where(defended, there, log_flow)
+        return x, log_flow, self.defence.log_prob(x)
 
-class TransformedMixture(TransformedDensity):
+
+class TransformedMixture(MixtureDensity, TransformedDensity):
     """A mixture of two transformed densities.
 
     The first coordinate of a base sample chooses the component, and is then stretched to (0, 1]
     again, so that stratified base samples are strata of the mixture.
-
-    Arguments:
-        mixture: The mixture, of two such densities.
     """
 
-    def __init__(self, mixture: MixtureDensity) -> None:
-        super().__init__(mixture.batch_shape, dim=mixture.flow.dim, like=mixture.flow.like)
-        self._mixture = mixture
+    def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
+        MixtureDensity.__init__(self, flow, defence, log_odds)
+        TransformedDensity.__init__(self, flow.batch_shape, dim=flow.dim, like=flow.like)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        return self._mixture.log_prob(x)
+    def draw_apart(
+        self, n: int, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return self._forward(self.base_samples(n, generator))
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        x, log_flow, log_defence = self._forward(z)
+        return x, self.mixed(log_flow, log_defence)
+
+    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         z = z.reshape(*self.batch_shape, -1, self.dim)
-        first, others, weight = z[..., 0], z[..., 1:], self._mixture.weight
+        first, others, weight = z[..., 0], z[..., 1:], self._weight
         defended = first <= weight
         stretched = ((first - weight) / (1 - weight)).where(~defended, 1.0)
-        x, log_flow = self._mixture.flow.forward(_base_samples(stretched, others))
+        x, log_flow = self.flow.forward(_base_samples(stretched, others))
         other = None
         if most := int(defended.sum(-1).max()):
             # As many of every case; those beyond its own are not used.
             index = defended.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
             stretched = (first.gather(-1, index) / weight).clamp(max=1)
             others = others.gather(-2, index[..., None].expand(*index.shape, self.dim - 1))
-            other, _ = self._mixture.defence.forward(_base_samples(stretched, others))
-        return self._mixture.joined(x, log_flow, defended, other)
+            other, _ = self.defence.forward(_base_samples(stretched, others))
+        return self._joined(x, log_flow, defended, other)
 
 
 def _base_samples(first: Tensor, others: Tensor) -> Tensor:
@@ -160,18 +171,22 @@ class Mixture(Trainable):
         if isinstance(self.weight, Conditioner):
             self.weight.initialize(generator)
 
-    def at(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
+    def at(self, y: Tensor, theta: Tensor | None) -> MixtureDensity:
+        return self.around(self.defence.at(y, theta), y, theta)
+
+    def around(
+        self, defence: ConditionalDensity, y: Tensor, theta: Tensor | None
+    ) -> MixtureDensity:
+        """The density at y (*, D_y) and theta (*, D_theta), given that of the defence."""
         log_odds: Tensor | float
         if isinstance(self.weight, Conditioner):
             log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.weight(*flat_cases(y, theta))
             log_odds = log_odds.reshape(*y.shape[:-1], 1)
         else:
             log_odds = math.log(self.weight / (1 - self.weight))
-        parts = self.flow.at(y, theta), self.defence.at(y, theta)
-        mixture = MixtureDensity(*parts, log_odds)
-        if all(isinstance(part, TransformedDensity) for part in parts):
-            return TransformedMixture(mixture)
-        return mixture
+        flow = self.flow.at(y, theta)
+        transformed = all(isinstance(part, TransformedDensity) for part in (flow, defence))
+        return (TransformedMixture if transformed else MixtureDensity)(flow, defence, log_odds)
 
 
 class DefensiveComponent(Trainable):

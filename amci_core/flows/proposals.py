@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["DEFENSIVE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
 
 import copy
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from amci_core.flows.density import ConditionalDensity, Density, Proposal, TransformedDensity
 from amci_core.flows.external import External, Maker
-from amci_core.flows.mixture import DefensiveComponent
+from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem
 from amci_core.models.base import check_problem
 
@@ -186,11 +186,14 @@ class Proposals:
 
     def at(self, y: Tensor, theta: Tensor | None) -> dict[int, ConditionalDensity]:
         """The densities at y (*, D_y) and theta (*, D_theta), by index; networks run once."""
-        return {
-            j: proposal(y, theta)
-            for j, proposal in enumerate(self.as_tuple)
-            if proposal is not None
-        }
+        densities: dict[int, ConditionalDensity] = {}
+        for j in reversed(self.present):  # q2 first
+            proposal = self.as_tuple[j]
+            if isinstance(proposal, Mixture) and proposal.defence is self.q2:
+                densities[j] = proposal.around(densities[2], y, theta)
+            elif proposal is not None:
+                densities[j] = proposal(y, theta)
+        return {j: densities[j] for j in self.present}
 
 
 @dataclass(frozen=True)
@@ -248,22 +251,41 @@ def draw_all(
     """
     x: dict[Key, Tensor] = {}
     log_q: dict[Key, dict[Key, Tensor]] = {k: {} for k in densities}
+    # A defence that is one of the densities is evaluated once.
+    defences = {
+        k: m
+        for k, q in densities.items()
+        for m, other in densities.items()
+        if isinstance(q, MixtureDensity) and q.defence is other
+    }
     for j, n in counts.items():
         q = densities[j]
         if isinstance(q, TransformedDensity) and uniform is not None:
             x[j], log_q[j][j] = q.forward(q.from_uniform(uniform))
+        elif isinstance(q, MixtureDensity) and j in defences:
+            x[j], log_flow, log_defence = q.draw_apart(n, generators[j])
+            log_q[j][j], log_q[defences[j]][j] = q.mixed(log_flow, log_defence), log_defence
         else:
             x[j], log_q[j][j] = q.draw(n, generators[j])
-    for k, q in densities.items():
-        others = [j for j in x if j != k]
-        if others:
-            values = q.log_prob(torch.cat([x[j] for j in others], -2))
-            parts = values.split([x[j].shape[-2] for j in others], -1)
-            log_q[k].update(zip(others, parts, strict=True))
-        if any(part.isnan().any() for part in log_q[k].values()):
+    for k, q in sorted(densities.items(), key=lambda item: item[0] in defences):
+        missing = [j for j in x if j not in log_q[k]]
+        if missing:
+            points = _side_by_side([x[j] for j in missing], -2)
+            if isinstance(q, MixtureDensity) and k in defences:
+                log_defence = _side_by_side([log_q[defences[k]][j] for j in missing], -1)
+                values = q.mixed(q.flow.log_prob(points), log_defence)
+            else:
+                values = q.log_prob(points)
+            parts = values.split([x[j].shape[-2] for j in missing], -1)
+            log_q[k].update(zip(missing, parts, strict=True))
+        if any(bool(part.isnan().any()) for part in log_q[k].values()):
             name = NAMES[k] if isinstance(k, int) and k < len(NAMES) else k
             raise ValueError(f"{name}: its log density is NaN; its weights or networks are")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
+
+
+def _side_by_side(parts: Sequence[Tensor], axis: int) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), axis)
 
 
 def _knows_evidence(problem: Problem) -> bool:
