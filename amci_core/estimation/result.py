@@ -200,6 +200,14 @@ class Estimate:
         lower, upper = self.uncertainty.interval(level, positive=self.positive)
         return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
 
+    def relative_half_width(self, level: float = 0.95) -> Array:
+        """Half of the width of the interval over |value|, (*), without a shift; inf if unknown."""
+        found = self.uncertainty
+        lower, upper = found.interval(level, positive=self.positive)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            widths = (upper - lower) / 2 / abs(found.value)
+        return np.where(np.isfinite(widths), widths, np.inf)
+
     def as_dict(self) -> dict[str, Any]:
         """The figures of a single estimate in plain values, for JSON."""
         terms: dict[str, dict[str, Any]] = {

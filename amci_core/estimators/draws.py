@@ -155,11 +155,6 @@ class Draws:
         ]
         return _joined(pieces, {j: n for j, n in counts.items() if n}, axis=-1)
 
-    @staticmethod
-    def stacked(parts: Sequence[Draws]) -> Draws:
-        """The pairs of several batches, with as many draws each, along the first axis."""
-        return _joined([(part, ...) for part in parts], parts[0].counts, axis=0)
-
 
 def defensive_draws(total: int, share: float) -> int:
     """How many draws of a total the defensive density makes: at least four, or none for 0."""
