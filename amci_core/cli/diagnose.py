@@ -24,14 +24,20 @@ def diagnose(
         ),
     ],
     log_e2: Annotated[
-        float | None, typer.Option("--log-e2", help="log E2 in nats, where it is known.")
+        float | None, typer.Option("--log-e2", help="log E2 in nats, if it is known.")
+    ] = None,
+    r_eff: Annotated[
+        float | None,
+        typer.Option(
+            help="Effective number of independent draws over their number, for a Markov chain's."
+        ),
     ] = None,
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
     from amci_core.tabular import read_table
 
-    found = amci.diagnose(**read_table(table), log_E2=log_e2)
+    found = amci.diagnose(**read_table(table), log_E2=log_e2, r_eff=r_eff)
     result = {"table": str(table), **found.as_dict()}
     if form is terminal.Format.json:
         terminal.print_json(result)

@@ -6,33 +6,28 @@ component at every draw. Whoever has these needs neither a problem nor a flow.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATES", "TableDiagnosis", "diagnose"]
+__all__ = ["TableDiagnosis", "diagnose"]
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from amci_core._arguments import check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Evidence
-from amci_core.estimation.columns import read_columns
 from amci_core.estimation.result import Estimate
-from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Estimator, Tabled, resolve, tables
+from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import balanced
 
-# What a table of draws can give, the most exact first.
-ESTIMATES = {
-    "amci-cv": "AMCI with control variates: every term from all draws",
-    "amci": "AMCI: each term from its own proposal",
-    "snis-qm": "SNIS with all draws, as draws of their mixture q_m",
-    "snis": "SNIS with q2, or with the only component",
-}
+# The estimates that a table of draws can give, the most exact first: each term from all draws;
+# each from its own proposal; all from the mixture q_m of all draws; from q2 or the only component.
+ESTIMATES = ("amci-cv", "amci", "snis-qm", "snis")
 # Copies of rows are no accident from this share on, and where rows take more than a few values.
 COPIES, FEW_VALUES = 0.02, 10
 # Rows within so many of one another are correlated beyond so many standard deviations.
@@ -144,28 +139,101 @@ def diagnose(
     See also:
         `amci diagnose table.csv` for the command line.
     """
-    draws, called, counts = read_columns(log_joint, log_q, f, component, log_E2)
+    draws, called, counts = _draws(log_joint, log_q, f, component, log_E2)
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
     against = tuple(_dependence(draws)) if r_eff is None else ()
-    evidence = Evidence(against=against, r_eff=share)
     estimates, missing = {}, {}
-    for name, make in (
-        ("amci-cv", _regressed), ("amci", _amci), ("snis-qm", _mixture), ("snis", _snis),
-    ):  # fmt: skip
-        made = make(draws, called)
+    for name in ESTIMATES:
+        made = _prepared(name, draws)
         if isinstance(made, str):
             missing[name] = made
         else:
             estimates[name] = Estimate(
-                made,
+                made if name == "snis-qm" else replace(made, names=called),
                 draws=draws.n,
                 positive=not draws.signed,
-                evidence=evidence,
+                evidence=Evidence(against=against, r_eff=share),
             )
     if not estimates:
         raise ValueError(f"component: nothing can be estimated: {'; '.join(missing.values())}")
     return TableDiagnosis(estimates, missing, counts)
+
+
+def _draws(
+    log_joint: ArrayLike,
+    log_q: ArrayLike | Mapping[str, ArrayLike],
+    f: ArrayLike,
+    component: ArrayLike | None,
+    log_E2: float | None,
+) -> tuple[Draws, tuple[str, ...], dict[str, int]]:
+    """Draws, the names of the components in the proposals' places, and numbers of draws."""
+    n = np.size(log_joint)
+    log_joint, f = _column("log_joint", log_joint, n), _column("f", f, n)
+    there = log_joint > -np.inf
+    _check("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
+    _check("f", f, there & ~np.isfinite(f), "finite numbers where the density is not zero")
+    if not there.any():
+        raise ValueError("log_joint: expected a density above zero somewhere, got -inf everywhere")
+    names = None if component is None else np.asarray(component).astype(str)
+    if not isinstance(log_q, Mapping):
+        log_q = {"q" if names is None else str(names[0]): log_q}
+    if names is None:
+        if len(log_q) > 1:
+            raise ValueError("component: expected the name of each draw's component, got None")
+        names = np.full(n, *log_q)
+    if names.shape != (n,) or set(names) != set(log_q):
+        raise ValueError(
+            f"component: expected one of {', '.join(log_q)} for each of {n:,} draws, and draws of "
+            f"each, got {', '.join(sorted(set(names)))} for {len(names):,}"
+        )
+    if len(log_q) > 1 and not set(log_q) <= set(COMPONENTS):
+        raise ValueError(
+            f"log_q: expected components among {', '.join(COMPONENTS)}, got {', '.join(log_q)}"
+        )
+    # A single component of another name stands in the place of q2.
+    slots = {COMPONENTS.index(k if k in COMPONENTS else "q2"): k for k in log_q}
+    slots = dict(sorted(slots.items()))
+    densities = {}
+    for j, name in slots.items():
+        title = f"log_q of {name}" if len(slots) > 1 else "log_q"
+        densities[j] = _column(title, log_q[name], n)
+        _check(title, densities[j], ~(densities[j] < np.inf), "numbers below infinity")
+        lost = (names == name) & (densities[j] == -np.inf)
+        _check(title, densities[j], lost, "finite numbers at its own draws")
+    order = np.concatenate([np.flatnonzero(names == name) for name in slots.values()])
+    f = np.where(there, f, 0.0)
+    counts = {j: int((names == name).sum()) for j, name in slots.items()}
+    draws = Draws(
+        f=f[order],
+        log_joint=log_joint[order],
+        log_q={j: log_density[order] for j, log_density in densities.items()},
+        counts=counts,
+        signed=bool((f < 0).any()),
+        log_E2=None if log_E2 is None else np.asarray(check_number("log_E2", log_E2)),
+    )
+    called = tuple(slots.get(j, name) for j, name in enumerate(PROPOSALS))
+    return draws, called, {slots[j]: count for j, count in counts.items()}
+
+
+def _column(name: str, values: ArrayLike, n: int) -> Array:
+    """A column of n numbers."""
+    try:
+        column = np.asarray(values)
+        # Of a list, the message names an entry as it is.
+        text = column.dtype.kind in "USO"
+        column = np.array(column.tolist() if text else column, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"{name}: expected numbers: {error}") from None
+    if column.shape != (n,) or n < 2:
+        raise ValueError(f"{name}: expected {max(n, 2):,} numbers in a row, got {column.shape}")
+    return column
+
+
+def _check(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> None:
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"{name}: expected {expected}, got {column[at]} at draw {at + 1:,}")
 
 
 def _dependence(draws: Draws) -> Iterator[str]:
@@ -193,45 +261,24 @@ def _dependence(draws: Draws) -> Iterator[str]:
             )
 
 
-def _regressed(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
-    if len(draws.counts) < 2:
+def _prepared(name: str, draws: Draws) -> Prepared | str:
+    """What the estimator of that name makes of the draws, or what they lack, in words."""
+    if name == "snis":
+        if draws.count(2):
+            return Tabled(tables.snis_q2()).prepare_all(draws)
+        if draws.present == (0,):
+            return Tabled(tables.snis_q1()).prepare_all(draws)
+        return "there are no draws of q2"
+    if name != "amci" and len(draws.counts) < 2:
         return "there is a single component"
-    why = _amci(draws, names)
-    return (
-        why
-        if isinstance(why, str)
-        else replace(resolve("amci-cv").prepare_all(draws), names=names)
-    )
-
-
-def _lacking(draws: Draws) -> str:
-    """Which of AMCI's proposals has no draws, in words; empty for none."""
+    if name == "snis-qm":
+        return balanced(draws, list(draws.counts))
     wanted = (not draws.signed or (draws.f > 0).any(), draws.signed, draws.log_E2 is None)
     lacking = [PROPOSALS[j] for j in range(3) if wanted[j] and not draws.count(j)]
-    return f"there are no draws of {' and '.join(lacking)}" if lacking else ""
-
-
-def _amci(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
-    if lacking := _lacking(draws):
-        return lacking
+    if lacking:
+        return f"there are no draws of {' and '.join(lacking)}"
+    if name == "amci-cv":
+        return resolve("amci-cv").prepare_all(draws)
     table = tables.amci()
     table[0, 0], table[2, 2] = draws.count(0) > 0, draws.log_E2 is None
-    return _prepared(Tabled(table), draws, names)
-
-
-def _snis(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
-    if draws.count(2):
-        return _prepared(Tabled(tables.snis_q2()), draws, names)
-    if draws.present == (0,):
-        return _prepared(Tabled(tables.snis_q1()), draws, names)
-    return "there are no draws of q2"
-
-
-def _mixture(draws: Draws, names: tuple[str, ...]) -> Prepared | str:
-    if len(draws.counts) < 2:
-        return "there is a single component"
-    return balanced(draws, list(draws.counts))
-
-
-def _prepared(estimator: Estimator, draws: Draws, names: tuple[str, ...]) -> Prepared:
-    return replace(estimator.prepare_all(draws), names=names)
+    return Tabled(table).prepare_all(draws)
