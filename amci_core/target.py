@@ -21,15 +21,15 @@ from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 
 # Draws of the prior that f is tried at.
-TRIED = 2000
+TRIED = 10_000
 FALLBACK = "q2 alone"
 
 
 class OwnTarget(DerivedProblem):
     """A problem that differs from the original in f alone.
 
-    Nothing is known of its truth: `amci_core.reference` finds it. Its reference is the prior, so
-    that no reference draw sees an f that lies far out in the prior's tail.
+    Its truth is unknown: `amci_core.reference_value` computes it. Its defensive density is the
+    prior, which does not cover an f far out in the prior's tail.
 
     Arguments:
         original: The problem.
@@ -74,9 +74,8 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
         problem: Whose prior, likelihood, y and theta are taken.
         expression: f, see `amci_core.models.expression`: x1 to xD and theta, + - * / **,
             comparisons, and, or, exp, log, sqrt, abs, min, max, sin, cos, tanh, where, sum, norm.
-        nonnegative: Whether f >= 0. None takes it to be so only where the form of the expression
-            leaves no doubt, as for x1**2 or x1 > theta; elsewhere f is split into its signs, and
-            needs a q1_minus. True is checked at every draw.
+        nonnegative: Whether f >= 0. None (default): whether no draw of the prior shows a negative
+            value; else f is split into its signs, and needs a q1_minus.
 
     Raises:
         ValueError: the expression is not one (`ExpressionError`, with the column), or f is not
@@ -96,9 +95,10 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
     original = problem.original if isinstance(problem, OwnTarget) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
-    _try(original, read)
-    signed = not read.nonnegative if nonnegative is None else not nonnegative
-    made = OwnTarget(original, read, nonnegative=not signed)
+    values = _values_at_draws(original, read)
+    if nonnegative is None:
+        nonnegative = bool((values >= 0).all())
+    made = OwnTarget(original, read, nonnegative=nonnegative)
     made.check(*made.typical_case())
     return made
 
@@ -137,8 +137,8 @@ class _FromReference(Proposal):
         return cast(ConditionalDensity, DefensiveDensity(self.problem, y, theta))
 
 
-def _try(problem: Problem, f: Expression) -> None:
-    """Tries f at draws of p(theta) p(x)."""
+def _values_at_draws(problem: Problem, f: Expression) -> Tensor:
+    """f at draws of p(theta) p(x), which have to be finite."""
     generator = torch.Generator().manual_seed(0)
     x = problem.sample_prior(TRIED, generator).double()
     theta = problem.sample_theta(TRIED, generator)
@@ -147,8 +147,8 @@ def _try(problem: Problem, f: Expression) -> None:
     if bad.any():
         at = int(bad.nonzero()[0])
         place = ", ".join(f"{v:.3g}" for v in x[at].tolist())
-        share = float(bad.double().mean())
-        why = (
-            f"it is {float(value[at]):g} at x = ({place}), as at {share:.1%} of the prior's draws"
+        raise ValueError(
+            f"f: expected finite numbers where the prior is, it is {float(value[at]):g} at "
+            f"x = ({place}), as at {float(bad.double().mean()):.1%} of the prior's draws"
         )
-        raise ValueError(f"f: expected finite numbers where the prior is, {why}")
+    return value

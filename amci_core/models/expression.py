@@ -1,7 +1,7 @@
-r"""f as a line of text: an expression of x and theta, read by a grammar, never run as code.
+r"""f as a line of text: an expression of x and theta, evaluated by torch, never run as code.
 
 Python's parser makes a tree of the text. What is not on the list below is refused with its place;
-the rest becomes operations of torch. Vectors are allowed inside, the whole is a number:
+the rest are operations of torch. Vectors are allowed inside, the whole is a number:
 
     x, theta                  all coordinates; x1, x2 or x[0], x[1] for one of them
     + - * / **                the exponent is a number from -8 to 8
@@ -16,16 +16,22 @@ from __future__ import annotations
 
 __all__ = ["EXAMPLES", "LONGEST", "Expression", "ExpressionError"]
 
+import ast
 import math
+import re
+import warnings
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from amci_core.models.grammar import LONGEST, Reader
-from amci_core.models.operations import ExpressionError, Part
+# Characters of a text, and operations within one another.
+LONGEST, DEEPEST = 200, 16
+LARGEST_NUMBER, LARGEST_EXPONENT = 1e9, 8
+# What people copy from a page, character by character.
+TYPED = str.maketrans("₀₁₂₃₄₅₆₇₈₉−×·", "0123456789-**")
 
 # For x on the line and one theta: a tail, a window, a smooth utility, a signed payoff.
 EXAMPLES = {
@@ -35,6 +41,41 @@ EXAMPLES = {
     "a signed payoff": "max(x1 - theta1, 0) - 0.2",
 }
 
+ARITHMETIC = {ast.Add: torch.add, ast.Sub: torch.sub, ast.Mult: torch.mul, ast.Div: torch.div}
+COMPARISONS = {ast.Lt: torch.lt, ast.LtE: torch.le, ast.Gt: torch.gt, ast.GtE: torch.ge}
+OF_ONE = {
+    **{name: getattr(torch, name) for name in ("exp", "log", "sqrt", "abs", "sin", "cos", "tanh")},
+    "sum": lambda v: v.sum(-1, keepdim=True),
+    "mean": lambda v: v.mean(-1, keepdim=True),
+    "norm": lambda v: v.square().sum(-1, keepdim=True).sqrt(),
+    "min": lambda v: v.amin(-1, keepdim=True),
+    "max": lambda v: v.amax(-1, keepdim=True),
+    "all": lambda v: v.all(-1, keepdim=True),
+    "any": lambda v: v.any(-1, keepdim=True),
+}
+OF_SEVERAL = {"min": torch.minimum, "max": torch.maximum}
+HINTS = {
+    ast.BitXor: "write ** for a power, not ^",
+    ast.Eq: "== holds at no draw of a density; compare with < or >",
+    ast.NotEq: "!= holds at all draws of a density; compare with < or >",
+}
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be f.
+
+    Arguments:
+        why: What is wrong.
+        column: Where, in characters from 1.
+    """
+
+    def __init__(self, why: str, column: int) -> None:
+        super().__init__(why, column)
+        self.why, self.column = why, column
+
+    def __str__(self) -> str:
+        return f"f, column {self.column}: {self.why}"
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -43,7 +84,7 @@ class Expression:
     Arguments:
         text: The expression, at most 200 characters on a line.
         dim: Number of dimensions D of x.
-        theta_dim: Number of dimensions of theta; zero where there is none.
+        theta_dim: Number of dimensions of theta; zero if there is none.
 
     Raises:
         ExpressionError: it is none; with the column of the mistake.
@@ -52,8 +93,6 @@ class Expression:
         >>> tail = Expression("x1 > theta", dim=1, theta_dim=1)
         >>> tail(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0]]))
         tensor([0., 1.])
-        >>> tail.nonnegative
-        True
         >>> try:
         ...     Expression("x1 + y", dim=1, theta_dim=1)
         ... except ExpressionError as error:
@@ -66,27 +105,159 @@ class Expression:
     theta_dim: int
 
     def __post_init__(self) -> None:
-        _ = self._part
+        width = self._trial.shape[-1]
+        if width > 1:
+            raise self._error(
+                self._tree,
+                f"f has {width} coordinates here; take one (x1), or join them by sum, min, max, "
+                "mean, norm, all or any",
+            )
 
     def __call__(self, x: Tensor, theta: Tensor | None) -> Tensor:
         """f at x (*, D) and theta (*, D_theta), which broadcast: (*), of the type of x."""
         shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
-        value = self._part.value(x, theta).squeeze(-1)
+        value = self._value(self._tree, x, theta).to(x.dtype).squeeze(-1)
         return value.expand(torch.broadcast_shapes(*shapes))
 
     @property
-    def nonnegative(self) -> bool:
-        """Whether its form alone says that it is nowhere negative."""
-        return self._part.nonnegative
-
-    @property
     def f_range(self) -> tuple[float, float]:
-        """0 and 1 where its form says that it is a condition, else unbounded."""
-        return (0.0, 1.0) if self._part.is_condition else (-math.inf, math.inf)
+        """0 and 1 for a condition, else unbounded."""
+        return (0.0, 1.0) if self._trial.dtype == torch.bool else (-math.inf, math.inf)
 
     @cached_property
-    def _part(self) -> Part:
-        return Reader(self.text, self.dim, self.theta_dim).read()
+    def _trial(self) -> Tensor:
+        return self._value(self._tree, torch.zeros(1, self.dim), torch.zeros(1, self.theta_dim))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"text": self.text, "dim": self.dim, "theta_dim": self.theta_dim}
+    @cached_property
+    def _tree(self) -> ast.expr:
+        if len(self.text) > LONGEST:
+            raise ExpressionError(f"expected at most {LONGEST} characters", LONGEST + 1)
+        text = self.text.translate(TYPED)
+        start = len(text) - len(text.lstrip(" "))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(text[start:], mode="eval").body
+        except SyntaxError as error:
+            # A text that breaks off has its mistake at place 0.
+            end = len(text) + 1
+            column = min(start + (error.offset or end), end)
+            why = f"expected an expression, such as x1 > theta: {error.msg}"
+            raise ExpressionError(why, column) from None
+        except (ValueError, MemoryError, RecursionError):
+            raise ExpressionError("expected an expression, such as x1 > theta", 1) from None
+
+    def _error(self, node: ast.expr, why: str) -> ExpressionError:
+        text = self.text.translate(TYPED)
+        start = len(text) - len(text.lstrip(" "))
+        before = text[start:].encode()[: node.col_offset].decode(errors="ignore")
+        return ExpressionError(why, start + len(before) + 1)
+
+    def _value(self, node: ast.expr, x: Tensor, theta: Tensor | None, depth: int = 0) -> Tensor:
+        """The value of a node, (*, width): Boolean for conditions, else of the type of x."""
+        if depth > DEEPEST:
+            raise self._error(node, f"more than {DEEPEST} operations lie within one another here")
+
+        def value(part: ast.expr) -> Tensor:
+            return self._value(part, x, theta, depth + 1)
+
+        def number(part: ast.expr) -> Tensor:
+            return value(part).to(x.dtype)
+
+        def condition(part: ast.expr) -> Tensor:
+            found = value(part)
+            if found.dtype != torch.bool:
+                raise self._error(part, "expected a condition, such as x1 > 0")
+            return found
+
+        def matching(*values: Tensor) -> tuple[Tensor, ...]:
+            widths = sorted({each.shape[-1] for each in values} - {1})
+            if len(widths) > 1:
+                raise self._error(
+                    node, f"{widths[0]} and {widths[1]} coordinates do not go together"
+                )
+            return values
+
+        match node:
+            case ast.Constant(value=int() | float() as literal) if not isinstance(literal, bool):
+                if not abs(literal) <= LARGEST_NUMBER:
+                    raise self._error(node, f"expected a number of at most {LARGEST_NUMBER:g}")
+                # 0 and 1 are conditions as well.
+                kind = torch.bool if literal in (0, 1) else x.dtype
+                return torch.full_like(x[..., :1], literal, dtype=kind)
+            case ast.Name(id=name):
+                return self._variable(node, name, x, theta)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as place)):
+                return self._variable(node, f"{name}{place + 1}", x, theta)
+            case ast.UnaryOp(op=ast.Not(), operand=part):
+                return ~condition(part)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=part):
+                return -number(part) if isinstance(sign, ast.USub) else number(part)
+            case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
+                return number(base) ** self._exponent(exponent)
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in ARITHMETIC:
+                return ARITHMETIC[type(operator)](*matching(number(left), number(right)))
+            case ast.BoolOp(op=operator, values=parts):
+                join = torch.logical_and if isinstance(operator, ast.And) else torch.logical_or
+                return reduce(join, matching(*map(condition, parts)))
+            case ast.Compare(left=left, ops=ops, comparators=rest) if all(
+                type(each) in COMPARISONS for each in ops
+            ):
+                sides = matching(*map(number, (left, *rest)))
+                held = [COMPARISONS[type(each)] for each in ops]
+                found = [h(a, b) for h, (a, b) in zip(held, pairwise(sides), strict=True)]
+                return reduce(torch.logical_and, found)
+            case (
+                ast.IfExp(test=test, body=then, orelse=other)
+                | ast.Call(func=ast.Name(id="where"), args=[test, then, other], keywords=[])
+            ):
+                return torch.where(*matching(condition(test), value(then), value(other)))
+            case ast.Call(func=ast.Name(id="all" | "any" as name), args=[part], keywords=[]):
+                return OF_ONE[name](condition(part))
+            case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in OF_ONE:
+                return OF_ONE[name](number(part))
+            case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as parts, keywords=[]) if (
+                name in OF_SEVERAL
+            ):
+                return reduce(OF_SEVERAL[name], matching(*map(number, parts)))
+            case ast.Call():
+                functions = ", ".join((*OF_ONE, "where(c, a, b)"))
+                raise self._error(node, f"there is no such function; there are {functions}")
+        kinds = [getattr(node, "op", None), *getattr(node, "ops", [])]
+        hint = next((HINTS[type(each)] for each in kinds if type(each) in HINTS), None)
+        raise self._error(
+            node, hint or "only numbers, x, theta, operations and functions are allowed"
+        )
+
+    def _variable(self, node: ast.expr, name: str, x: Tensor, theta: Tensor | None) -> Tensor:
+        found = re.fullmatch(r"(x|theta|θ)(\d{0,3})", name, re.ASCII)
+        if found is None:
+            there = "depends on x and theta, not on y" if re.fullmatch(r"y\d*", name) else ""
+            why = f"there is no {name[:20]}, only {self._variables()}"
+            raise self._error(node, f"f {there}" if there else why)
+        value = x if found[1] == "x" else theta
+        size = self.dim if found[1] == "x" else self.theta_dim
+        if value is None or size == 0:
+            raise self._error(node, "this problem has no theta")
+        place = int(found[2] or 0)
+        if found[2] and not 1 <= place <= size:
+            raise self._error(node, f"there are only {self._variables()}")
+        return (value[..., place - 1 : place] if found[2] else value).to(x.dtype)
+
+    def _variables(self) -> str:
+        sizes = {"x": self.dim, "theta": self.theta_dim}
+        return ", ".join(
+            f"{name}, {name}1" if size == 1 else f"{name}1 to {name}{size}"
+            for name, size in sizes.items()
+            if size
+        )
+
+    def _exponent(self, node: ast.expr) -> float:
+        try:
+            exponent = float(ast.literal_eval(node))
+        except (TypeError, ValueError):
+            exponent = math.inf
+        if abs(exponent) > LARGEST_EXPONENT:
+            why = f"expected a number from -{LARGEST_EXPONENT} to {LARGEST_EXPONENT} as exponent"
+            raise self._error(node, why)
+        return exponent
