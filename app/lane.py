@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from app.executor import without_main
-from app.trainee import GO_ON, PAUSE, STOP, Order, run
+from app.trainee import STOP, Order, run
 
 log = logging.getLogger(__name__)
 
@@ -56,14 +56,6 @@ class Training:
     def pid(self) -> int | None:
         """The number of its process; None where there is none."""
         return None if self._process is None else self._process.pid
-
-    def pause(self) -> None:
-        """Has it stand still; its place is kept."""
-        self._order(PAUSE)
-
-    def go_on(self) -> None:
-        """Has it go on."""
-        self._order(GO_ON)
 
     def stop(self) -> None:
         """Ends it, with the best so far; what only waits is over at once."""
@@ -142,7 +134,7 @@ class Lane:
     """Creates the lane of a server, empty.
 
     Arguments:
-        at_a_time: How many trainings go on; those that are paused count.
+        at_a_time: How many trainings go on.
         target: What a process does; see `app.trainee.run`.
         context: What makes processes and the pipes to them, as `multiprocessing` does.
     """

@@ -38,8 +38,8 @@ SECONDS_BETWEEN, SECONDS_AT_MOST = 2.0, 8.0
 # From this many reports on every other one is left out.
 MOST_REPORTS = 1000
 # What there is to see of a training.
-IDLE, WAITING, STARTING, GOING, PAUSED, STOPPING, OVER = (
-    *("idle", "waiting", "starting", "going", "paused", "stopping", "over"),
+IDLE, WAITING, STARTING, GOING, STOPPING, OVER = (
+    *("idle", "waiting", "starting", "going", "stopping", "over"),
 )
 
 
@@ -148,21 +148,6 @@ class Learner:
         self._mark = mark
         self._training = training_lane.enter(order, partial(self._hear, mark))
         self._tell()
-
-    def pause(self) -> None:
-        """Has the training stand still."""
-        if self.phase == GOING and self._training is not None:
-            self._training.pause()
-            self.phase = PAUSED
-            self._take_up()
-            self._tell()
-
-    def go_on(self) -> None:
-        """Has it go on."""
-        if self.phase == PAUSED and self._training is not None:
-            self._training.go_on()
-            self.phase = GOING
-            self._tell()
 
     def stop(self) -> None:
         """Ends it; the best so far is kept."""

@@ -2,7 +2,7 @@ r"""What a process does that trains for one visitor: it trains, reports, and doe
 
 from __future__ import annotations
 
-__all__ = ["GO_ON", "PAUSE", "STOP", "Order", "Report", "run"]
+__all__ = ["STOP", "Order", "Report", "run"]
 
 import dataclasses
 import os
@@ -18,7 +18,7 @@ from typing import Any
 from amci_core.training import Choices
 
 # What it is told.
-PAUSE, GO_ON, STOP = "pause", "go on", "stop"
+STOP = "stop"
 # Reports, and proposals, are sent at most so often.
 SECONDS_BETWEEN_REPORTS, SECONDS_BETWEEN_PROPOSALS = 0.25, 1.0
 # Others come first.
@@ -33,7 +33,7 @@ class Order:
         problem: The problem's name, with another f as `app.own.problem` takes it.
         name: What the proposals are to be called.
         choices: What is chosen of their form.
-        minutes: Time of computing for everything; what it is paused, or waits, does not count.
+        minutes: Time of computing for everything.
         seed: Whole number >= 0.
     """
 
@@ -52,7 +52,6 @@ class Report:
         proposal: Which proposal is trained.
         stage: What is being done.
         step: Steps done for this proposal.
-        steps: Steps planned for it.
         loss: Mean loss since the last report; NaN before the first step.
         variance: Held-out relative variance now.
         best: The best so far.
@@ -63,7 +62,6 @@ class Report:
     proposal: str
     stage: str
     step: int
-    steps: int
     loss: float
     variance: float
     best: float
@@ -80,27 +78,32 @@ def run(connection: Connection, order: Order) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_obey, args=(connection,), daemon=True).start()
+    told = threading.Event()
+    threading.Thread(target=_obey, args=(connection, told), daemon=True).start()
     with suppress(AttributeError, OSError):
         os.nice(NICE)
     torch.set_num_threads(1)
     try:
-        connection.send(_train(connection, order))
+        connection.send(_train(connection, order, told))
     except Exception as error:
         connection.send(("failed", " ".join(str(error).split()) or type(error).__name__))
     finally:
         connection.close()
 
 
-def _train(connection: Connection, order: Order) -> tuple[str, bool]:
+def _train(connection: Connection, order: Order, told: threading.Event) -> tuple[str, bool]:
     """Trains, and says how that ended."""
-    from amci_core.training import stream_learning
-    from amci_core.training.clock import CLOCK, Stopped, now
+    from amci_core.training import clock, stream_learning
     from app import own
 
+    def now() -> float:
+        if told.is_set():
+            raise KeyboardInterrupt
+        # With others on the machine it takes longer, and is as good.
+        return time.process_time()
+
     best: Any = None
-    # With others on the machine it takes longer, and is as good.
-    CLOCK.seconds = time.process_time
+    clock.now = now
     stopped, reported, sent = False, 0.0, 0.0
     try:
         stream = stream_learning(
@@ -108,19 +111,18 @@ def _train(connection: Connection, order: Order) -> tuple[str, bool]:
             minutes=order.minutes,
             seed=order.seed,
             choices=order.choices,
-            say=lambda what: connection.send(("said", str(what))),
+            say=lambda message: connection.send(("said", message)),
         )
-        began, ahead = now(), 60 * order.minutes
+        began, ahead = time.process_time(), 60 * order.minutes
         for progress, best in stream:
-            at, ended = time.monotonic(), progress.step == progress.steps
-            if ended or at - reported > SECONDS_BETWEEN_REPORTS:
+            at = time.monotonic()
+            if progress.ended or at - reported > SECONDS_BETWEEN_REPORTS:
                 reported = at
-                spent = now() - began
+                spent = time.process_time() - began
                 report = Report(
                     proposal=progress.proposal,
                     stage=progress.stage,
                     step=progress.step,
-                    steps=progress.steps,
                     loss=progress.loss,
                     variance=progress.quality.relative_variance,
                     best=progress.best,
@@ -131,7 +133,7 @@ def _train(connection: Connection, order: Order) -> tuple[str, bool]:
             if at - sent > SECONDS_BETWEEN_PROPOSALS:
                 sent = at
                 connection.send(("proposals", _packed(best, order)))
-    except Stopped:
+    except KeyboardInterrupt:
         stopped = True
     if best is not None:
         connection.send(("proposals", _packed(best, order)))
@@ -142,13 +144,11 @@ def _packed(proposals: Any, order: Order) -> bytes:
     return pickle.dumps(dataclasses.replace(proposals, variant=order.name))
 
 
-def _obey(connection: Connection) -> None:
-    """Does as it is told; without anybody to tell it ends."""
-    from amci_core.training.clock import CLOCK
-
-    act = {PAUSE: CLOCK.pause, GO_ON: CLOCK.go_on, STOP: CLOCK.stop}
+def _obey(connection: Connection, told: threading.Event) -> None:
+    """Ends the training when it is told to; the process, when nobody is there to tell it."""
     while True:
         try:
-            act[connection.recv()]()
+            connection.recv()
         except (EOFError, OSError):
             os._exit(1)
+        told.set()

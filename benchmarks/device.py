@@ -19,7 +19,7 @@ import amci_core as amci
 from amci_core.devices import CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.training.recipes import recipe
-from amci_core.training.trainer import Fit
+from amci_core.training.trainer import Trainer
 
 PROBLEMS = ("tail-1d", "tail-5d", "cancer")
 POINTS = (1_000, 10_000, 100_000, 1_000_000)
@@ -66,8 +66,8 @@ def steps(name: str, device: torch.device, points: int) -> float:
     cases = max(1, points // per_case)
     settings = {**term.settings, "cases": cases, "uniform_cases": cases // 4}
     term = replace(term, settings=settings)
-    fit = Fit(amci.problem(name), "q1_plus", term, steps=10**6, seed=0, device=device)
-    return rate(fit.advance, device)
+    trainer = Trainer(amci.problem(name), "q1_plus", term, steps=10**6, seed=0, device=device)
+    return rate(trainer.advance, device)
 
 
 def differences(name: str, gpu: torch.device) -> tuple[float, float]:

@@ -30,7 +30,7 @@ import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models.tail import GaussianTail
 from amci_core.training.recipes import recipe
-from amci_core.training.trainer import Fit
+from amci_core.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 # The commit whose figures stand beside those of today.
@@ -160,10 +160,9 @@ def report_dimensions(steps: int) -> None:
         problem = GaussianTail(dim)
         coordinates = [{"kind": "half-line", "scale": 0.5}] * dim
         scaled = replace(term, arguments={**term.arguments, "coordinates": coordinates})
-        device = torch.device("cpu")
-        fit = Fit(problem, "q1_plus", scaled, steps=steps, seed=0, device=device, reports=5)
-        last = list(fit.run())[-1]
-        quality, q1 = last.quality, fit.best_proposal().double().requires_grad_(False)
+        trainer = Trainer(problem, "q1_plus", scaled, steps=steps, seed=0, reports=5)
+        last = list(trainer.run())[-1]
+        quality, q1 = last.quality, trainer.best_proposal().double().requires_grad_(False)
         only = Proposals(problem.name, "short", q1, None, None)
         print(
             f"  D = {dim:>2}: relative variance {quality.relative_variance:.2g} (95 % "

@@ -18,9 +18,10 @@ from dataclasses import replace
 import torch
 
 import amci_core as amci
-from amci_core.training import recipe, trainer
+from amci_core.training import clock, recipe
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.targets import TARGETS
+from amci_core.training.trainer import Trainer
 
 # Learning rates of Adam, where each did best; SOAP has those of the recipes.
 ADAM = {"cancer": 1e-3}
@@ -33,15 +34,14 @@ def reached(problem: str, optimizer: str, seconds: float) -> tuple[Quality, int]
     term = recipe(problem, "spline").terms["q1_plus"]
     rate = term.learning_rate if optimizer == "soap" else ADAM.get(problem, USUAL)
     chosen = amci.problem(problem)
-    made = trainer.Fit(
+    made = Trainer(
         chosen,
         "q1_plus",
         replace(term, optimizer=optimizer, learning_rate=rate),
         steps=MANY,
         seed=0,
-        device=torch.device("cpu"),
         reports=1,
-        seconds=seconds,
+        until=clock.now() + seconds,
     )
     for _ in made.run():
         pass
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    time.perf_counter = time.process_time
+    clock.now = time.process_time
     usual = [name for name in amci.problems() if name != "cancer"]
     for name in asked.problems or usual:
         found = {kind: reached(name, kind, asked.seconds) for kind in ("adam", "soap")}

@@ -73,18 +73,13 @@ class Where:
 
 def obeys(connection, order):
     """A training that says numbers for as long as it is asked to, and does as it is told."""
-    said, paused, until = 0, False, time.monotonic() + 60 * order.minutes
+    said, until = 0, time.monotonic() + 60 * order.minutes
     while time.monotonic() < until:
         if connection.poll(0.02):
-            told = connection.recv()
-            if told == "stop":
-                connection.send(("ended", True))
-                return
-            paused = told == "pause"
-            connection.send(("said", told))
-        if not paused:
-            said += 1
-            connection.send(("said", str(said)))
+            connection.send(("ended", True))
+            return
+        said += 1
+        connection.send(("said", str(said)))
     connection.send(("ended", False))
 
 
@@ -106,7 +101,7 @@ def references(connection, order):
 
     made = Proposals.from_defensive(amci.problem(order.problem))
     for step in range(3):
-        report = Report("q1_plus", "imitate", step, 2, 0.5, 1.0, 1.0 / (1 + step), step, 2 - step)
+        report = Report("q1_plus", "imitate", step, 0.5, 1.0, 1.0 / (1 + step), step, 2 - step)
         connection.send(("report", report))
         connection.send(("proposals", pickle.dumps(dataclasses.replace(made, variant=order.name))))
         # Until the page has taken it up.

@@ -128,12 +128,10 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 def studies() -> Iterator[Callable[[str, int, int], None]]:
     """A bar for one study after another; called with its name, what is done and all of it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress
-
-    from amci_core.training.display import TimeLeft
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     screen = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeLeft())
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
     known: dict[str, Any] = {}
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 __all__ = ["INTERRUPTED", "train"]
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from amci_core.cli import terminal
-
-if TYPE_CHECKING:
-    from amci_core.training.display import Display
 
 FAILED = 1
 INTERRUPTED = 130
@@ -55,63 +53,61 @@ def train(
 ) -> None:
     """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on.
 
-    For FILE.py:Class everything is found out, see `amci_core.training.learn`: the problem is
-    checked, where f lies is looked for, and the proposals are checked in the end.
+    For FILE.py:Class everything is automatic, see `amci_core.learn`: the problem is checked,
+    particles show where f lies, and the proposals are checked in the end.
     """
     import torch
 
+    import amci_core as amci
     from amci_core import training
     from amci_core.models.loading import is_file_name
     from amci_core.training.display import Display
 
     torch.set_num_threads(threads)
-    minutes = None if budget is None else training.parse_budget(budget)
+    minutes = None if budget is None else _minutes(budget)
     own = is_file_name(problem)
-    if own:
-        unfit = {"variant": variant, "recipe": recipe, "source": source}
-        for option, value in unfit.items():
-            if value is not None:
-                raise ValueError(f"{option}: is for shipped problems, got {value} for {problem}")
-        if device not in {"auto", "cpu"}:
-            raise ValueError(f"device: expected cpu for a problem from a file, got {device!r}")
-    display = Display(shown=True)
-    try:
-        if own:
-            _learn(problem, out, minutes, seed, resume, display)
-        else:
-            training.train(
-                problem,
-                variant=variant,
-                recipe_file=recipe,
-                source=source,
-                minutes=minutes,
-                seed=seed,
-                out=out,
-                device=device,
-                resume=resume,
-                on_progress=display,
-            )
-    except (KeyboardInterrupt, training.TrainingDiverged) as error:
-        display.close()
-        stopped = isinstance(error, KeyboardInterrupt)
-        said = f"interrupted; the best so far is in {out}, go on with --resume"
-        typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
-        raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
-    finally:
-        display.close()
+    for option, value in {"variant": variant, "recipe": recipe, "source": source}.items():
+        if own and value is not None:
+            raise ValueError(f"{option}: is for shipped problems, got {value} for {problem}")
+    if own and device not in {"auto", "cpu"}:
+        raise ValueError(f"device: expected cpu for a problem from a file, got {device!r}")
+    with Display(shown=True) as display:
+        try:
+            if own:
+                for progress, _ in training.stream_learning(
+                    amci.load_problem(problem),
+                    minutes=minutes,
+                    seed=seed,
+                    folder=out,
+                    resume=resume,
+                    say=display.say,
+                ):
+                    display(progress)
+            else:
+                training.train(
+                    problem,
+                    variant=variant,
+                    recipe_file=recipe,
+                    source=source,
+                    minutes=minutes,
+                    seed=seed,
+                    out=out,
+                    device=device,
+                    resume=resume,
+                    on_progress=display,
+                )
+        except (KeyboardInterrupt, training.TrainingDiverged) as error:
+            display.close()
+            stopped = isinstance(error, KeyboardInterrupt)
+            said = f"interrupted; the best so far is in {out}, go on with --resume"
+            typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
+            raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
     typer.echo(f"trained: {out}")
 
 
-def _learn(
-    problem: str, out: Path, minutes: float | None, seed: int, resume: bool, display: Display
-) -> None:
-    """Trains the proposals of a problem from a file, with nothing chosen."""
-    import amci_core as amci
-    from amci_core.training import stream_learning
-
-    chosen = amci.load_problem(problem)
-    stream = stream_learning(
-        chosen, minutes=minutes, seed=seed, folder=out, resume=resume, say=display.say
-    )
-    for progress, _ in stream:
-        display(progress)
+def _minutes(budget: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", budget.strip())
+    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
+    if not 1 / 60 <= minutes <= 24 * 60:
+        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {budget!r}")
+    return minutes

@@ -24,7 +24,7 @@ def evidence(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidenc
     one spread in any coordinate, the check does not answer.
 
     Arguments:
-        check: What `amci_core.training.verdict.checked` returned.
+        check: What `amci_core.training.quality.long_check` returned.
         y: (*, D_y), no columns where there is no y.
         theta: (*, D_theta), or None.
     """

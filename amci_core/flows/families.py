@@ -227,10 +227,13 @@ class Family:
         forms: Takes a problem (for q1_minus the negated one) and the arguments that all forms
             share: `bins`, `hidden`, `activation`, `reads_theta`. Gives those under which it fits
             the problem, by a name for people; none if it does not.
+        exact_support: Whether its flows live exactly where f is positive. Where such a form fits,
+            `learn` tries no other.
     """
 
     build: Callable[..., Trainable]
     forms: Callable[[Problem, dict[str, Any]], Forms] = lambda problem, shared: {}
+    exact_support: bool = False
 
     def __call__(self, problem: Problem, **arguments: Any) -> Trainable:
         return self.build(problem, **arguments)
@@ -301,7 +304,7 @@ def _layered(problem: Problem, shared: Mapping[str, Any]) -> Forms:
 
 
 FAMILIES: dict[str, Family] = {
-    "half-line-spline": Family(half_line_spline, _half_line),
+    "half-line-spline": Family(half_line_spline, _half_line, exact_support=True),
     "autoregressive-spline": Family(autoregressive_spline, _autoregressive),
     "composed-spline": Family(composed_spline, _composed),
     "layered-spline": Family(layered_spline, _layered),

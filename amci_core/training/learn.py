@@ -1,44 +1,107 @@
-r"""Training for problems of one's own: nothing has to be chosen."""
+r"""`learn`: proposals for your own problem, with everything automatic.
+
+Each proposal has a training run. Particles are drawn from its term by sequential Monte Carlo.
+Student-t components are fitted to them, which make the defensive density broad and near; the
+directions in which particles differ most from the prior are the axes of rotated forms; and a short
+training on them compares the forms. The best one is pre-trained by maximum likelihood on the
+particles, and refined by reweighted wake-sleep. In the end it is mixed with the defensive density.
+"""
 
 from __future__ import annotations
 
-__all__ = ["VARIANT", "learn", "stream_learning", "usual_terms"]
+__all__ = ["VARIANT", "learn", "stream_learning"]
 
 import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.checking import check
 from amci_core.flows import FAMILIES, Proposals, Trainable
+from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
+from amci_core.flows.supports import coordinates_of
 from amci_core.models import Problem
 from amci_core.models.base import check_problem
-from amci_core.training.clock import Budget, now
-from amci_core.training.course import MAX_STEPS, Course, Plan, usable
+from amci_core.proposals import load_proposals, save_proposals
+from amci_core.training import clock
+from amci_core.training.clock import Budget
 from amci_core.training.display import Display
-from amci_core.training.forms import Choices, terms_of, usual_terms
-from amci_core.training.kept import Keeper
-from amci_core.training.optimizers import OPTIMIZERS
-from amci_core.training.particles import NotReached, OutOfTime
-from amci_core.training.progress import Progress, TrainingDiverged
-from amci_core.training.recipes import TermRecipe
-from amci_core.training.targets import TARGETS
-from amci_core.training.trainer import REPORTS, Fit, run_in_turn
-from amci_core.training.verdict import checked
+from amci_core.training.forms import Choices, default_forms, form_names, terms_of
+from amci_core.training.objectives import ImitateObjective
+from amci_core.training.particles import (
+    MANY,
+    NotReached,
+    bounded,
+    draw_particles,
+    joined,
+    numbers_read,
+)
+from amci_core.training.quality import long_check, mixture_weight
+from amci_core.training.targets import TARGETS, Particles
+from amci_core.training.trainer import (
+    OPTIMIZERS,
+    REPORTS,
+    Checkpoint,
+    Progress,
+    TermRecipe,
+    Trainer,
+    TrainingDiverged,
+    in_turn,
+    stream_seeds,
+)
 
 VARIANT = "learnt"
-MAX_MINUTES = 10_000.0
+MAX_MINUTES, MAX_STEPS = 10_000.0, 10**7
 MINUTES = 5.0
-# The check of a problem: seconds, and of all time, at most.
-TRIED_SECONDS, TRIED = 2.0, 0.03
-# Steps from which the result is worth it.
-WORTH = 1000
+# The check of a problem: seconds, and the share of the time, at most.
+CHECK_SECONDS, CHECKING = 2.0, 0.03
+# With fewer steps than this the long check is a short one.
+STEPS_FOR_CHECK = 1000
+# Of the time for initialization: the share of particles and forms together; of that, the shares of
+# particles and of fitting components, the rest being for comparing forms. Where y is read, other
+# cases are drawn three times during pre-training.
+SCOUTING, DRAWING, FITTING, RENEWING = 0.65, 0.4, 0.15, 0.05
+# Cases for particles of the posterior, with few steps.
+POSTERIOR_CASES = 512
+# Seconds of particles and forms in many coordinates, at most: training is to begin soon.
+SCOUTING_MANY = 11.0
+COMPONENTS = 8
+NETWORK: Mapping[str, Any] = {"hidden": [64, 64], "activation": "silu"}
+# The share of the cases on which forms are compared.
+HELD_BACK = 1 / 8
+# Steps of fitting components, and of comparing forms. In many coordinates, where a step takes long
+# and particles teach less than weighted draws do, a third of them.
+CENTRE_STEPS, TRIAL_STEPS, OF_MANY = 600, 250, 1 / 3
+TRIAL_RATE, CLIP = 3e-3, 5.0
+# The share of pre-training in the time for training; the rest is refinement. In many coordinates a
+# case's few particles are soon learnt by heart.
+PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
+RATES = {"imitate": 1e-2, "refine": 2e-3}
+# Refinement goes back to the best weights where these were so much better.
+BACK = 2.0
+# It ends where the best has not become a hundredth better in this share of its reports, or where
+# there is nothing left to gain.
+PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
+# Cases and draws of a report, and the least where the density is costly.
+HELD_OUT, LEAST_HELD_OUT = (96, 128), (8, 32)
+# The share of the time that reports may take.
+REPORTING = 0.1
+# Cases in a step of refinement, and the steps that the time is to have at least.
+REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
+# The share of the time for initialization that timing the density takes.
+TIMING = 0.01
+# The defensive density's weight until it is chosen, and the share of the time that this takes.
+WEIGHT, WEIGHING = 0.01, 0.05
+
+Say = Callable[[str], None]
 
 
 def stream_learning(
@@ -51,56 +114,57 @@ def stream_learning(
     folder: str | Path | None = None,
     resume: bool = False,
     choices: Choices | None = None,
-    say: Callable[[Plan | str], None] = lambda what: None,
+    say: Say = lambda message: None,
 ) -> Iterator[tuple[Progress, Proposals]]:
-    """Trains proposals for a problem, registered or not, step by step in view.
+    """Trains proposals for a problem, registered or not, and yields them as they improve.
 
-    The problem is checked first, see `amci_core.check`. Then each proposal is scouted: particles
-    are tempered from the prior to its term for many (y, theta) at once, and the form that suits
-    them is chosen. It imitates the particles, and is refined on weighted draws of its own. In the
-    end it is a mixture of the flow and, for 0.2 to 10 % of its draws, of a broad
-    reference: the problem's own, or the prior, and centres that were found. That share of the
-    draws is what it costs; in return weights are bounded wherever the reference reaches. Last, all
-    proposals are checked at 30 held-out cases; what that finds stands in their card, and sets
-    what the verdict on an estimate nearby asks of its draws.
+    The problem is checked first, see `amci_core.check`. Then each proposal is initialized:
+    particles are drawn from its term by sequential Monte Carlo for many (y, theta) at once, and
+    the form that suits them is chosen. It is pre-trained by maximum likelihood on the particles,
+    and refined by reweighted wake-sleep on weighted draws of its own. In the end it is a mixture
+    of the flow and, for 0.2 to 10 % of its draws, of a defensive density: the problem's own, or
+    the prior, and Student-t components near the particles. It costs about that share of the draws,
+    and bounds the weights wherever the defensive density reaches. Last, all proposals are checked
+    at 30 held-out cases; the result is stored in their card, and sets how many draws the verdict
+    on an estimate nearby requires.
 
     Arguments:
-        problem: What is to be integrated.
-        terms: For each proposal how it is built and trained, without search, defence and check; by
-            default all is found out.
+        problem: The problem.
+        terms: For each proposal how it is built and trained, without search, defensive density
+            and check; by default everything is automatic.
         minutes: Time for everything together, on one core; by default 5. The number of steps then
             depends on how fast the machine is.
-        steps: In its place, steps for each proposal: the same seed then gives the same weights on
-            the same machine.
+        steps: Instead, steps for each proposal: the same seed then gives the same weights on the
+            same machine.
         seed: Whole number >= 0.
-        folder: Where the best so far is kept, every half minute and at the end;
+        folder: Where the best so far is saved, every half minute and at the end;
             `amci_core.load_proposals(problem, folder=...)` reads it at any time. By default
             nothing is written: `amci_core.save_proposals` does so later.
-        resume: Whether to go on from what the folder holds; forms that were begun are kept.
-        choices: What is chosen of the form of the proposals; by default all is found out.
-        say: Is told the plan of each proposal before its first step, and what is done before.
+        resume: Whether to go on from the folder's checkpoint; with steps, to the same weights.
+        choices: The form of the proposals; by default automatic.
+        say: Called with messages on what is done.
 
     Yields:
-        Where training stands, and the proposals as they are then: some hundred times for each
-        proposal, one proposal after the other. In the place of later ones stands their reference,
-        where terms are given they are untrained. The last item holds the best of each.
+        A report, and the best proposals so far: some hundred times for each proposal, one proposal
+        after the other. Later ones are their defensive density; with `terms`, untrained.
 
     Raises:
         ValueError: an argument is out of range, terms do not fit the problem, the check of the
             problem found an error, the folder is not what `resume` says it is, or no draw of the
-            prior reaches f and the problem has no reference.
-        TrainingDiverged: a loss, a gradient or a parameter was not finite.
+            prior reaches f and the problem has no defensive density.
+        TrainingDiverged: a loss, a gradient or a parameter was not finite; only with `terms`.
 
     Warning:
-        Where cores are busy call `torch.set_num_threads(1)` first. What no draw of the prior, of
-        the reference and of the particles has met is not seen: see `amci_core.estimate`.
+        Where cores are busy call `torch.set_num_threads(1)` first. A part of the term that no draw
+        of the prior, of the defensive density and no particle reaches is not covered: see
+        `amci_core.estimate`.
 
     Example:
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
-        >>> proposals = learn(problem, {"q1_plus": usual_terms(problem)["q1_plus"]}, steps=1)
+        >>> for progress, proposals in stream_learning(problem, steps=2): pass
         >>> proposals.variant, proposals.present
-        ('learnt', (0,))
+        ('learnt', (0, 2))
     """
     check_problem(problem)
     if minutes is not None and steps is not None:
@@ -116,26 +180,28 @@ def stream_learning(
         )
     check_seed(seed)
     if terms is not None:
-        if not isinstance(terms, Mapping) or "q1_plus" not in terms:
+        if "q1_plus" not in terms:
             raise ValueError(f"terms: expected recipes with one for q1_plus, got {terms!r}")
         if steps is None or folder is not None or choices is not None:
             raise ValueError("steps: with terms expected steps, no folder and no choices")
-        return _given(problem, terms, steps, seed)
-    seconds = math.inf if minutes is None else 60 * minutes
-    budget = Budget(seconds, now())
-    with budget.looking():
-        problem.check(*problem.cases(1, seed=0))
-        if choices is not None:
-            choices.check(problem)
-        found = check(problem, seconds=min(TRIED_SECONDS, TRIED * seconds))
+        return _by_recipes(problem, terms, steps, seed)
+    choices = choices or Choices()
+    if choices.family is not None and choices.family not in form_names(problem):
+        known = ", ".join(form_names(problem))
+        raise ValueError(f"family: expected one of {known}, got {choices.family!r}")
+    plan = {"problem": problem.name, "seed": seed, "steps": steps, "choices": asdict(choices)}
+    checkpoint = Checkpoint(None if folder is None else Path(folder), plan, resume=resume)
+    spent = checkpoint.state["spent"] if checkpoint.state else 0.0
+    budget = Budget(math.inf if minutes is None else 60 * minutes, spent)
+    with budget.initializing():
+        limit = min(CHECK_SECONDS, CHECKING * budget.seconds)
+        found = check(problem, seconds=limit)
         found.refuse()
         for finding in found.findings:
             say(str(finding))
         # The first optimizer of a process imports for seconds.
         OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
-    keeper = Keeper(problem, folder, resume=resume)
-    budget.began -= keeper.spent
-    return _all(problem, budget, steps, seed, keeper, choices, say)
+    return _automatic(problem, budget, steps, seed, checkpoint, choices, say)
 
 
 def learn(
@@ -153,75 +219,65 @@ def learn(
     """Trains proposals for a problem, registered or not; see `stream_learning` for how.
 
     Arguments:
-        problem: As for `stream_learning`, like all others but the last.
-        terms: Likewise.
-        minutes: Likewise.
-        steps: Likewise.
-        seed: Likewise.
-        folder: Likewise.
-        resume: Likewise.
-        choices: Likewise.
-        progress: True for a bar with what is done and the time left, on stderr or in a notebook's
-            cell; False for none; None for one where somebody looks: in a terminal and in a
+        problem: The problem.
+        terms: As for `stream_learning`.
+        minutes: Time for everything together, on one core; by default 5.
+        steps: Instead, steps for each proposal.
+        seed: Whole number >= 0.
+        folder: Where the best so far is saved; None for nowhere.
+        resume: Whether to go on from the folder's checkpoint.
+        choices: The form of the proposals; by default automatic.
+        progress: Whether to show progress bars, with the time left; None: only in a terminal or a
             notebook. Or a function, which is called with every report.
 
     Returns:
-        The best proposals. With Ctrl-C, and with a warning where training by recipes diverges,
-        these are the best so far, which have not been checked.
+        The best of each. Ctrl-C ends the training with the best so far.
 
     Raises:
         ValueError: see `stream_learning`.
-        TrainingDiverged: see `stream_learning`; before there was any.
-        KeyboardInterrupt: Ctrl-C was pressed before there was any.
+
+    Warning:
+        Where a training with `terms` diverges, the best until then is what you get, with a
+        UserWarning.
 
     Example:
         >>> import amci_core as amci
-        >>> problem = amci.problem("tail-1d")
-        >>> proposals = learn(problem, {"q1_plus": usual_terms(problem)["q1_plus"]}, steps=1)
-        >>> proposals.variant, proposals.present
-        ('learnt', (0,))
+        >>> learn(amci.problem("peak"), steps=1).present
+        (0,)
     """
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise ValueError(f"progress: expected True, False, None or a function, got {progress!r}")
     best: Proposals | None = None
-    given = progress if callable(progress) else None
-    shown = progress if isinstance(progress, bool) else None
-    with Display(False if given else shown) as display:
-        stream = stream_learning(
-            problem,
-            terms,
-            minutes=minutes,
-            steps=steps,
-            seed=seed,
-            folder=folder,
-            resume=resume,
-            choices=choices,
-            say=display.say,
-        )
+    report = progress if callable(progress) else None
+    with Display(False if report else progress) as display:  # type: ignore[arg-type]
         try:
-            for report, ready in stream:
-                best = ready
-                (given or display)(report)
-        except KeyboardInterrupt:
+            for here, newest in stream_learning(
+                problem,
+                terms,
+                minutes=minutes,
+                steps=steps,
+                seed=seed,
+                folder=folder,
+                resume=resume,
+                choices=choices,
+                say=display.say,
+            ):
+                best = newest
+                (report or display)(here)
+        except (KeyboardInterrupt, TrainingDiverged) as error:
             if best is None:
                 raise
+            if isinstance(error, TrainingDiverged):
+                warnings.warn(str(error), stacklevel=2)
             display.say("interrupted: these are the best so far")
-        except TrainingDiverged as error:
-            if error.best is None:
-                raise
-            warnings.warn(str(error), stacklevel=2)
-            best = error.best
     assert best is not None  # a stream has an item at least
     return best
 
 
-def _given(
+def _by_recipes(
     problem: Problem, terms: Mapping[str, TermRecipe], steps: int, seed: int
 ) -> Iterator[tuple[Progress, Proposals]]:
-    """Trains by recipes."""
-    cpu, reports = torch.device("cpu"), max(1, min(REPORTS, steps // 5))
-    fits = {
-        name: Fit(problem, name, term, steps=steps, seed=seed, device=cpu, reports=reports)
+    reports = max(1, min(REPORTS, steps // 5))
+    trainers = {
+        name: Trainer(problem, name, term, steps=steps, seed=seed, reports=reports)
         for name, term in terms.items()
     }
     recipes = {name: asdict(term) for name, term in terms.items()}
@@ -236,82 +292,441 @@ def _given(
     }
 
     def stream() -> Iterator[tuple[Progress, Proposals]]:
-        flows = {name: usable(fit.proposal) for name, fit in fits.items()}
-        try:
-            for fit, progress in run_in_turn(fits):
-                last = progress.step == fit.steps
-                flows[fit.name] = usable(fit.best_proposal() if last else fit.proposal)
-                yield progress, _gathered(problem, flows, configuration)
-        except TrainingDiverged as error:
-            flows = {name: usable(fit.best_proposal()) for name, fit in fits.items()}
-            error.best = _gathered(problem, flows, configuration)
-            raise
+        flows = {name: _usable(trainer.proposal) for name, trainer in trainers.items()}
+        for trainer, progress in in_turn(trainers):
+            flows[trainer.name] = _usable(trainer.best_proposal())
+            yield progress, _gathered(problem, flows, configuration)
 
     return stream()
 
 
-def _all(
+def _automatic(
     problem: Problem,
     budget: Budget,
     steps: int | None,
     seed: int,
-    keeper: Keeper,
-    choices: Choices | None,
-    say: Callable[[Plan | str], None],
+    checkpoint: Checkpoint,
+    choices: Choices,
+    say: Say,
 ) -> Iterator[tuple[Progress, Proposals]]:
-    """Finds out by itself how to train, and does it."""
-    names = terms_of(problem)
+    names, state = terms_of(problem), checkpoint.state or {}
     flows: dict[str, Trainable] = {}
     configuration: dict[str, Any] = {"seed": seed, "steps": {}, "recipe": {}, "proposals": {}}
     for name in names:
         target = TARGETS[name](problem)
         entry = {"family": "broad", "arguments": {"term": target.term}}
         configuration["proposals"][name] = entry
-        flows[name] = usable(FAMILIES["broad"](target.problem, term=target.term))
-    keeper.restore(flows, configuration)
-    # Few steps are for a try, and not worth a long check.
-    few = {} if steps is None or steps >= WORTH else {"cases": 1 + steps // 50, "draws": 2000}
-    left = [name for name in names if name not in keeper.done] or [*names[-1:]]
-    failed = dict[str, Exception]()
+        flows[name] = _usable(FAMILIES["broad"](target.problem, term=target.term))
+    if state:
+        before, configuration = load_proposals(problem, folder=checkpoint.folder), state["card"]
+        flows = {name: getattr(before, name) for name in names}
+    failed: dict[str, str] = state.get("failed", {})
+    left = names[names.index(state["name"]) :] if state else names
+    run: _Run | None = None
+
+    def ready() -> Proposals:
+        return _gathered(problem, flows, copy.deepcopy(configuration))
+
+    def save() -> None:
+        if checkpoint.folder is None or run is None:
+            return
+        save_proposals(checkpoint.folder, ready(), replace=True)
+        if (at := run.state()) is not None:
+            known = {"spent": budget.spent, "card": configuration, "failed": failed}
+            checkpoint.save({**known, "name": run.name, "run": at})
+
+    def before_step() -> None:
+        if checkpoint.due:
+            save()
+
     progress: Progress | None = None
-    for i, name in enumerate(left):
-        try:
-            # What one proposal leaves of its time, the next ones have.
-            course = Course(
-                problem,
-                name,
-                budget=budget,
-                terms=len(left) - i,
-                steps=steps,
-                seed=seed,
-                say=say,
-                known=keeper.known(name),
-                choices=choices,
+    try:
+        for i, name in enumerate(left):
+            try:
+                # What one proposal leaves of its time, the next ones have.
+                at = state.pop("run", None)
+                run = _Run(problem, name, budget, len(left) - i, steps, seed, choices, say, at)
+                configuration["recipe"][name] = {r.objective: asdict(r) for r in run.recipes}
+                for progress, flows[name] in run.run(before_step):
+                    configuration["steps"][name] = progress.step
+                    configuration["proposals"][name] = run.entry
+                    yield progress, ready()
+            except (NotReached, TrainingDiverged) as error:
+                # The best so far, or else the defensive density; the others are trained.
+                failed[name] = str(error)
+                say(f"{name}: {error}")
+                if progress is None and name == left[-1]:
+                    raise
+        say("checks the proposals at held-out cases")
+        # Few steps are for a try, and not worth a long check.
+        tried = steps is not None and steps < STEPS_FOR_CHECK
+        few = {"cases": 1 + (steps or 0) // 50, "draws": 2000} if tried else {}
+        found = long_check(problem, ready(), seconds=budget.seconds - budget.spent, **few)
+        missing = [f"{name} could not be trained ({why})" for name, why in failed.items()]
+        found["text"] = "; ".join([*missing, found["text"]])
+        configuration["verdict"] = found
+        say(found["text"])
+    except BaseException:
+        if progress is not None:
+            save()
+        raise
+    save()
+    checkpoint.remove()
+    yield progress, ready()
+
+
+class _Run:
+    """The training run of one proposal, from initialization to its defensive density.
+
+    Arguments:
+        problem: The problem.
+        name: Which proposal, such as `q1_plus`.
+        budget: The time of the whole training.
+        terms: How many proposals share what is left of it.
+        steps: Number of steps, or None where time is given.
+        seed: Whole number; the same seed and steps give the same weights on the same machine.
+        choices: The form.
+        say: Called with messages.
+        state: What `state` gave for a run that goes on.
+    """
+
+    # Attributes that a checkpoint holds beside tensors of the target, trainer and generator.
+    PLAIN = ("form", "family", "found", "weights", "stage", "bests", "renewed", "before", "spent")
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        budget: Budget,
+        terms: int,
+        steps: int | None,
+        seed: int,
+        choices: Choices,
+        say: Say,
+        state: dict[str, Any] | None,
+    ) -> None:
+        self.problem, self.name, self.seed, self.budget = problem, name, seed, budget
+        self.say = lambda message: say(f"{name}: {message}")
+        self.until, self.to_initialize = budget.until(terms), budget.to_initialize(terms)
+        self.timed, self.planned = steps is None, steps or MAX_STEPS
+        self.many = problem.x.dim > MANY
+        self.pretraining = PRETRAINING_MANY if self.many else PRETRAINING
+        first = self.planned if self.timed else max(1, round(self.pretraining * self.planned))
+        self.steps = (first, self.planned if self.timed else self.planned - first)
+        self.target = TARGETS[name](problem)
+        self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
+        self.weight = WEIGHT
+        self.trainer: Trainer | None = None
+        self.stage, self.bests, self.renewed = 0, list[float](), 0
+        self.before, self.spent = 0, 0.0  # steps and seconds of the stages before
+        self._resumed = None if state is None else state["trainer"]
+        with budget.initializing():
+            if state is None:
+                most = SCOUTING_MANY if self.many else math.inf
+                self._initialize(choices, min(SCOUTING * self.to_initialize, most))
+            else:
+                self._load(state)
+            self.pace = math.inf  # evaluations of the density a second
+            if self.timed:
+                each = self.target.seconds_per_point(TIMING * self.to_initialize)
+                self.pace = 1 / max(each, 1e-12)
+        self.recipes = [self._recipe(objective) for objective in ("imitate", "refine")]
+        count = sum(each.numel() for each in self.weights.values())
+        length = f"about {self._left():.0f} s to go" if self.timed else f"{self.planned:,} steps"
+        assert self.target.particles is not None
+        missed = self.target.particles.missed
+        self.say(
+            f"{self.form} ({self.family['family']}), {count:,} parameters; {length}"
+            + (f"; {missed:.0%} of the cases were not reached" if missed else "")
+        )
+
+    def _left(self) -> float:
+        return max(self.until - clock.now(), 0.0)
+
+    def _initialize(self, choices: Choices, seconds: float) -> None:
+        """Draws particles, fits the defensive density to them, and compares forms on them."""
+        began, until = clock.now(), clock.now() + seconds
+        target, generator = self.target, self.generator
+        own, reads_theta = target.problem, self.name != "q2"
+        self.say("draws particles")
+        if reads_theta and own.y is not None and own.theta is not None:
+            joint, limit = TARGETS["q2"](self.problem), DRAWING / 2 * seconds
+            few = min(self.planned, POSTERIOR_CASES)
+            posterior = draw_particles(joint, generator, steps=few, seconds=limit)
+            if not target.f_varies(posterior, generator):
+                target.posterior = posterior
+        limit = DRAWING * seconds - (clock.now() - began)
+        found = draw_particles(target, generator, steps=self.planned, seconds=limit)
+        target.particles = kept = back = found
+        if len(found.y) > 1:
+            held_back = max(1, int(HELD_BACK * len(found.y)))
+            kept, back = found.take(slice(held_back, None)), found.take(slice(held_back))
+        self.say("fits Student-t components")
+        coordinates = coordinates_of(own)
+        self.found = {
+            **NETWORK,
+            "coordinates": coordinates,
+            "components": COMPONENTS,
+            "reads_theta": reads_theta,
+        }
+        around = centres(own, **self.found)
+        around.start_from(kept.line, kept.y, kept.theta, generator)
+        limit = FITTING / (1 - DRAWING) * (until - clock.now())
+        self._fit(around, kept, min(self._at_most(CENTRE_STEPS), 4 * self.planned), limit)
+        self._defend(around)
+        candidates = default_forms(own, reads_theta=reads_theta, choices=choices)
+        tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
+        for form, family in candidates.items():
+            if tried and clock.now() > until:
+                break
+            made: Any = FAMILIES[family["family"]](own, **family["arguments"])
+            made.initialize(torch.Generator().manual_seed(0))
+            if form == "rotated":
+                made.whiten(*_axes(coordinates, kept))
+            if len(candidates) > 1:
+                self.say(f"tries {form}")
+                most = min(self._at_most(TRIAL_STEPS), 1 + self.planned // 4)
+                limit = (until - clock.now()) / (len(candidates) - len(tried))
+                self._fit(made, kept, most, limit)
+                tried[form] = self._loss(made, back)
+            else:
+                tried[form] = 0.0
+            weights[form] = made.state_dict()
+        # The first, which is the simplest, where none is better.
+        self.form = min(tried, key=lambda form: tried[form])
+        self.family, self.weights = candidates[self.form], weights[self.form]
+
+    def _at_most(self, steps: int) -> int:
+        return round(OF_MANY * steps) if self.many else steps
+
+    def _defend(self, around: Centres) -> None:
+        self.prior = DefensiveComponent(self.target.problem, self.target.term)
+        self.centres = around.requires_grad_(False)
+        self.defence = Mixture(self.prior, around, 0.5)
+        self.target.refer_to(self.defence)
+
+    def _fit(self, flow: Trainable, particles: Particles, steps: int, seconds: float) -> None:
+        """Steps of maximum likelihood on particles, with a rate that falls to zero."""
+        target = copy.copy(self.target)
+        target.particles = particles
+        objective = ImitateObjective(target, self.generator, **_pretraining(self.problem))
+        optimizer = OPTIMIZERS["soap"](flow.parameters(), TRIAL_RATE)
+        began, done = clock.now(), 0.0
+        for step in range(steps):
+            done = max(done, step / steps, (clock.now() - began) / max(seconds, 1e-9))
+            if done >= 1:
+                break
+            for group in optimizer.param_groups:
+                group["lr"] = TRIAL_RATE * (1 + math.cos(math.pi * done)) / 2
+            loss = objective.loss(flow)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(flow.parameters(), CLIP)
+            if bool(loss.isfinite()):
+                optimizer.step()
+
+    @torch.inference_mode()
+    def _loss(self, flow: Trainable, particles: Particles) -> float:
+        """Mean -log q at particles, q being mixed with the defensive density; inf for NaN."""
+        y, theta, x = particles.y, particles.theta, particles.x[:, :64]
+        log_h = self.target.reference(y, theta).log_prob(x)
+        loss = -torch.logaddexp(flow(y, theta).log_prob(x), log_h + math.log(WEIGHT)).mean()
+        return float(loss) if bool(loss.isfinite()) else math.inf
+
+    def _recipe(self, objective: str) -> TermRecipe:
+        settings = _pretraining(self.problem)
+        if objective == "refine":
+            cases = REFINED // 2 if self.many else REFINED
+            points = self.pace * self._left() / LEAST_STEPS
+            cases = int(min(cases, max(points / 16, LEAST_REFINED)))
+            spread = cases // 4 if bounded(self.problem) else 0
+            settings = {
+                "cases": cases - spread,
+                "uniform_cases": spread,
+                "from_proposal": 12,
+                "from_reference": 4,
+            }
+        return TermRecipe(
+            **self.family, objective=objective, settings=settings, learning_rate=RATES[objective]
+        )
+
+    def _trainer(self, until: float) -> Trainer:
+        """The trainer of the stage; where the density is costly its reports take few points."""
+        (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
+        if self.many:
+            cases = 64
+        # Half of the points are the defensive density's.
+        points = self.pace * REPORTING * self._left() / 4
+        draws = int(min(draws, max(points / (2 * least_cases), least_draws)))
+        cases = int(min(cases, max(points / (2 * draws), least_cases)))
+        reports = REPORTS // 2 if self.timed else max(2, min(REPORTS, self.planned // 5)) // 2
+        return Trainer(
+            self.problem,
+            self.name,
+            self.recipes[self.stage],
+            steps=self.steps[self.stage],
+            seed=self.seed,
+            reports=reports,
+            target=self.target,
+            start=self.weights,
+            held_out={"cases": cases, "draws": draws, "weight": WEIGHT},
+            until=until,
+        )
+
+    def run(self, before_step: Callable[[], None]) -> Iterator[tuple[Progress, Trainable]]:
+        """At every report: the progress, and the best proposal so far, mixed."""
+        weighing = WEIGHING * self._left() if self.timed else math.inf
+        while True:
+            last_stage = self.stage == 1 or not self.steps[1]
+            share = 1.0 if last_stage else self.pretraining
+            until = clock.now() + share * (self._left() - weighing) if self.timed else math.inf
+            self.trainer = trainer = self._trainer(until)
+            if self._resumed is not None:
+                trainer.load_state(self._resumed)
+                self._resumed = None
+            # Other cases are drawn after each quarter of pre-training.
+            stops = (
+                set() if self.timed or self.stage else {trainer.steps * i // 4 for i in (1, 2, 3)}
             )
-            configuration["recipe"][name] = course.recipe
-            for progress, flows[name] in course.run():
-                configuration["steps"][name] = progress.step
-                configuration["proposals"][name] = course.family
-                ready = _gathered(problem, flows, copy.deepcopy(configuration))
-                ended = progress.step == progress.steps
-                keeper.keep(ready, name, ended=ended, seconds=now() - budget.began)
-                yield progress, ready
-        except (NotReached, OutOfTime, TrainingDiverged) as error:
-            # The best so far, or else the reference, stands for it; the others are trained.
-            failed[name] = error
-            say(f"{name}: {error}")
-    if progress is None:
-        raise next(iter(failed.values()))
-    say("checks the proposals at held-out cases")
-    ready = _gathered(problem, flows, configuration)
-    found = checked(problem, ready, seconds=budget.left(), **few)
-    missing = [f"{name} could not be trained ({error})" for name, error in failed.items()]
-    found["text"] = "; ".join([*missing, found["text"]])
-    configuration["verdict"] = found
-    say(found["text"])
-    ready = _gathered(problem, flows, configuration)
-    keeper.keep(ready, None, ended=True, seconds=now() - budget.began)
-    yield progress, ready
+            for progress in trainer.run(stops=stops, before_step=before_step):
+                if self.stage == 0 and self.problem.y is not None:
+                    self._renew(progress)
+                if (
+                    self.stage == 1
+                    and not progress.quality.relative_variance < BACK * progress.best
+                ):
+                    trainer.go_back()
+                self.bests.append(progress.best)
+                ended = progress.ended or (self.stage == 1 and self._stale())
+                flow = trainer.best_proposal()
+                if ended and last_stage:
+                    self._choose(flow, weighing)
+                step = self.before + progress.step
+                steps = self.before + progress.steps + (0 if last_stage else self.steps[1])
+                if self.timed and not last_stage:
+                    steps = round(progress.steps / share)
+                yield (
+                    replace(
+                        progress,
+                        step=step,
+                        steps=step if ended and last_stage else max(steps, step + 1),
+                        seconds=self.spent + progress.seconds,
+                        stage=self.recipes[self.stage].objective,
+                    ),
+                    self._mixed(flow),
+                )
+                if ended:
+                    break
+            if last_stage:
+                return
+            self.weights, self.before, self.spent = trainer.best, trainer.step, trainer.seconds
+            self.stage, self.bests = 1, []
+
+    def _renew(self, progress: Progress) -> None:
+        """Draws other cases after each quarter: the network must not learn these by heart."""
+        assert self.trainer is not None
+        assert self.target.particles is not None
+        if progress.ended or self.renewed == 3:
+            return
+        if self.trainer.done + 1 / self.trainer.steps <= (self.renewed + 1) / 4:
+            return
+        self.renewed += 1
+        # Otherwise the particles that there are have to do.
+        with self.budget.initializing(), suppress(NotReached):
+            seconds, old = RENEWING * self.to_initialize, self.target.particles
+            new = draw_particles(self.target, self.generator, steps=self.planned, seconds=seconds)
+            self.target.particles = joined([new, old], most=len(old.y))
+
+    def _stale(self) -> bool:
+        """Whether nothing has improved for long, or nothing is left to gain."""
+        assert self.trainer is not None
+        if self.bests[-1] < PERFECT:
+            return True
+        patience = max(6, round(PATIENCE * self.trainer.reports))
+        return len(self.bests) > patience and self.bests[-1] > BETTER * self.bests[-1 - patience]
+
+    def _choose(self, flow: Trainable, seconds: float) -> None:
+        """Takes the mixture, its defensive density or the prior: the best on held-out cases."""
+        self.weight = mixture_weight(flow, self.defence, self.target, points=self.pace * seconds)
+        if 0 < self.weight < 1:
+            return
+        self.say(
+            f"{'the defensive density' if self.weight else 'draws of the prior'} did better at "
+            "held-out cases than the flow that was trained, and is what you get; give more minutes"
+        )
+
+    def _mixed(self, flow: Trainable) -> Trainable:
+        if 0 < self.weight < 1:
+            return _usable(Mixture(flow, copy.deepcopy(self.defence), self.weight))
+        return _usable(self.defence if self.weight else self.prior)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The trained proposal's family and arguments, for its card."""
+        arguments: dict[str, Any] = {"term": self.target.term, "found": self.found}
+        if 0 < self.weight < 1:
+            arguments |= {"own": self.family, "share": self.weight, "form": self.form}
+            return {"family": "defensive", "arguments": arguments}
+        return {
+            "family": "broad",
+            "arguments": arguments | ({} if self.weight else {"found": None}),
+        }
+
+    def state(self) -> dict[str, Any] | None:
+        """What the rest of the run depends on; None if there is nothing to resume from."""
+        trainer = None if self.trainer is None else self.trainer.state()
+        if trainer is None:
+            return None
+        particles = (self.target.particles, self.target.posterior)
+        return {
+            "plain": {name: getattr(self, name) for name in self.PLAIN},
+            "centres": self.centres.state_dict(),
+            "particles": [None if each is None else tuple(each) for each in particles],
+            "generator": self.generator.get_state(),
+            "trainer": trainer,
+        }
+
+    def _load(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["plain"])
+        around = centres(self.target.problem, **self.found)
+        around.load_state_dict(state["centres"])
+        self._defend(around)
+        self.target.particles, self.target.posterior = (
+            None if each is None else Particles(*each) for each in state["particles"]
+        )
+        self.generator.set_state(state["generator"])
+
+
+def _pretraining(problem: Problem) -> dict[str, int]:
+    """Cases and points in a step of maximum likelihood.
+
+    In few dimensions many points cost no more than a few; where much is read, cases count most.
+    """
+    if numbers_read(problem) > 4:
+        return {"cases": 256, "points": 4}
+    dim = problem.x.dim
+    return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": 16}
+
+
+def _axes(coordinates: list[dict[str, Any]], found: Particles) -> tuple[Tensor, Tensor]:
+    """The linear map of a rotated form: directions in which particles differ most from the prior.
+
+    These are the eigenvectors of the particles' second moments, in the prior's units, whose
+    eigenvalues are farthest from one; over all cases at once, since single ones have few
+    particles.
+    """
+    centre, scale = (
+        found.line.new_tensor([c[k] for c in coordinates]) for k in ("centre", "scale")
+    )
+    z = ((found.line - centre) / scale).flatten(0, 1)
+    values, vectors = torch.linalg.eigh((z.T @ z / len(z)).double())
+    order = (values - 1).abs().argsort(descending=True)
+    return centre, scale[:, None] * vectors[:, order].to(scale)
+
+
+def _usable(flow: Trainable) -> Trainable:
+    """A copy in float64, without gradients."""
+    return copy.deepcopy(flow).double().eval().requires_grad_(False)
 
 
 def _gathered(

@@ -1,5 +1,9 @@
-r"""The objectives. Each class gives the loss of the next step, and the state that a resumed
-training needs."""
+r"""The objectives: each class gives the loss of the next step, from fresh draws.
+
+Three are known: the paper's; maximum likelihood on particles, for pre-training; and reweighted
+wake-sleep, which refines. A new one is a class here, or in a file beside, and a line in
+`OBJECTIVES`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ __all__ = [
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,8 +26,6 @@ from torch import Tensor
 from amci_core.flows import Trainable
 from amci_core.flows.density import TransformedDensity
 from amci_core.training.targets import SOURCES, Sample, Target
-
-State = dict[str, Tensor]
 
 
 class Objective(ABC):
@@ -32,11 +36,14 @@ class Objective(ABC):
         generator: Where all randomness comes from, on the device of the training.
 
     Attributes:
-        selects_by: The field of a held-out `Quality` that is least for the weights to keep.
+        selects_by: The field of a held-out `Quality` by which the best weights are selected.
+        remembers: Attributes that the next losses depend on, beside the generator; each is a
+            number, a tensor, or a tuple of tensors. Checkpoints hold them.
         last: Points x (cases, n, D), y and theta at which the last step evaluated the target.
     """
 
-    selects_by = "relative_variance"
+    selects_by: ClassVar[str] = "relative_variance"
+    remembers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.target = target
@@ -47,12 +54,18 @@ class Objective(ABC):
     def loss(self, q: Trainable) -> Tensor:
         """The loss of the next step, a scalar."""
 
-    def state(self) -> State:
-        """What, beside the generator, the next losses depend on; nothing by default."""
-        return {}
+    @staticmethod
+    @abstractmethod
+    def points(settings: Mapping[str, Any]) -> int:
+        """How many points x a step with these settings has."""
 
-    def load_state(self, state: State) -> None:  # noqa: B027
+    def state(self) -> dict[str, Any]:
+        """The attributes that it remembers."""
+        return {name: getattr(self, name) for name in self.remembers}
+
+    def load_state(self, state: dict[str, Any]) -> None:
         """Continues where `state` was taken."""
+        vars(self).update(state)
 
 
 class PaperObjective(Objective):
@@ -77,16 +90,14 @@ class PaperObjective(Objective):
         batch: Draws in a step.
         epochs: Most epochs on one training set.
         missteps: Rises of the validation loss that are forgiven.
-        source: Where theta and x come from, a name in `data.SOURCES`: `importance`, or
+        source: Where theta and x come from, a name in `targets.SOURCES`: `importance`, or
             `mcmc`, a chain on g(theta, x), of which q' = g and r is constant.
-
-    Raises:
-        ValueError: there is no such source.
     """
 
     # What the objective lowers. A light tail far out makes the relative variance of a flow
     # astronomical at every report, though its draws are good and get better.
     selects_by = "divergence"
+    remembers = ("train", "validation", "epoch", "risen", "best", "order", "position")
 
     def __init__(
         self,
@@ -103,68 +114,58 @@ class PaperObjective(Objective):
         super().__init__(target, generator)
         if source not in SOURCES:
             raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
-        self.source = SOURCES[source]
+        self.source = source
         self.size, self.validation_size, self.batch = size, validation_size, batch
         self.epochs, self.missteps = epochs, missteps
         self._refresh()
 
     def loss(self, q: Trainable) -> Tensor:
-        if self._position + self.batch > self.size:
+        if self.position + self.batch > self.size:
             self._end_epoch(q)
-        chosen = self._order[self._position : self._position + self.batch]
-        self._position += self.batch
-        parts = (None if part is None else part[chosen] for part in self._train)
-        sample = Sample(*parts)  # type: ignore[arg-type]
+        chosen = self.order[self.position : self.position + self.batch]
+        self.position += self.batch
+        y, theta, x, log_r = self.train
+        sample = Sample(
+            y[chosen], None if theta is None else theta[chosen], x[chosen], log_r[chosen]
+        )
         self.last = sample.x[:, None], sample.y, sample.theta
         return _weighted_loss(q, sample)
 
+    @staticmethod
+    def points(settings: Mapping[str, Any]) -> int:
+        return int(settings["batch"])
+
     def _refresh(self) -> None:
-        self._train = self.target.sample(self.size, self.generator, self.source)
-        self._validation = self.target.sample(self.validation_size, self.generator, self.source)
-        self._epoch, self._risen, self._best = 0, 0, math.inf
+        # Plain tuples, since checkpoints hold nothing else.
+        self.train, self.validation = (
+            tuple(self.target.sample(n, self.generator, self.source))
+            for n in (self.size, self.validation_size)
+        )
+        self.epoch, self.risen, self.best = 0, 0, math.inf
         self._shuffle()
 
     def _shuffle(self) -> None:
         device = self.generator.device
-        self._order = torch.randperm(self.size, generator=self.generator, device=device)
-        self._position = 0
+        self.order = torch.randperm(self.size, generator=self.generator, device=device)
+        self.position = 0
 
     def _end_epoch(self, q: Trainable) -> None:
         with torch.inference_mode():
-            validation = _weighted_loss(q, self._validation).item()
-        self._epoch += 1
-        self._risen += validation > self._best
-        self._best = min(self._best, validation)
-        if self._risen > self.missteps or self._epoch >= self.epochs:
+            validation = _weighted_loss(q, Sample(*self.validation)).item()
+        self.epoch += 1
+        self.risen += validation > self.best
+        self.best = min(self.best, validation)
+        if self.risen > self.missteps or self.epoch >= self.epochs:
             self._refresh()
         else:
             self._shuffle()
 
-    def state(self) -> State:
-        numbers = [self._epoch, self._risen, self._position, self._best]
-        counters = torch.tensor(numbers, dtype=torch.float64)
-        state = {"counters": counters, "order": self._order}
-        for name, sample in (("train", self._train), ("validation", self._validation)):
-            for field, value in sample._asdict().items():
-                if value is not None:
-                    state[f"{name}.{field}"] = value
-        return state
-
-    def load_state(self, state: State) -> None:
-        epoch, risen, position, self._best = state["counters"].tolist()
-        self._epoch, self._risen, self._position = int(epoch), int(risen), int(position)
-        self._order = state["order"]
-        self._train, self._validation = (
-            Sample(*(state.get(f"{name}.{field}") for field in Sample._fields))  # type: ignore[arg-type]
-            for name in ("train", "validation")
-        )
-
 
 class RefineObjective(Objective):
-    r"""Forward KL on the cases that will be asked, with points from the proposal itself.
+    r"""Reweighted wake-sleep: forward KL on the test cases, with points from the proposal itself.
 
     For cases (y, theta) from p(y) p(theta), K points come from m = s q + (1 - s) h, a mixture of
-    the current proposal and a broad reference. The gradient of KL(g || q) is
+    the current proposal and the defensive density. The gradient of KL(g || q) is
 
         - E_g[grad log q] = - E_m[(g / m) grad log q],
 
@@ -184,10 +185,10 @@ class RefineObjective(Objective):
 
     Arguments:
         cases: Pairs from p(y) p(theta) in a step.
-        uniform_cases: Pairs in a step that are spread evenly over the ranges shown, so that also
-            those are learnt which p(y) p(theta) hardly ever asks for.
+        uniform_cases: Pairs in a step that are spread evenly over the typical ranges, so that
+            cases are learnt which p(y) p(theta) hardly ever draws.
         from_proposal: Points of each pair that come from q.
-        from_reference: Points of each pair that come from the reference.
+        from_reference: Points of each pair that come from the defensive density.
     """
 
     def __init__(
@@ -210,12 +211,11 @@ class RefineObjective(Objective):
         )
         density = q(y, theta)
         if not isinstance(density, TransformedDensity):
-            raise ValueError("objective: refine needs a family that carries base points to points")
+            raise ValueError("objective: refine needs a family that transforms base samples")
         share = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():
-            own, _ = density.forward(
-                density.stratified_base_samples(self.from_proposal, self.generator)
-            )
+            base = density.stratified_base_samples(self.from_proposal, self.generator)
+            own, _ = density.forward(base)
             reference = self.target.reference(y, theta)
             x = torch.cat([own, reference.draw(self.from_reference, self.generator)[0]], dim=-2)
         self.last = x, y, theta
@@ -236,16 +236,22 @@ class RefineObjective(Objective):
             weight = (of_g - of_q).masked_fill(empty, 0.0)
         return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
+    @staticmethod
+    def points(settings: Mapping[str, Any]) -> int:
+        cases = settings["cases"] + settings["uniform_cases"]
+        return int(cases * (settings["from_proposal"] + settings["from_reference"]))
+
 
 class ImitateObjective(Objective):
-    r"""Maximum likelihood on particles of many cases.
+    r"""Maximum likelihood on particles of many cases, for pre-training.
 
-    For cases (y, theta) with particles x_k that follow g(x | y; theta), found by tempering,
+    For cases (y, theta) with particles x_k that follow g(x | y; theta), from sequential Monte
+    Carlo,
 
         loss = - mean log q(x_k; y, theta),
 
     the forward KL divergence up to a constant. It is bounded below at every step, so that it
-    leads to a good proposal from wherever it starts; what is left to gain is for `refine`.
+    leads to a good proposal from wherever it starts: pre-training for `refine`.
 
     Arguments:
         cases: Cases in a step.
@@ -259,12 +265,12 @@ class ImitateObjective(Objective):
         self, target: Target, generator: torch.Generator, *, cases: int, points: int
     ) -> None:
         super().__init__(target, generator)
-        if target.found is None:
-            raise ValueError("objective: imitate needs particles of the target, see find")
+        if target.particles is None:
+            raise ValueError("objective: imitate needs particles of the target")
         self.cases, self.points = cases, points
 
     def loss(self, q: Trainable) -> Tensor:
-        found = self.target.found
+        found = self.target.particles
         assert found is not None
         rows, n = len(found.y), found.x.shape[1]
         chosen = torch.randint(rows, (min(self.cases, rows),), generator=self.generator)
@@ -274,6 +280,10 @@ class ImitateObjective(Objective):
         log_q = q(found.y[chosen], theta).log_prob(x)
         # Where q is zero there is no log q to move.
         return -log_q.masked_fill(log_q == -math.inf, 0.0).mean()
+
+    @staticmethod
+    def points(settings: Mapping[str, Any]) -> int:
+        return int(settings["cases"] * settings["points"])
 
 
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:

@@ -1,11 +1,12 @@
-r"""Where a term lies: a few hundred particles a case, by sequential tempering from the prior.
+r"""Initialization: particles that follow a term at many cases, by sequential Monte Carlo (SMC).
 
 For every case (y, theta) particles start from the prior and move towards g = L p(x), with L =
-f_plus p(y | x) or p(y | x), through the densities L^b p(x): the exponent b grows as fast as half
-of the particles stay effective, particles are resampled by their weights, and moved by steps of
-differential evolution, which take their direction and length from other particles. Where f is zero
-at all of a case's particles no exponent helps: the case takes those of its neighbours, cases with
-nearby y and theta which have reached f, that lie within its own f too.
+f_plus p(y | x) or p(y | x), through the densities L^b p(x). The exponent b grows as fast as half
+of the particles stay effective; particles are resampled by their weights, and moved by steps of
+differential evolution, which take their direction and length from other particles, and by steps
+that leave a normal density like the prior's as it is. Where f is zero at all of a case's particles
+no exponent helps: the case takes those particles of its neighbours, cases with nearby y and theta
+that have reached f, that lie within its own f too.
 
 References:
     Del Moral, Doucet, Jasra, Sequential Monte Carlo samplers, 2006.
@@ -15,73 +16,189 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["NotReached", "OutOfTime", "find"]
+__all__ = ["MANY", "NotReached", "bounded", "draw_particles", "joined", "numbers_read", "smc"]
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from amci_core.flows.layers import ToSupport
-from amci_core.training.clock import now
-from amci_core.training.targets import Found, Target
-from amci_core.training.tempered import Tempered
+from amci_core.flows.density import Density
+from amci_core.models import Problem
+from amci_core.training import clock
+from amci_core.training.targets import Particles, Target
 
+# With more coordinates than this there are fewer particles, and one network serves them all.
+MANY = 10
 # Moves after every change of the density, and at its end.
 MOVES, LAST_MOVES = 6, 20
 # Neighbours whose particles a case looks at, and rounds of looking.
 NEIGHBOURS, ROUNDS = 12, 60
-# Of so many particles of its neighbours a case wants within its own f.
+# So many particles of its neighbours have to lie within a case's own f.
 ENOUGH = 4
 LEVELS = 200
-# Numbers of coordinates that are looked at together: memory.
+# Numbers of coordinates that are computed together: memory.
 AT_ONCE = 4_000_000
 # Draws of the prior for cases whose f is zero at nearly all of them, in numbers of particles.
 TRIES = 32
+# A density misses a part of a case where more than this share of its particles have weights so
+# many times above the mean.
+FAR_ABOVE, MISSED = 100.0, 0.02
+# The smallest step of an exponent, in logarithms: log L may span 1e12 nats.
+LEAST_LOG_STEP = -30.0
+# Numbers of particles in total stay below this many coordinates.
+MOST, MOST_OF_MANY = 6_000_000, 1_500_000
+PARTICLES = 256
+# Cases for each number that a proposal reads, and at most.
+CASES, MOST_CASES = 256, 2048
+BLOCK, LEAST_BLOCK = 256, 16
+# Evaluations of the density for each particle, about; particles of costly densities; draws of the
+# paper's data set, where even these take too long.
+EVALUATIONS, FEW_PARTICLES, DRAWN = 80, 64, 20_000
+# The share of the time that timing the density takes.
+TIMING = 0.05
 
 
 class NotReached(ValueError):
-    """The term is zero at every draw of the prior."""
+    """No particles follow the term: it is zero at every draw of the prior, or time ended."""
 
 
-class OutOfTime(ValueError):
-    """The term is positive at draws of the prior, but time ended before particles followed it."""
+def numbers_read(problem: Problem) -> int:
+    """How many numbers y and theta are."""
+    return sum(v.dim for v in (problem.y, problem.theta) if v is not None)
 
 
-def find(
+def bounded(problem: Problem) -> bool:
+    """Whether y and theta have ends, so that cases can be spread over their ranges."""
+    return all(
+        variable is None or math.isfinite(variable.typical_range[1] - variable.typical_range[0])
+        for variable in (problem.y, problem.theta)
+    )
+
+
+def draw_particles(
+    target: Target, generator: torch.Generator, *, steps: int, seconds: float = math.inf
+) -> Particles:
+    """Particles of cases from p(y) p(theta) and, where y and theta have ends, spread over them.
+
+    Arguments:
+        target: The target.
+        generator: Source of all randomness.
+        steps: Steps of the training that follows: with few of them there are few cases.
+        seconds: About how long it may take; with less time there are fewer cases.
+
+    Raises:
+        NotReached: no case was reached.
+    """
+    problem = target.problem
+    many = problem.x.dim > MANY
+    particles, most = (PARTICLES // 2, MOST_OF_MANY) if many else (PARTICLES, MOST)
+    cases = min(
+        CASES * (1 + numbers_read(problem)),
+        MOST_CASES,
+        most // (particles * problem.x.dim),
+        64 + steps,
+    )
+    if problem.y is None and problem.theta is None:
+        cases = 16
+    until, parts, block = clock.now() + seconds, list[Particles](), BLOCK
+    if math.isfinite(seconds):
+        each = EVALUATIONS * target.seconds_per_point(TIMING * seconds)
+        if LEAST_BLOCK * particles * each > seconds / 2:
+            particles = FEW_PARTICLES
+        if LEAST_BLOCK * particles * each > seconds / 2:
+            return _from_data_set(target, until, generator)
+        block = min(BLOCK, max(LEAST_BLOCK, int(seconds / 2 / (particles * each))))
+    failed: NotReached | None = None
+    # Block by block: with little time there are fewer cases, each of them reached.
+    while cases > 0 and (block >= LEAST_BLOCK or not (parts or failed)):
+        began, block = clock.now(), min(block, cases)
+        spread = block // 4 if bounded(problem) else 0
+        y, theta = target.cases(block - spread, uniform=spread, generator=generator)
+        cases -= block
+        try:
+            parts.append(smc(target, y, theta, particles, generator, seconds=until - began))
+        except NotReached as error:
+            failed = error
+        if math.isfinite(seconds):
+            taken = max(clock.now() - began, 1e-9)
+            block = min(BLOCK, int(block * (until - clock.now()) / taken))
+    if not parts and failed is not None:
+        raise failed
+    return joined(parts)
+
+
+def joined(parts: Sequence[Particles], most: int | None = None) -> Particles:
+    """The cases of all parts, at most so many of them; their particles are as many everywhere."""
+    n = min(part.x.shape[1] for part in parts)
+    fields = [(p.y, p.theta, p.line[:, :n], p.x[:, :n], p.rows) for p in parts]
+    y, theta, line, x, rows = (
+        None if each[0] is None else torch.cat(each)[:most]  # type: ignore[arg-type]
+        for each in zip(*fields, strict=True)
+    )
+    missed = sum(part.missed for part in parts) / len(parts)
+    return Particles(y, theta, line, x, rows, missed)  # type: ignore[arg-type]
+
+
+def _from_data_set(target: Target, until: float, generator: torch.Generator) -> Particles:
+    """One particle for each case, from the paper's data sets: no density is evaluated.
+
+    So (y, theta) come in proportion to the term, and x follows it.
+    """
+    n = 64
+    while True:
+        began = clock.now()
+        sample = target.sample(n, generator)
+        if n == DRAWN or 5 * (clock.now() - began) > until - clock.now():
+            break
+        n = min(4 * n, DRAWN)
+    if not (sample.log_r > -math.inf).any():
+        zero = f"the term is zero at all {n:,} draws of the prior"
+        begin = "let the range of theta begin where f is common"
+        raise NotReached(
+            f"time: {zero} that it allowed; give more minutes, or {begin}"
+            if n < DRAWN
+            else f"f: {zero}; {begin}, or define sample_training"
+        )
+    index = torch.multinomial(sample.log_r.softmax(0), n, replacement=True, generator=generator)
+    y, x = sample.y[index].float(), sample.x[index].float()[:, None]
+    theta = None if sample.theta is None else sample.theta[index].float()
+    return Particles(y, theta, target.to_support.inverse(x, None)[0], x, index, 0.0)
+
+
+def smc(
     target: Target,
     y: Tensor,
     theta: Tensor | None,
-    *,
-    charts: ToSupport,
     particles: int,
     generator: torch.Generator,
+    *,
     seconds: float = math.inf,
-) -> Found:
+) -> Particles:
     """Particles that follow the target at given y (cases, D_y) and theta (cases, D_theta).
 
     Arguments:
-        target: What is looked for.
+        target: The target.
         y: Observations.
         theta: Parameters of f, or None.
-        charts: Carries the line onto the range of every coordinate.
         particles: Number of particles of a case, ten at least.
-        generator: Where all randomness comes from.
-        seconds: After so long what has been found is returned.
+        generator: Source of all randomness.
+        seconds: After so long it ends with the cases that it has reached.
 
     Returns:
         The cases that were reached, with their particles.
 
     Raises:
-        NotReached: the term is zero at all draws of the prior, in every case.
-        OutOfTime: no case was reached in time.
+        NotReached: the term is zero at all draws of the prior in every case, or no case was
+            reached in time.
     """
-    started = now()
+    started = clock.now()
     with torch.inference_mode():
-        state = Tempered(target, y, theta, charts, particles, generator)
+        state = _Sampler(target, y, theta, particles, generator)
 
         def late(share: float) -> bool:
-            return now() - started > share * seconds
+            return clock.now() - started > share * seconds
 
         def temper(chosen: Tensor) -> Tensor:
             """Takes chosen cases to the exponent 1; returns which of all have come there."""
@@ -94,28 +211,27 @@ def find(
                 state.move(rows, MOVES)
             return state.exponent >= 1
 
-        common = state.reach(TRIES, started + 0.2 * seconds) >= particles // 50 + 1
+        state.draw_again(started + 0.2 * seconds)
         alive = (state.log_L > -math.inf).sum(-1)
-        # A case with few of them does better with what its neighbours find.
+        # A case with few of them does better with its neighbours' particles.
         many = alive >= particles // 4
         some = alive >= (ENOUGH if (alive >= ENOUGH).any() else 1)
         reached = temper(many if many.any() else some)
         if target.refers:
             reference = target.reference(y, theta)
-            reached = state.take_from(reference, reached, worth=particles / 4)
+            reached = state.take_from(reference, reached, least=particles / 4)
             # In many coordinates thousands of draws of the problem's own are worth a few, which
             # become more by moves.
             if not reached.any():
-                reached = state.take_from(target.own(y, theta), reached, worth=ENOUGH)
+                reached = state.take_from(target.own(y, theta), reached, least=ENOUGH)
                 state.move(reached.nonzero()[:, 0], LAST_MOVES * (1 + state.dim // 10))
-        where = _standard(y, theta)
         for _ in range(ROUNDS):
             rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]
             if not len(rows) or not len(givers) or late(0.8):
                 break
-            # A case that is reached from near by keeps more of what its neighbours found.
+            # A case that is reached from nearby keeps more of its neighbours' particles.
             for least in (particles, particles // 4, ENOUGH):
-                taken = _from_neighbours(state, rows, givers, where, least=least)
+                taken = state.take_from_neighbours(rows, givers, least)
                 if len(taken):
                     break
             else:
@@ -124,79 +240,231 @@ def find(
             state.exponent[taken] = 1.0
             state.move(taken, LAST_MOVES)
         reached |= temper(~reached & some)
-        # Modes that a neighbour has found are kept for all. In many coordinates particles forget
-        # slowly which few of them they come from.
+        # Modes of one case are offered to all. In many coordinates particles forget slowly which
+        # few of them they come from.
         everyone = reached.nonzero()[:, 0]
         for _ in range(1 + state.dim // 10):
             if len(everyone) < 2 or late(0.9):
                 break
-            _from_neighbours(state, everyone, everyone, where)
+            state.take_from_neighbours(everyone, everyone, ENOUGH)
             state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
-        rows = reached.nonzero()[:, 0]
-        if not len(rows) and alive.any():
-            raise OutOfTime(
-                f"time: no particles follow the term after {now() - started:.1f} s, though "
-                f"{int((alive > 0).sum())} of {state.cases} cases have draws of the prior where "
-                "it is positive; give more minutes"
+        if not len(everyone) and alive.any():
+            raise NotReached(
+                f"time: no particles follow the term after {clock.now() - started:.1f} s, though "
+                f"{int((alive > 0).sum())} of {len(y)} cases have draws of the prior where it is "
+                "positive; give more minutes"
             )
-        if not len(rows):
+        if not len(everyone):
             raise NotReached(
                 f"f: the term is zero at all {particles * state.tries:,} draws of the prior in "
-                f"each of {state.cases} cases; let the range of theta begin where f is common, "
-                "so that its cases lead to the rare ones, or define sample_defensive and "
-                "log_defensive"
+                f"each of {len(y)} cases; let the range of theta begin where f is common, so that "
+                "its cases lead to the rare ones, or define sample_defensive and log_defensive"
             )
-        line = state.line[rows]
-        x = charts.forward(line, None)[0]
-        shares = 1 - len(rows) / state.cases, float(common.double().mean())
+        line = state.line[everyone]
+        x = target.to_support.forward(line, None)[0]
     # Copies, which training may differentiate through.
-    rows = rows.clone()
-    y, theta = y[rows], None if theta is None else theta[rows]
-    return Found(y, theta, line.clone(), x.clone(), rows, *shares)
+    rows, missed = everyone.clone(), 1 - len(everyone) / len(y)
+    theta = None if theta is None else theta[rows]
+    return Particles(y[rows], theta, line.clone(), x.clone(), rows, missed)
 
 
-def _standard(y: Tensor, theta: Tensor | None) -> Tensor:
-    read = y if theta is None else torch.cat([y, theta], -1)
-    read = read - read.mean(0)
-    return read / read.square().mean(0).sqrt().clamp(min=1e-6)
+class _Sampler:
+    """Cases with their particles, and log p and log L at these, in the unconstrained space."""
 
+    def __init__(
+        self,
+        target: Target,
+        y: Tensor,
+        theta: Tensor | None,
+        n: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.target, self.generator, self.n = target, generator, n
+        self.y, self.theta = y, theta
+        self.line = self._from_prior(len(y))
+        everywhere = self.line.flatten(0, 1)
+        self.centre, self.scale = everywhere.mean(0), everywhere.std(0)
+        self.dim = self.line.shape[-1]
+        self.log_p, self.log_L = self.at(self.line, slice(None))
+        self.exponent = torch.zeros_like(self.log_L[:, 0])
+        self.tries = 1
+        read = y if theta is None else torch.cat([y, theta], -1)
+        read = read - read.mean(0)
+        self.where = read / read.square().mean(0).sqrt().clamp(min=1e-6)
 
-def _from_neighbours(
-    state: Tempered, rows: Tensor, givers: Tensor, where: Tensor, *, least: int = ENOUGH
-) -> Tensor:
-    """Particles of the nearest givers, weighted by the case's own target over theirs, resampled.
+    def _from_prior(self, cases: int) -> Tensor:
+        x = self.target.problem.sample_prior(cases * self.n, self.generator).to(self.y)
+        line: Tensor = self.target.to_support.inverse(x.reshape(cases, self.n, -1), None)[0]
+        return line
 
-    Arguments:
-        state: All cases.
-        rows: Those that look.
-        givers: Those that are looked at.
-        where: All y and theta, standardized.
-        least: How many particles have to fit.
+    def at(self, line: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """log p and log L, (rows, n), at points of some cases."""
+        x, log_det = self.target.to_support.forward(line, None)
+        # A log likelihood of 1e10 nats has no digits left in single precision.
+        x, y = x.double(), self.y[rows].double()
+        theta = None if self.theta is None else self.theta[rows].double()
+        log_prior = self.target.problem.log_prior(x)
+        log_g = self.target.log_density(x, y, theta)
+        log_p = (log_prior + log_det).nan_to_num(-math.inf, -math.inf, -math.inf)
+        log_L = torch.where(log_prior > -math.inf, log_g - log_prior, -math.inf)
+        return log_p, log_L.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-    Returns:
-        The rows that got enough of them.
-    """
-    size = min(NEIGHBOURS, len(givers))
-    taken = []
-    for part in rows.split(max(1, AT_ONCE // (size * state.n * state.dim))):
-        nearest = torch.cdist(where[part], where[givers]).topk(size, largest=False).indices
-        chosen = givers[nearest]  # (rows, k)
-        some = torch.randint(state.n, (*chosen.shape, state.n), generator=state.generator)
-        given = state.line[chosen[..., None], some].flatten(1, 2)  # (rows, k n, D)
-        their_L = state.log_L[chosen[..., None], some].flatten(1)
-        _, log_L = state.at(given, part)
-        log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
-        fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
-        # NaN where none fits.
-        part, given, log_w = part[fits], given[fits], log_w[fits]
-        if not len(part):
-            continue
-        index = torch.multinomial(
-            log_w.softmax(-1), state.n, replacement=True, generator=state.generator
-        )
-        taken.append((part, given.gather(1, index[..., None].expand(-1, -1, state.dim))))
-    # Only now: cases may be each other's neighbours.
-    for part, line in taken:
-        state.line[part] = line
-        state.log_p[part], state.log_L[part] = state.at(line, part)
-    return torch.cat([part for part, _ in taken]) if taken else rows[:0]
+    def _resampled(self, weights: Tensor) -> Tensor:
+        return torch.multinomial(weights, self.n, replacement=True, generator=self.generator)
+
+    def draw_again(self, until: float) -> None:
+        """Draws the prior again for cases whose L is zero nearly everywhere, some times."""
+        for tried in range(TRIES):
+            if tried and clock.now() > until:
+                break
+            alive = self.log_L > -math.inf
+            rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]
+            if not len(rows):
+                break
+            self.tries = tried + 2
+            line = self._from_prior(len(rows))
+            log_p, log_L = self.at(line, rows)
+            new = ~alive[rows] & (log_L > -math.inf)
+            self.line[rows] = torch.where(new[..., None], line, self.line[rows])
+            self.log_p[rows] = torch.where(new, log_p, self.log_p[rows])
+            self.log_L[rows] = torch.where(new, log_L, self.log_L[rows])
+
+    def step_up(self, rows: Tensor) -> None:
+        """Raises the exponent of some cases until half of the particles are effective."""
+        log_L, now = self.log_L[rows], self.exponent[rows]
+
+        def tempered(step: Tensor) -> Tensor:
+            return torch.where(log_L > -math.inf, step[:, None] * log_L, -math.inf)
+
+        def effective(step: Tensor) -> Tensor:
+            log_w = tempered(step)
+            return torch.exp(2 * log_w.logsumexp(-1) - (2 * log_w).logsumexp(-1))
+
+        # Relative to those that are not dead: f = 0 leaves the others as they are.
+        wanted = 0.5 * (log_L > -math.inf).sum(-1)
+        high = (1 - now).log()
+        low = torch.full_like(high, LEAST_LOG_STEP)
+        enough = effective(high.exp()) >= wanted
+        # On the log scale: with very informative data the first step is tiny.
+        for _ in range(30):
+            middle = (low + high) / 2
+            good = effective(middle.exp()) >= wanted
+            low, high = torch.where(good, middle, low), torch.where(good, high, middle)
+        step = torch.where(enough, 1 - now, low.exp())
+        index = self._resampled(torch.softmax(tempered(step), -1))
+        self.line[rows] = self.line[rows].gather(1, index[..., None].expand(-1, -1, self.dim))
+        self.log_p[rows] = self.log_p[rows].gather(1, index)
+        self.log_L[rows] = self.log_L[rows].gather(1, index)
+        self.exponent[rows] = torch.where(enough, 1.0, now + step)
+
+    def take_from(self, density: Density, reached: Tensor, *, least: float) -> Tensor:
+        """Takes weighted draws of a density where their effective sample size is large enough.
+
+        Cases that are reached keep what they have where the density misses a part of it.
+
+        Arguments:
+            density: At y and theta.
+            reached: The cases that are reached so far, (cases,).
+            least: The least effective sample size.
+
+        Returns:
+            The cases that are reached then, (cases,).
+        """
+
+        def log_weights(x: Tensor, log_h: Tensor) -> Tensor:
+            log_w = self.target.log_density(x, self.y, self.theta) - log_h
+            return log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
+
+        x, log_h = density.draw(4 * self.n, self.generator)
+        log_w = log_weights(x, log_h)
+        top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
+        weights = (log_w - top).exp()
+        effective = weights.sum(-1).square() / weights.square().sum(-1).clamp(min=1e-30)
+        have = self.target.to_support.forward(self.line, None)[0]
+        above = log_weights(have, density.log_prob(have)) - top
+        far = above > math.log(FAR_ABOVE) + weights.mean(-1, keepdim=True).log()
+        whole = ~reached | (far.double().mean(-1) < MISSED)
+        rows = ((effective >= least) & whole).nonzero()[:, 0]
+        if not len(rows):
+            return reached
+        index = self._resampled(weights[rows])
+        x = x[rows].gather(1, index[..., None].expand(-1, -1, self.dim))
+        self.line[rows] = self.target.to_support.inverse(x, None)[0]
+        self.log_p[rows], self.log_L[rows] = self.at(self.line[rows], rows)
+        self.exponent[rows] = 1.0
+        return reached | torch.zeros_like(reached).index_fill(0, rows, True)
+
+    def take_from_neighbours(self, rows: Tensor, givers: Tensor, least: int) -> Tensor:
+        """Takes particles of the nearest givers, resampled by a case's own target over theirs.
+
+        Arguments:
+            rows: The cases that take.
+            givers: The cases that give.
+            least: The least effective sample size of a case's new particles.
+
+        Returns:
+            The rows that got enough of them.
+        """
+        size = min(NEIGHBOURS, len(givers))
+        taken = []
+        for part in rows.split(max(1, AT_ONCE // (size * self.n * self.dim))):
+            near = torch.cdist(self.where[part], self.where[givers])
+            chosen = givers[near.topk(size, largest=False).indices]  # (rows, k)
+            some = torch.randint(self.n, (*chosen.shape, self.n), generator=self.generator)
+            given = self.line[chosen[..., None], some].flatten(1, 2)  # (rows, k n, D)
+            their_L = self.log_L[chosen[..., None], some].flatten(1)
+            _, log_L = self.at(given, part)
+            log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
+            fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
+            # NaN where none fits.
+            part, given, log_w = part[fits], given[fits], log_w[fits]
+            if len(part):
+                index = self._resampled(log_w.softmax(-1))
+                taken.append((part, given.gather(1, index[..., None].expand(-1, -1, self.dim))))
+        # Only now: cases may be each other's neighbours.
+        for part, line in taken:
+            self.line[part] = line
+            self.log_p[part], self.log_L[part] = self.at(line, part)
+        return torch.cat([part for part, _ in taken]) if taken else rows[:0]
+
+    def move(self, rows: Tensor, times: int) -> None:
+        """Moves the particles of some cases: of each half in turn, by two kinds of steps."""
+        for i in range(times):
+            order = torch.randperm(self.n, generator=self.generator)
+            mine, theirs = order.tensor_split(2)
+            line = self.line[rows]
+            now = line[:, mine]
+            step = self._autoregression if i % 2 else self._evolution
+            proposed, log_ratio = step(now, line[:, theirs], i)
+            log_p, log_L = self.at(proposed, rows)
+            b = self.exponent[rows][:, None]
+            old_p, old_L = self.log_p[rows][:, mine], self.log_L[rows][:, mine]
+            log_a = log_p - old_p + log_ratio + torch.where(b > 0, b * (log_L - old_L), 0.0)
+            u = torch.rand(log_a.shape, generator=self.generator)
+            accept = u.log() < log_a
+            cells = rows[:, None], mine
+            self.line[cells] = torch.where(accept[..., None], proposed, now)
+            self.log_p[cells] = torch.where(accept, log_p, old_p)
+            self.log_L[cells] = torch.where(accept, log_L, old_L)
+
+    def _evolution(self, now: Tensor, others: Tensor, i: int) -> tuple[Tensor, Tensor]:
+        """Differential evolution: along the difference of two particles of the other half."""
+        shape = now.shape[:2]
+        pick = torch.randint(others.shape[1], (2, *shape), generator=self.generator)
+        one, other = (others.gather(1, p[..., None].expand_as(now)) for p in pick)
+        # Now and then from one mode into another.
+        length = 1.0 if i % 6 == 4 else 2.38 / math.sqrt(2 * self.dim) * self._factor()
+        jitter = torch.randn(now.shape, generator=self.generator).to(now)
+        proposed = now + length * (one - other) + 1e-3 * jitter * others.std(1, keepdim=True)
+        return proposed, now.new_zeros(())
+
+    def _autoregression(self, now: Tensor, others: Tensor, i: int) -> tuple[Tensor, Tensor]:
+        """A step that leaves the normal density of the prior's mean and deviation as it is."""
+        length = min(1.0, 0.4 * self._factor())
+        noise = torch.randn(now.shape, generator=self.generator).to(now)
+        z = (now - self.centre) / self.scale
+        new = math.sqrt(1 - length**2) * z + length * noise
+        return self.centre + self.scale * new, (new.square() - z.square()).sum(-1) / 2
+
+    def _factor(self) -> float:
+        return math.exp(0.7 * float(torch.randn((), generator=self.generator)) - 0.25)

@@ -1,38 +1,77 @@
-r"""How good proposals are: the held-out quality that selects weights, and the card of a folder."""
+r"""How good proposals are: at held-out cases during training, and by a long check after it.
+
+A thousand draws cannot show what a hundred thousand do. So `long_check` estimates some held-out
+cases with as many draws of each proposal, and evaluates the weights at particles that no proposal
+has drawn: are some far above their mean? The result is stored in the card of the proposals, and
+sets how many draws the verdict on a later estimate nearby requires.
+"""
 
 from __future__ import annotations
 
-__all__ = ["HeldOut", "Quality", "report", "write_card"]
+__all__ = [
+    "MIXTURE_WEIGHTS",
+    "HeldOut",
+    "Quality",
+    "long_check",
+    "mixture_weight",
+    "report",
+    "write_card",
+]
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import log_softmax
 from torch import Tensor
 
-from amci_core.estimators.draws import DEFENSIVE, Array, Draws
-from amci_core.estimators.mis import pooled
+from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
+from amci_core.estimation import estimate
+from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.evaluation import Evaluation
 from amci_core.files import plain, write_json
-from amci_core.flows import Trainable
-from amci_core.flows.mixture import MixtureDensity
+from amci_core.flows import Proposals, Trainable
+from amci_core.flows.mixture import DefensiveComponent, MixtureDensity
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
+from amci_core.training import clock
+from amci_core.training.particles import MANY, NotReached, smc
 from amci_core.training.targets import TARGETS, Target
-from amci_core.training.verdict import checked
 
 # Weights are selected on the cases and draws of one seed, and reported on those of another.
 SELECTION_SEED = 2_019_06_09
 REPORT_SEED = 2_019_06_10
+# Coordinates of points that are computed together: memory.
+AT_ONCE = 700_000
+# Draws that the defensive component makes cost about their share of all draws where the flow is
+# good.
+MIXTURE_WEIGHTS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+# Cases and draws by which the weight is chosen, and the least where the density is costly.
+WEIGHT_CASES, WEIGHT_DRAWS, WEIGHT_SEED = 64, 512, 2_019_06_11
+LEAST_CASES, LEAST_WEIGHT_DRAWS = 8, 32
 # About how long the check for a card may take.
 CHECK_SECONDS = 600.0
+CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS = 30, 100_000, 10_000, 2_000
+# Where evaluations are costly there are fewer cases, and at a single one fewer draws; the share of
+# the time that timing a draw takes.
+FEWEST_DRAWS, TIMING = 200, 0.05
+# Further cases, from which particles pass on.
+BESIDE, PARTICLES = 226, 128
+# Evaluations of the density for each particle, at least.
+EVALUATIONS = 20
+CHECK_SEED = 2_019_06_12
+# With a smaller relative effective sample size a case needs more than a thousand draws.
+LEAST_SHARE = 0.02
+# A particle is missed where its weight is so many times the mean, which a thousand draws hardly
+# meet; a case is not to be trusted where more than this share of its particles is missed.
+FAR_ABOVE, LARGEST_MISSED = 100.0, 0.05
+# The probability that cases which were not good lie beyond a bound by chance, at most.
+CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -51,19 +90,6 @@ class Quality:
     relative_variance_q95: float
     relative_variance_max: float
 
-    def as_json(self) -> dict[str, Any]:
-        """Field to value, None for an infinite one."""
-        return dict(plain(vars(self)))
-
-    @classmethod
-    def from_json(cls, content: dict[str, float | None]) -> Quality:
-        """The inverse of `as_json`."""
-        return cls(**{k: math.inf if v is None else v for k, v in content.items()})
-
-
-# Coordinates of points that are looked at together: memory.
-AT_ONCE = 700_000
-
 
 class HeldOut:
     """Fixed cases from p(y) p(theta) and a fixed seed for the draws from the proposal.
@@ -71,9 +97,9 @@ class HeldOut:
     Arguments:
         target: What the proposal is trained towards.
         cases: Number of cases.
-        draws: Draws from the proposal, and as many from the reference, for each.
+        draws: Draws from the proposal, and as many from the defensive density, for each.
         seed: Of cases and draws: `SELECTION_SEED` or `REPORT_SEED`.
-        defence: Share of the reference in the mixture whose quality it is.
+        weight: Mixture weight of the defensive density in the mixture whose quality it is.
     """
 
     def __init__(
@@ -83,31 +109,28 @@ class HeldOut:
         cases: int = 256,
         draws: int = 256,
         seed: int = SELECTION_SEED,
-        defence: float = 0.0,
+        weight: float = 0.0,
     ) -> None:
-        self.target, self.draws, self.seed, self.defence = target, draws, seed, defence
+        self.target, self.draws, self.seed, self.weight = target, draws, seed, weight
         generator = torch.Generator().manual_seed(seed)
-        y, theta = target.cases(cases, uniform=0, generator=generator)
-        self.y, self.theta = target.problem.check(y, theta)
+        self.at = target.problem.check(*target.cases(cases, uniform=0, generator=generator))
 
     @torch.inference_mode()
     def quality(self, proposal: Trainable) -> Quality:
         """Evaluates a copy of the proposal, in float64 on the CPU.
 
         A proposal's own draws cannot show what they miss, so half of the points come from the
-        target's broad reference. With shares r of q and v of g at the points of both, each
+        target's defensive density. With shares r of q and v of g at the points of both, each
         normalized, w = g / q is v / r in units of its mean: exact where q is.
         """
         double = copy.deepcopy(proposal).to("cpu", torch.float64)
         generator = torch.Generator().manual_seed(self.seed)
-        size = max(1, AT_ONCE // (2 * self.draws * self.target.problem.x.dim))
-        thetas = [None] * len(self.y) if self.theta is None else self.theta.split(size)
         parts = [
-            self._of_cases(double, y, theta, generator)
-            for y, theta in zip(self.y.split(size), thetas, strict=False)
+            self._of_cases(double, *at, generator)
+            for at in _parts(*self.at, 2 * self.draws * self.target.problem.x.dim)
         ]
         divergence, variance = (
-            torch.from_numpy(np.concatenate(part)).nan_to_num(math.inf, posinf=math.inf)
+            torch.cat(part).nan_to_num(math.inf, posinf=math.inf)
             for part in zip(*parts, strict=True)
         )
         levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
@@ -116,28 +139,87 @@ class HeldOut:
 
     def _of_cases(
         self, proposal: Trainable, y: Tensor, theta: Tensor | None, generator: torch.Generator
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Tensor, Tensor]:
         """The divergence and the relative variance at some of the cases."""
         q: Any = proposal(y, theta)
         reference = self.target.reference(y, theta)
-        if self.defence:
-            q = MixtureDensity(q, reference, math.log(self.defence / (1 - self.defence)))
+        if self.weight:
+            q = MixtureDensity(q, reference, math.log(self.weight / (1 - self.weight)))
         x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
-        log_g = self.target.log_density(x, y, theta).numpy()
-        log_q = {0: q.log_prob(x).numpy(), DEFENSIVE: reference.log_prob(x).numpy()}
-        counts = dict.fromkeys(log_q, self.draws)
-        seen = pooled(Draws(np.ones_like(log_g), log_g, log_q, counts, signed=False))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_r, log_v = (
-                log_softmax(log_t - seen.log_mixture, axis=-1) for log_t in (log_q[0], log_g)
-            )
-            r, v, log_w = np.exp(log_r), np.exp(log_v), log_v - log_r
-            # Where q underflows beside the reference, w is too large to count.
-            mean = np.where(r > 0, v, 0.0).sum(-1, keepdims=True)
-            square = np.where(r > 0, r * np.square(np.exp(log_w) / mean - 1), 0.0).sum(-1)
-            square[((log_r == -np.inf) & (v > 0)).any(-1)] = np.inf
-            kl = np.where(v > 0, v * log_w, 0.0).sum(-1) - np.log(mean[..., 0])
-        return kl, square
+        log_q = q.log_prob(x)
+        log_m = torch.logaddexp(log_q, reference.log_prob(x))
+        log_r = (log_q - log_m).log_softmax(-1)
+        log_v = (self.target.log_density(x, y, theta) - log_m).log_softmax(-1)
+        r, v, log_w = log_r.exp(), log_v.exp(), log_v - log_r
+        # Where q underflows beside the reference, w is too large to count.
+        mean = v.where(r > 0, 0.0).sum(-1, keepdim=True)
+        square = (r * (log_w.exp() / mean - 1).square()).where(r > 0, 0.0).sum(-1)
+        square[((log_r == -math.inf) & (v > 0)).any(-1)] = math.inf
+        return (v * log_w).where(v > 0, 0.0).sum(-1) - mean[..., 0].log(), square
+
+
+def _parts(
+    y: Tensor, theta: Tensor | None, coordinates: int
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """The cases a few at a time, each of which takes points of so many coordinates."""
+    size = max(1, AT_ONCE // coordinates)
+    for i in range(0, len(y), size):
+        yield y[i : i + size], None if theta is None else theta[i : i + size]
+
+
+def report(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
+    """The quality of each proposal for a card: on other cases than those that select weights."""
+    found = {
+        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow)
+        for name, flow in flows.items()
+    }
+    return {name: plain(vars(quality)) for name, quality in found.items()}
+
+
+@torch.inference_mode()
+def mixture_weight(
+    flow: Trainable, defence: Trainable, target: Target, *, points: float = math.inf
+) -> float:
+    """The weight of `MIXTURE_WEIGHTS` at which the variance of the weights is least.
+
+    1 where that of the defensive density alone is less, and 0 where that of the prior's draws is,
+    or of those of the density that the problem itself declares.
+
+    For every weight s, E_{q_s}[w^2] = E_m[g^2 / (q_s m)] with q_s = (1 - s) flow + s defensive and
+    m the equal mixture of both, from which the draws come. The mean of the logarithm of one plus
+    the relative variance, over held-out cases, is minimized: no single case decides.
+
+    Arguments:
+        flow: The trained flow.
+        defence: The defensive density.
+        target: What both are for.
+        points: About how many evaluations of the target there is time for.
+    """
+    generator = torch.Generator().manual_seed(WEIGHT_SEED)
+    draws = int(min(WEIGHT_DRAWS, max(points / (2 * LEAST_CASES), LEAST_WEIGHT_DRAWS)))
+    cases = int(min(WEIGHT_CASES, max(points / (2 * draws), LEAST_CASES)))
+    at = target.problem.check(*target.cases(cases, uniform=0, generator=generator))
+    prior = DefensiveComponent(target.problem, target.term)
+    parts = [copy.deepcopy(part).double() for part in (flow, defence, prior)]
+
+    def costs(y: Tensor, theta: Tensor | None) -> Tensor:
+        """log(1 + relative variance) for every weight at some cases, (weights, cases)."""
+        densities = [part(y, theta) for part in parts]
+        x = torch.cat([density.draw(draws, generator)[0] for density in densities[:2]], -2)
+        log_own, log_defence, log_prior = (density.log_prob(x) for density in densities)
+        log_g = target.log_density(x, y, theta)
+        log_m = torch.logaddexp(log_own, log_defence) - math.log(2)
+        mixtures = [
+            torch.logaddexp(log_own + math.log1p(-weight), log_defence + math.log(weight))
+            for weight in MIXTURE_WEIGHTS
+        ]
+        log_q = torch.stack([*mixtures, log_defence, log_prior])
+        log_square = torch.where(log_g > -math.inf, 2 * log_g - log_q - log_m, -math.inf)
+        cost = log_square.logsumexp(-1) - 2 * (log_g - log_m).logsumexp(-1)
+        return (cost + math.log(x.shape[-2])).nan_to_num(posinf=700.0)
+
+    found = [costs(*part) for part in _parts(*at, 2 * draws * target.problem.x.dim)]
+    return (*MIXTURE_WEIGHTS, 1.0, 0.0)[int(torch.cat(found, -1).mean(-1).argmin())]
 
 
 def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECONDS) -> None:
@@ -145,11 +227,11 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
 
     Weights are selected on one set of held-out cases and draws, and the quality comes from
     another. The evaluation records the hashes of the weights that it judges. The verdict is that
-    of a long check, see `amci_core.training.verdict`.
+    of `long_check`.
 
     Arguments:
         folder: A folder with proposals.
-        evaluation: What `amci_core.evaluate` found for them.
+        evaluation: The result of `amci_core.evaluate` for them.
         seconds: About how long the check may take: with less time there are fewer draws.
 
     Raises:
@@ -166,14 +248,176 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
     write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
     renewed = {
         "quality": report(problem, flows),
-        "verdict": checked(problem, proposals, seconds=seconds),
+        "verdict": long_check(problem, proposals, seconds=seconds),
     }
     write_json(folder / "config.json", {**config, **renewed})
 
 
-def report(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
-    """The quality of each proposal for a card: on other cases than those that select weights."""
-    return {
-        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow).as_json()
-        for name, flow in flows.items()
+def long_check(
+    problem: Problem,
+    proposals: Proposals,
+    *,
+    cases: int = CASES,
+    draws: int | None = None,
+    seconds: float = math.inf,
+) -> dict[str, Any]:
+    """Checks proposals at held-out cases, for their card.
+
+    Arguments:
+        problem: What they are for.
+        proposals: What is checked.
+        cases: Number of held-out cases, from p(y) p(theta).
+        draws: Draws of each proposal at each; by default 100,000, or 10,000 of more than ten
+            coordinates.
+        seconds: About how long it may take: with less time there are fewer draws.
+
+    Returns:
+        `draws` of each proposal; `cases`, each with y, theta, the least relative effective sample
+        size as `share`, the largest `missed` share of particles, their `level`; and the `text`.
+    """
+    until = clock.now() + seconds
+    generator = torch.Generator().manual_seed(CHECK_SEED)
+    y, theta = problem.check(*problem.sample_cases(cases, generator))
+    arrays = [
+        (y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy())
+        for i in range(cases)
+    ]
+    for_each = seconds / (4 * len(proposals.present))
+    particles = {
+        j: _particles(problem, PROPOSALS[j], y, theta, generator, for_each)
+        for j in proposals.present
     }
+    if draws is None:
+        cases, draws = _affordable(problem, proposals, arrays, until - clock.now())
+    found = []
+    for i, at in enumerate(arrays[:cases]):
+        of_each = {PROPOSALS[j]: draws for j in proposals.present}
+        e = estimate(problem, proposals, *at, draws=of_each, seed=CHECK_SEED + i)
+        share, missed = 1.0, 0.0
+        for j in proposals.present:
+            term = e.diagnostics[TERMS[j]]
+            share = min(share, float(np.fmin(term.effective_draws, term.pooled_draws)) / draws)
+            if i not in particles[j]:
+                continue
+            x, here = particles[j][i], (y[i], None if theta is None else theta[i])
+            with torch.inference_mode():
+                log_g = TARGETS[PROPOSALS[j]](problem).log_density(x, *here)
+                log_w = log_g - proposals.at(*here)[j].log_prob(x)
+            log_w = log_w - float(e.terms[TERMS[j]].log_value)
+            share = min(share, float(torch.exp(math.log(len(x)) - log_w.logsumexp(0))))
+            missed = max(missed, float((log_w > math.log(FAR_ABOVE)).double().mean()))
+        level = RELIABLE
+        if share < LEAST_SHARE or not np.isfinite(e.standard_error):
+            level = MORE_DRAWS
+        if missed > LARGEST_MISSED:
+            level = NO_TRUST
+        lists = (None if value is None else value.tolist() for value in at)
+        case = dict(zip(("y", "theta"), lists, strict=True))
+        found.append({**case, "share": share, "missed": missed, "level": level})
+    check: dict[str, Any] = {"draws": draws, "cases": found}
+    return {**check, "text": in_words(problem, check)}
+
+
+def _affordable(
+    problem: Problem, proposals: Proposals, at: Sequence[Any], seconds: float
+) -> tuple[int, int]:
+    """Cases, and draws of each proposal, that the time allows."""
+    most = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
+    if not math.isfinite(seconds):
+        return len(at), most
+    until = clock.now() + seconds
+
+    def call(n: int) -> None:
+        of_each = {PROPOSALS[j]: n for j in proposals.present}
+        assert estimate(problem, proposals, *at[0], draws=of_each, seed=0).diagnostics
+
+    each = clock.seconds_per_point(call, TIMING * seconds)
+    points = max(until - clock.now(), 0.0) / max(each, 1e-12)
+    cases = int(min(max(points / LEAST_DRAWS, 1), len(at)))
+    return cases, int(min(max(points / cases, FEWEST_DRAWS), most))
+
+
+def _particles(
+    problem: Problem,
+    name: str,
+    y: Tensor,
+    theta: Tensor | None,
+    generator: torch.Generator,
+    seconds: float,
+) -> dict[int, Tensor]:
+    """Particles (n, D) of the term of a proposal, by the number of their case."""
+    target = TARGETS[name](problem)
+    if math.isfinite(seconds):
+        points = EVALUATIONS * PARTICLES * (len(y) + BESIDE)
+        if points * target.seconds_per_point(TIMING * seconds) > seconds:
+            return {}
+    more_y, more_theta = target.cases(BESIDE, uniform=0, generator=generator)
+    both = None
+    if theta is not None and more_theta is not None:
+        both = torch.cat([theta.float(), more_theta])
+    rows = torch.cat([y.float(), more_y])
+    try:
+        found = smc(target, rows, both, PARTICLES, generator, seconds=seconds)
+    except NotReached:
+        return {}
+    places = enumerate(found.rows.tolist())
+    return {row: found.x[i].double() for i, row in places if row < len(y)}
+
+
+def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
+    """The check in a sentence or two, with its worst case; ESS is the effective sample size.
+
+    Example:
+        >>> import amci_core as amci
+        >>> case = {"y": None, "theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
+        >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": [case]})
+        'reliable at the one held-out case: at worst ESS 500 of 1,000 draws, at theta = 1'
+    """
+    cases = check["cases"]
+    worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
+    at = _place(worst)
+    worth = f"ESS {1000 * worst['share']:,.0f} of 1,000 draws"
+    where = f", at {at}" if at else ""
+    good = [case for case in cases if case["level"] == RELIABLE]
+    if len(good) == len(cases):
+        number = "the one held-out case" if len(cases) == 1 else f"all {len(cases)} held-out cases"
+        return f"reliable at {number}: at worst {worth}{where}"
+    asked = LEVELS[worst["level"]]
+    missed = f", with {worst['missed']:.0%} missed" if worst["missed"] > 0.01 else ""
+    limit = _limit(problem, cases) if good else None
+    said = (
+        f"reliable for {limit}; beyond it {asked}"
+        if limit
+        else f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
+    )
+    return f"{said}: at worst {worth}{missed}{where}"
+
+
+def _place(case: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} = {', '.join(f'{value:.3g}' for value in case[name])}"
+        for name in ("y", "theta")
+        if case[name]
+    )
+
+
+def _limit(problem: Problem, cases: Sequence[Mapping[str, Any]]) -> str | None:
+    """A bound on one coordinate that parts good cases from the others, in words; None: none.
+
+    One that few cases of many numbers could have by chance is none.
+    """
+    numbers = sum(v.dim for v in (problem.theta, problem.y) if v)
+    fine = sum(case["level"] == RELIABLE for case in cases)
+    if 2 * numbers / math.comb(len(cases), fine) > CHANCE:
+        return None
+    for variable, name in ((problem.theta, "theta"), (problem.y, "y")):
+        for d in range(variable.dim if variable else 0):
+            good = [case[name][d] for case in cases if case["level"] == RELIABLE]
+            bad = [case[name][d] for case in cases if case["level"] != RELIABLE]
+            assert variable is not None
+            called = variable.name + (f"[{d}]" if variable.dim > 1 else "")
+            if max(good) < min(bad):
+                return f"{called} below {(max(good) + min(bad)) / 2:.3g}"
+            if min(good) > max(bad):
+                return f"{called} above {(min(good) + max(bad)) / 2:.3g}"
+    return None

@@ -1,4 +1,4 @@
-r"""How the proposals of a variant are built and trained: `recipe.json` beside the weights it made.
+r"""Recipes, and `train`: the proposals of a variant, by the `recipe.json` beside its weights.
 
 A budget of time gives a number of steps by the recipe's nominal speed, measured on one core, and
 never by a clock: the same seed and budget give the same weights however busy the machine is.
@@ -6,77 +6,73 @@ never by a clock: the same seed and budget give the same weights however busy th
 
 from __future__ import annotations
 
-__all__ = [
-    "Recipe",
-    "TermRecipe",
-    "parse_budget",
-    "read_recipe",
-    "recipe",
-    "variants",
-    "with_source",
-]
+__all__ = ["Recipe", "chosen_frames", "read_recipe", "recipe", "train", "variants"]
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from amci_core._arguments import check_number, check_seed, seed_sequence
+from amci_core.devices import device_named
 from amci_core.estimators import PROPOSALS
-from amci_core.files import Kinds, StoredFileError, check_object, pretrained_root, read_json
+from amci_core.evaluation import evaluate
+from amci_core.files import (
+    Kinds,
+    StoredFileError,
+    check_object,
+    plain,
+    pretrained_root,
+    read_json,
+    write_json,
+    write_tensors,
+)
 from amci_core.flows import FAMILIES
-from amci_core.training.film import FRAMES, LARGEST_FILM
+from amci_core.models import Problem
+from amci_core.models import problem as problem_named
+from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.objectives import OBJECTIVES
-from amci_core.training.optimizers import OPTIMIZERS
-from amci_core.training.targets import SOURCES
+from amci_core.training.quality import report, write_card
+from amci_core.training.trainer import (
+    OPTIMIZERS,
+    REPORTS,
+    Checkpoint,
+    Progress,
+    TermRecipe,
+    Trainer,
+    in_turn,
+)
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
+# Frames of a training's history unless its recipe says otherwise, and at most.
+FRAMES, MOST_FRAMES = 8, 24
 NUMBER: Kinds = (int, float)
 RECIPE: dict[str, Kinds] = dict(note=(str,), budget_minutes=NUMBER, film=(int,), terms=(dict,))
 TERM: dict[str, Kinds] = {
-    "family": (str,),
-    "arguments": (dict,),
-    "objective": (str,),
-    "settings": (dict,),
-    "optimizer": (str,),
-    "learning_rate": NUMBER,
+    **dict.fromkeys(("family", "objective", "optimizer"), (str,)),
+    **dict.fromkeys(("arguments", "settings"), (dict,)),
+    **dict.fromkeys(("learning_rate", "share"), NUMBER),
     "annealed": (bool,),
     "steps_per_minute": (int,),
-    "share": NUMBER,
 }
-KNOWN: Mapping[str, Mapping[str, Any]] = {
-    "family": FAMILIES,
-    "objective": OBJECTIVES,
-    "optimizer": OPTIMIZERS,
-}
-
-
-@dataclass(frozen=True)
-class TermRecipe:
-    """One proposal: its family, its objective and its share of the budget.
-
-    Arguments:
-        family: Name in `amci_core.flows.FAMILIES`.
-        arguments: Arguments of the family's constructor.
-        objective: `refine` or `paper`, see `amci_core.training.objectives`.
-        settings: Arguments of the objective.
-        optimizer: `adam` or `soap`, see `amci_core.training.optimizers`.
-        learning_rate: Its largest learning rate.
-        annealed: Whether the rate falls to zero along a cosine after a short warm-up, or stays.
-        steps_per_minute: Nominal speed on one core.
-        share: Share of the time budget.
-    """
-
-    family: str
-    arguments: Mapping[str, Any]
-    objective: str
-    settings: Mapping[str, Any]
-    optimizer: str
-    learning_rate: float
-    annealed: bool
-    steps_per_minute: int
-    share: float
+# The check of trained proposals takes about this share of the time that they took.
+CHECK_SHARE = 0.2
+FILMED = "q1_plus"
+# Early steps at which the history may get a frame, as many as this up to that share of all steps;
+# later on reports come as often.
+EARLY_FRAMES, EARLY = 24, 0.01
+# A frame is added when the divergence has fallen by this factor since the last one.
+FALL = 1.5
+# A report takes about as long as so many steps: with fewer between two of them a short budget
+# would go into reports.
+STEPS_OF_REPORT = 90
+# Cases of the evaluation for the card with the recipe's own budget, and the fewest with less.
+CASES, FEWEST_CASES = 100, 10
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,8 @@ class Recipe:
     Arguments:
         terms: Proposal name to its recipe.
         budget_minutes: Default budget, in minutes of one core.
-        film: Frames of the film, moments of the training of q1_plus; at most.
-        note: What there is to know, in a sentence.
+        note: A sentence for the model card.
+        film: Frames of the training history of q1_plus; at most.
     """
 
     terms: Mapping[str, TermRecipe]
@@ -116,8 +112,7 @@ def recipe(problem: str, variant: str) -> Recipe:
     """The recipe of that variant, from `pretrained/<problem>/<variant>/recipe.json`.
 
     Raises:
-        ValueError: the problem has no such variant to train.
-        StoredFileError: the recipe is not one; see `read_recipe`.
+        ValueError: the problem has no such variant to train, or its recipe is not one.
 
     Example:
         >>> recipe("tail-1d", "paper").terms["q1_plus"].objective
@@ -127,7 +122,7 @@ def recipe(problem: str, variant: str) -> Recipe:
         raise ValueError(
             f"variant: expected one of {', '.join(variants(problem)) or 'none'}, got {variant!r}"
         )
-    return read_recipe(pretrained_root() / problem / variant / FILE)
+    return read_recipe(pretrained_root() / problem / variant)
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -138,62 +133,268 @@ def read_recipe(path: Path) -> Recipe:
             or out of range; the message names file and entry.
     """
     path = path / FILE if path.is_dir() else path
-
-    def expect(met: bool, expected: str, place: str, value: Any) -> None:
-        if not met:
-            raise StoredFileError(f"{path}: expected {expected} as {place}, got {value!r}")
-
-    def expect_number(place: str, value: float, most: float) -> None:
-        expect(0 < value <= most, f"a number above 0 and at most {most:g}", place, value)
-
     content = read_json(path)
     check_object(path, content, RECIPE, only=True)
-    expect_number("budget_minutes", content["budget_minutes"], 24 * 60)
-    film = content["film"]
-    expect(2 <= film <= LARGEST_FILM, f"2 to {LARGEST_FILM} frames", "film", film)
-    expect("q1_plus" in content["terms"], "an object with q1_plus", "terms", [*content["terms"]])
+    # What was read, by its place, with whether it is allowed and what is.
+    checks = [
+        ("film", content["film"], 2 <= content["film"] <= MOST_FRAMES, f"2 to {MOST_FRAMES} frames"),
+        ("terms", [*content["terms"]], "q1_plus" in content["terms"], "an object with q1_plus"),
+    ]
+    numbers = {"budget_minutes": (content["budget_minutes"], 24 * 60.0)}
     for name, term in content["terms"].items():
-        within = f"terms.{name}"
-        expect(name in PROPOSALS, " or ".join(PROPOSALS), "the name of a term", name)
-        check_object(path, term, TERM, within=within, only=True)
-        for key, known in KNOWN.items():
-            expect(term[key] in known, " or ".join(known), f"{within}.{key}", term[key])
-        for key, most in (("learning_rate", 1.0), ("steps_per_minute", 1e9), ("share", 1.0)):
-            expect_number(f"{within}.{key}", term[key], most)
+        place = f"terms.{name}"
+        check_object(path, term, TERM, within=place, only=True)
+        checks.append(("the name of a term", name, name in PROPOSALS, " or ".join(PROPOSALS)))
+        known = {"family": FAMILIES, "objective": OBJECTIVES, "optimizer": OPTIMIZERS}
+        checks += [
+            (f"{place}.{key}", term[key], term[key] in names, " or ".join(names))
+            for key, names in known.items()
+        ]
+        most = {"learning_rate": 1.0, "steps_per_minute": 1e9, "share": 1.0}
+        numbers |= {f"{place}.{key}": (term[key], limit) for key, limit in most.items()}
+    checks += [
+        (place, value, 0 < value <= limit, f"a number above 0 and at most {limit:g}")
+        for place, (value, limit) in numbers.items()
+    ]
+    for place, value, allowed, expected in checks:
+        if not allowed:
+            raise StoredFileError(f"{path}: expected {expected} as {place}, got {value!r}")
     terms = {name: TermRecipe(**term) for name, term in content["terms"].items()}
-    return Recipe(terms, content["budget_minutes"], content["note"], film)
+    return Recipe(terms, content["budget_minutes"], content["note"], content["film"])
 
 
-def parse_budget(text: str) -> float:
-    """A budget such as `90s`, `10m` or `1.5h`, in minutes.
+def train(
+    problem: str,
+    *,
+    variant: str | None = None,
+    recipe_file: str | Path | None = None,
+    source: str | None = None,
+    minutes: float | None = None,
+    seed: int = 0,
+    out: str | Path,
+    device: str = "auto",
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Path:
+    """Trains the proposals of a variant and writes them, with log, history and card, to `out`.
+
+    The same seed, budget and machine give the same weights, also when the training was broken off
+    and resumed. On KeyboardInterrupt the best so far is written before the interrupt goes on. A
+    checkpoint is saved before the first step and every 30 seconds; it stays if training ends
+    early.
+
+    Arguments:
+        problem: Name of the problem.
+        variant: Name of the variant; by default `spline`, or that of the folder of `recipe_file`.
+        recipe_file: A `recipe.json`, or the folder that holds it; by default the one in
+            `pretrained/<problem>/<variant>/`.
+        source: Where the paper's objective takes theta and x from: `importance`, its default, or
+            `mcmc`. Only for recipes on that objective.
+        minutes: Budget in minutes of one core at the recipe's nominal speed; by default the
+            recipe's own.
+        seed: Whole number >= 0.
+        out: Folder to write; it must not hold another training.
+        device: `auto`, `cpu` or another device of torch; `auto` is a GPU only where a step has
+            enough points to be faster there.
+        resume: Whether to go on from the checkpoint in `out`.
+        on_progress: Called some hundred times for each proposal.
+
+    Returns:
+        The folder.
 
     Raises:
-        ValueError: it is not of that form, or not between one second and 24 hours.
+        ValueError: an argument is out of range, `out` is not what `resume` says it is, or the
+            recipe does not fit the problem.
+        StoredFileError: a file cannot be read or written; the last checkpoint stays.
+        TrainingDiverged: a loss, a gradient or a parameter was not finite; the best so far is
+            written first.
+
+    Warning:
+        A budget far below the recipe's own gives proposals for a try only. They are then judged at
+        fewer cases, 10 at least.
 
     Example:
-        >>> parse_budget("90s")
-        1.5
+        >>> train("tail-1d", variant="best", out="unused")
+        Traceback (most recent call last):
+        ValueError: variant: expected one of spline, paper, got 'best'
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(text).strip())
-    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
-    if not 1 / 60 <= minutes <= 24 * 60:
-        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {text!r}")
-    return minutes
+    chosen = problem_named(problem)
+    if recipe_file is None:
+        variant = variant or DEFAULT_VARIANT
+        read = recipe(problem, variant)
+    else:
+        file = Path(recipe_file)
+        read = read_recipe(file)
+        variant = variant or (file if file.is_dir() else file.parent).resolve().name
+    read = _with_source(read, source)
+    minutes = read.budget_minutes if minutes is None else check_number("minutes", minutes)
+    plan: dict[str, Any] = {
+        "problem": problem,
+        "variant": variant,
+        "seed": check_seed(seed),
+        "minutes": minutes,
+        "recipe": {name: asdict(term) for name, term in read.terms.items()},
+    }
+    training = _Training(chosen, read, plan, Path(out), device, resume)
+    try:
+        training.run(on_progress)
+    except BaseException as error:
+        if not isinstance(error, StoredFileError):  # nothing more can be written
+            training.write(complete=False)
+        raise
+    training.write(complete=True)
+    if chosen.knows_truth:
+        proposals = load_proposals(problem, folder=training.out)
+        pairs = max(min(CASES, round(CASES * minutes / read.budget_minutes)), FEWEST_CASES)
+        (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
+        found = evaluate(chosen, proposals, pairs=pairs, seed=int(own_seed))
+        write_card(training.out, found, seconds=60 * CHECK_SHARE * minutes)
+    training.checkpoint.remove()
+    return training.out
 
 
-def with_source(chosen: Recipe, source: str | None) -> Recipe:
-    """The recipe with its draws of theta and x from that source, by default from importance draws.
-
-    Raises:
-        ValueError: there is no such source, or the recipe's objective takes none.
-    """
+def _with_source(chosen: Recipe, source: str | None) -> Recipe:
+    """The recipe with its draws of theta and x from that source."""
     paper = {name: term for name, term in chosen.terms.items() if term.objective == "paper"}
     if source is not None and not paper:
         raise ValueError(
             f"source: only variants on the paper's objective take one, got {source!r}"
         )
-    if source is not None and source not in SOURCES:
-        raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
     setting = {"source": source or "importance"}
     taken = {name: replace(t, settings={**t.settings, **setting}) for name, t in paper.items()}
     return replace(chosen, terms={**chosen.terms, **taken})
+
+
+class _Training:
+    """The state of one call of `train`: a trainer for every proposal, log and history."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        read: Recipe,
+        plan: dict[str, Any],
+        out: Path,
+        device: str,
+        resume: bool,
+    ) -> None:
+        self.problem, self.recipe, self.plan, self.out = problem, read, plan, out
+        steps = {name: read.steps(name, plan["minutes"]) for name in read.terms}
+        points = max(OBJECTIVES[t.objective].points(t.settings) for t in read.terms.values())
+        self.trainers = {
+            name: Trainer(
+                problem,
+                name,
+                term,
+                steps=steps[name],
+                seed=plan["seed"],
+                device=device_named(device, points),
+                reports=min(REPORTS, max(steps[name] // STEPS_OF_REPORT, 2)),
+            )
+            for name, term in read.terms.items()
+        }
+        early = np.geomspace(1, max(EARLY * steps[FILMED], 1), EARLY_FRAMES)
+        self._stops = {FILMED: set(np.rint(early).astype(int).tolist())}
+        self.log: list[dict[str, Any]] = []
+        self.film: list[dict[str, Any]] = []
+        self.checkpoint = Checkpoint(out, plan, resume=resume)
+        if self.checkpoint.state is not None:
+            self.log, self.film = (self.checkpoint.state[name] for name in ("log", "film"))
+            for name, trainer in self.trainers.items():
+                trainer.load_state(self.checkpoint.state["trainers"][name])
+
+    def run(self, on_progress: Callable[[Progress], None]) -> None:
+        def before_step() -> None:
+            if self.checkpoint.due:
+                self._save()
+
+        for trainer, progress in in_turn(
+            self.trainers, stops=self._stops, before_step=before_step
+        ):
+            # A trainer that is resumed at step 0 reports it again.
+            if not self.log or self.log[-1]["step"] != progress.step:
+                entry = {
+                    "proposal": progress.proposal,
+                    "step": progress.step,
+                    "seconds": round(progress.seconds, 2),
+                    "loss": progress.loss if progress.step else None,
+                    **vars(progress.quality),
+                }
+                self.log.append(entry)
+            if trainer.name == FILMED:
+                self._film(trainer, progress)
+            on_progress(progress)
+
+    def write(self, *, complete: bool) -> None:
+        """Writes the best weights, the configuration and the log; a checkpoint if unfinished."""
+        if not complete:
+            self._save()
+        best = {name: trainer.best_proposal() for name, trainer in self.trainers.items()}
+        configuration = {
+            **self.plan,
+            "complete": complete,
+            "note": self.recipe.note,
+            "steps": {name: trainer.step for name, trainer in self.trainers.items()},
+            "seconds": {name: round(t.seconds, 1) for name, t in self.trainers.items()},
+            "quality": report(self.problem, best),
+            "versions": {name: version(name) for name in ("torch", "normflows")},
+        }
+        families = {
+            name: {"family": term.family, "arguments": dict(term.arguments)}
+            for name, term in self.recipe.terms.items()
+        }
+        film = plain(chosen_frames(self.film, self.recipe.film))
+        write_proposals(
+            self.out, best, configuration=configuration, families=families, snapshots=film
+        )
+        if complete:
+            for file in {frame["file"] for frame in self.film} - {frame["file"] for frame in film}:
+                (self.out / file).unlink(missing_ok=True)
+        write_json(self.out / "training.json", plain(self.log))
+
+    def _film(self, trainer: Trainer, progress: Progress) -> None:
+        """Adds a frame to the history if the divergence has fallen, and the last one."""
+        divergence = progress.quality.divergence
+        news = not self.film or divergence * FALL < self.film[-1]["divergence"]
+        if not (news or progress.ended) or progress.step in {f["step"] for f in self.film}:
+            return
+        file = f"snapshots/{progress.step:06d}.safetensors"
+        weights = trainer.best if progress.ended else trainer.proposal.state_dict()
+        variance = progress.best if progress.ended else progress.quality.relative_variance
+        frame = {
+            "file": file,
+            "sha256": write_tensors(self.out / file, weights),
+            "step": progress.step,
+            "seconds": round(progress.seconds, 2),
+            "relative_variance": variance,
+            "divergence": divergence,
+        }
+        self.film.append(frame)
+
+    def _save(self) -> None:
+        states = {name: trainer.state() for name, trainer in self.trainers.items()}
+        if all(states.values()):
+            self.checkpoint.save({"trainers": states, "log": self.log, "film": self.film})
+
+
+def chosen_frames(film: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """At most `count` frames of a training history, the first and the last among them.
+
+    Their divergences are as even on a log scale as those of the history allow.
+
+    Arguments:
+        film: Frames in the order of training, each with its `divergence` in nats.
+        count: At least 2.
+
+    Example:
+        >>> film = [{"divergence": 2.0**-k} for k in range(9)]
+        >>> [frame["divergence"] for frame in chosen_frames(film, 3)]
+        [1.0, 0.0625, 0.00390625]
+    """
+    if len(film) <= count:
+        return list(film)
+    smallest = np.finfo(float).tiny
+    logs = [math.log(max(frame["divergence"], smallest)) for frame in film]
+    wanted = np.linspace(logs[0], logs[-1], count)[1:-1]
+    inner = range(1, len(film) - 1)
+    nearest = {min(inner, key=lambda i: abs(logs[i] - each)) for each in wanted}
+    return [film[i] for i in sorted({0, *nearest, len(film) - 1})]

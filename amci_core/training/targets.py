@@ -1,25 +1,21 @@
-r"""Training data: what each proposal is trained towards, and its draws."""
+r"""The targets: what each proposal is trained towards, training draws, and where x lies."""
 
 from __future__ import annotations
 
 __all__ = [
     "SOURCES",
     "TARGETS",
-    "Found",
     "JointTarget",
     "MinusTarget",
+    "Particles",
     "Sample",
-    "Source",
     "Target",
-    "cutting_cases",
-    "f_varies",
-    "importance",
     "markov_chain",
 ]
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import emcee
@@ -29,8 +25,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amci_core.flows.density import Density, Trainable
+from amci_core.flows.layers import ToSupport
+from amci_core.flows.supports import coordinate_bijector, coordinates_of
 from amci_core.models import DefensiveDensity, Problem, Variable
-from amci_core.training.clock import seconds_per_point
+from amci_core.training import clock
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]
 
@@ -43,13 +41,6 @@ CANDIDATES = 20
 # f varies over a posterior where it leaves a smaller share of these of its particles effective. A
 # theta where it does is looked for among so many, unless so large a share of them has it.
 VARIES, PARTICLES, THETAS, COMMON = 0.95, 16, 256, 0.1
-
-
-def importance(
-    problem: Problem, n: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """n weighted draws from q'(theta, x): see `Problem.sample_training`."""
-    return problem.sample_training(n, generator)
 
 
 def markov_chain(
@@ -117,7 +108,10 @@ def markov_chain(
     return x, theta, torch.zeros_like(x[:, 0])
 
 
-SOURCES: dict[str, Source] = {"importance": importance, "mcmc": markov_chain}
+SOURCES: dict[str, Source] = {
+    "importance": lambda problem, n, generator: problem.sample_training(n, generator),
+    "mcmc": markov_chain,
+}
 
 
 class Sample(NamedTuple):
@@ -129,18 +123,16 @@ class Sample(NamedTuple):
     log_r: Tensor
 
 
-@dataclass(frozen=True)
-class Found:
-    """Particles of cases that follow a target, see `found.find`.
+class Particles(NamedTuple):
+    """Particles of many cases that follow a target, see `amci_core.training.particles`.
 
     Arguments:
         y: (cases, D_y).
         theta: (cases, D_theta), or None.
-        line: Particles on the lines of the coordinates' charts, (cases, n, D).
+        line: The particles in the unconstrained space of the coordinates, (cases, n, D).
         x: The particles, (cases, n, D).
-        rows: Which of the cases that were asked for these are, (cases,).
-        missed: Share of the cases that were asked for, but not reached.
-        common: Share of the cases whose g the prior's own draws reach.
+        rows: Their places among the cases that were requested, (cases,).
+        missed: Share of the cases that were requested, but not reached.
     """
 
     y: Tensor
@@ -149,17 +141,20 @@ class Found:
     x: Tensor
     rows: Tensor
     missed: float
-    common: float
+
+    def take(self, rows: slice) -> Particles:
+        """Some of the cases."""
+        return Particles(*(part[rows] if isinstance(part, Tensor) else part for part in self))  # type: ignore[arg-type]
 
 
 class Target:
-    """f_plus(x; theta) p(x, y), for q1_plus: draws of it, and a reference that surely reaches it.
+    """f_plus(x; theta) p(x, y), for q1_plus: its draws, and a defensive density that covers it.
 
     Arguments:
         problem: The problem whose term it is.
 
     Attributes:
-        found: Particles that follow it, where they have been looked for.
+        particles: Particles that follow it, once they have been drawn.
         posterior: Particles of p(x | y), where y tells so much that f hardly ever varies over them
             at a theta that is drawn apart from y. Half of the cases then have one where it does.
     """
@@ -168,31 +163,61 @@ class Target:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._broad: dict[torch.dtype, Trainable] = {}
-        self.found: Found | None = None
-        self.posterior: Found | None = None
+        self._defence: dict[torch.dtype, Trainable] = {}
+        self.particles: Particles | None = None
+        self.posterior: Particles | None = None
+
+    @cached_property
+    def to_support(self) -> ToSupport:
+        """The bijector of the unconstrained space onto the range of x."""
+        return ToSupport([coordinate_bijector(self.problem, **given) for given in coordinates_of(self.problem)])
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Pairs y, theta: n from p(y) p(theta), `uniform` more spread over the ranges shown."""
+        """Pairs y, theta: n from p(y) p(theta), `uniform` more spread over the typical ranges."""
         y, theta = self.problem.sample_cases(n, generator)
         # Training is in float32, whatever samplers give.
-        y, theta = y.float(), None if theta is None else theta.float()
-        y = torch.cat([y, _spread(self.problem.y, uniform, generator)])
-        if theta is None or self.problem.theta is None:
+        y = torch.cat([y.float(), _spread(self.problem.y, uniform, generator)])
+        if theta is None:
             return y, None
-        theta = torch.cat([theta, _spread(self.problem.theta, uniform, generator)])
+        theta = torch.cat([theta.float(), _spread(self.problem.theta, uniform, generator)])
         if self.posterior is not None:
-            new_y, new_theta = cutting_cases(self.problem, self.posterior, n // 2, generator)
-            y, theta = (
-                torch.cat([new, old[len(new) :]]) for new, old in ((new_y, y), (new_theta, theta))
-            )
+            new_y, new_theta = self._varying_cases(self.posterior, n // 2, generator)
+            y, theta = (torch.cat([a, b[len(a) :]]) for a, b in ((new_y, y), (new_theta, theta)))
         return y, theta
 
-    def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
+    def _varying_cases(
+        self, posterior: Particles, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """At most n cases with a theta from p(theta) at which f varies over the posterior."""
+        rows = torch.randint(len(posterior.y), (n,), generator=generator)
+        y, x = posterior.y[rows], posterior.x[rows][:, :PARTICLES]
+        theta = self._thetas(n * THETAS, generator).to(x).unflatten(0, (n, THETAS))
+        varies = self._varies(x[:, None].expand(-1, THETAS, -1, -1), theta)
+        some = varies.any(-1)
+        chosen = torch.multinomial(varies[some].float(), 1, generator=generator)[:, 0]
+        return y[some], theta[some, chosen]
+
+    def f_varies(self, posterior: Particles, generator: torch.Generator) -> bool:
+        """Whether f varies over the posterior at one in ten theta that are drawn apart from y."""
+        x = posterior.x[:, :PARTICLES]
+        theta = self._thetas(len(x), generator).to(x)
+        return float(self._varies(x, theta).double().mean()) > COMMON
+
+    def _thetas(self, n: int, generator: torch.Generator) -> Tensor:
+        theta = self.problem.sample_theta(n, generator)
+        assert theta is not None
+        return theta
+
+    def _varies(self, x: Tensor, theta: Tensor) -> Tensor:
+        f, _ = self.problem.f_parts(x, theta)
+        share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
+        return (share > 0) & (share < VARIES)
+
+    def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
         """n weighted draws of (theta, x) from the source, and y: the paper's data sets."""
-        x, theta, log_r = source(self.problem, n, generator)
+        x, theta, log_r = SOURCES[source](self.problem, n, generator)
         return Sample(self.problem.sample_likelihood(x, generator), theta, x, log_r)
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
@@ -211,58 +236,27 @@ class Target:
             x = self.problem.sample_prior(n, generator).double()
             self.log_density(x[None], y.double(), None if theta is None else theta.double())
 
-        return seconds_per_point(call, within)
+        return clock.seconds_per_point(call, within)
 
     @property
     def refers(self) -> bool:
         """Whether the problem has a reference of its own for this term, not the prior."""
         return self.problem.has_defensive
 
-    def refer_to(self, broad: Trainable) -> None:
-        """Takes another reference: more is known of it than the problem says."""
-        self._broad = {
-            kind: copy.deepcopy(broad).to(kind) for kind in (torch.float32, torch.float64)
-        }
+    def refer_to(self, defence: Trainable) -> None:
+        """Takes another defensive density: more is known of it than the problem says."""
+        kinds = torch.float32, torch.float64
+        self._defence = {kind: copy.deepcopy(defence).to(kind) for kind in kinds}
 
     def reference(self, y: Tensor, theta: Tensor | None) -> Density:
-        """A broad density that reaches the whole target."""
-        if self._broad:
-            return self._broad[y.dtype](y, theta)
+        """The defensive density at y (*, D_y) and theta (*, D_theta), which covers the target."""
+        if self._defence:
+            return self._defence[y.dtype](y, theta)
         return self.own(y, theta)
 
     def own(self, y: Tensor, theta: Tensor | None) -> Density:
-        """The problem's own reference, whatever has been found since."""
+        """The defensive density that the problem itself declares."""
         return DefensiveDensity(self.problem, y, theta, [self.term])
-
-
-def cutting_cases(
-    problem: Problem, posterior: Found, n: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """At most n cases with a theta from p(theta) at which f varies over the posterior's particles.
-
-    f varies where its draws under p(x | y) have an effective share between zero and `VARIES`.
-    """
-    rows = torch.randint(len(posterior.y), (n,), generator=generator)
-    y, x = posterior.y[rows], posterior.x[rows][:, :PARTICLES]
-    theta = problem.sample_theta(n * THETAS, generator)
-    assert theta is not None
-    theta = theta.to(x).unflatten(0, (n, THETAS))
-    f, _ = problem.f_parts(x[:, None].expand(-1, THETAS, -1, -1), theta)
-    share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
-    varies = (share > 0) & (share < VARIES)
-    some = varies.any(-1)
-    chosen = torch.multinomial(varies[some].float(), 1, generator=generator)[:, 0]
-    return y[some], theta[some, chosen]
-
-
-def f_varies(problem: Problem, posterior: Found, generator: torch.Generator) -> bool:
-    """Whether f varies over the posterior at one in ten theta that are drawn apart from y."""
-    n = len(posterior.y)
-    theta = problem.sample_theta(n, generator)
-    assert theta is not None
-    f, _ = problem.f_parts(posterior.x[:, :PARTICLES], theta.to(posterior.x))
-    share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
-    return float(((share > 0) & (share < VARIES)).double().mean()) > COMMON
 
 
 class MinusTarget(Target):
@@ -273,12 +267,12 @@ class MinusTarget(Target):
 
 
 class JointTarget(Target):
-    """p(x, y), for q2; its reference is the prior."""
+    """p(x, y), for q2; its defensive density is the prior."""
 
     term = "E2"
     refers = False
 
-    def sample(self, n: int, generator: torch.Generator, source: Source = importance) -> Sample:
+    def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
         # p(x, y) is drawn from directly, whatever the source.
         x = self.problem.sample_prior(n, generator)
         y = self.problem.sample_likelihood(x, generator)
@@ -286,6 +280,9 @@ class JointTarget(Target):
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         return self.problem.log_joint(x, y)
+
+
+TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, "q2": JointTarget}
 
 
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
@@ -296,6 +293,3 @@ def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Te
         (n, variable.dim), dtype=torch.float32, generator=generator, device=generator.device
     )
     return variable.nearest(low + (high - low) * uniform)
-
-
-TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, "q2": JointTarget}

@@ -1,58 +1,183 @@
-r"""Fitting one proposal: steps of an optimizer, the best so far, and a state to resume from."""
+r"""The trainer of one proposal, and checkpoints, from which a training goes on where it ended.
+
+Every training is steps of a `Trainer`: `train` runs those of a recipe, `learn` runs one for
+maximum-likelihood pre-training and one for reweighted wake-sleep. Both save the trainers' states
+in a `Checkpoint`.
+
+SOAP is Adam in the eigenbases of Shampoo's preconditioners. The gradient of refinement grows quiet
+as a proposal comes near its target, so that what is left is curvature, which it takes away: at
+equal time its divergence is a half to a seventh of Adam's, see `benchmarks/learning.py`.
+
+References:
+    Kingma, Ba, Adam: A Method for Stochastic Optimization, 2015.
+    Vyas et al., SOAP: Improving and Stabilizing Shampoo using Adam, 2025.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Fit", "proposal_of", "run_in_turn", "stream_seeds"]
+__all__ = [
+    "OPTIMIZERS",
+    "Checkpoint",
+    "Progress",
+    "TermRecipe",
+    "Trainer",
+    "TrainingDiverged",
+    "in_turn",
+    "stream_seeds",
+]
 
 import copy
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from amci_core import files
 from amci_core.checking import bad_value
+from amci_core.devices import CPU
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
-from amci_core.training.clock import now
+from amci_core.training import clock
 from amci_core.training.objectives import OBJECTIVES
-from amci_core.training.optimizers import OPTIMIZERS, load_state, state_of
-from amci_core.training.progress import Progress, TrainingDiverged
 from amci_core.training.quality import HeldOut, Quality
-from amci_core.training.recipes import TermRecipe
 from amci_core.training.targets import TARGETS, Target
 
 WARM_UP = 200
 # Gradients are clipped at this multiple of their usual norm, so that a rare draw in a narrow bin
 # does not undo the steps before it.
-CLIP = 3.0
-CLIP_MEMORY = 0.98
+CLIP, CLIP_MEMORY = 3.0, 0.98
 REPORTS = 100
-# What a checkpoint holds beside tensors and the best quality.
-NUMBERS = ("step", "seconds", "loss_sum", "loss_steps", "usual_norm")
+# Where time is given reports take at most this share of it.
+REPORTING = 0.1
+# The side of a weight beyond which SOAP does not precondition: one of a thousand takes a second.
+LARGEST_SIDE = 512
+# Seconds between two checkpoints, and to the second one.
+CHECKPOINT_SECONDS, SECOND_CHECKPOINT_SECONDS = 30.0, 8.0
 
 
-class Fit:
-    """The training of one proposal.
+class TrainingDiverged(RuntimeError):
+    """The loss, a gradient or a parameter was not finite; says at which step.
+
+    Where a method of the problem gave no number, it says which, at which x, y and theta.
+    """
+
+
+@dataclass(frozen=True)
+class TermRecipe:
+    """One proposal: its family, its objective and its share of the budget.
+
+    Arguments:
+        family: Name in `amci_core.flows.FAMILIES`.
+        arguments: Arguments of the family's constructor.
+        objective: Name in `amci_core.training.objectives.OBJECTIVES`.
+        settings: Arguments of the objective.
+        optimizer: `adam` or `soap`.
+        learning_rate: Its largest learning rate.
+        annealed: Whether the rate falls to zero along a cosine after a short warm-up, or stays.
+        steps_per_minute: Nominal speed on one core.
+        share: Share of the time budget.
+    """
+
+    family: str
+    arguments: Mapping[str, Any]
+    objective: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    optimizer: str = "soap"
+    learning_rate: float = 1e-2
+    annealed: bool = True
+    steps_per_minute: int = 1
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A report of a training.
+
+    Arguments:
+        proposal: Name of the proposal that is trained.
+        step: Steps done.
+        steps: Steps planned; where time is given, about.
+        loss: Mean loss since the last report (NaN before the first step).
+        quality: Held-out quality now.
+        best: Held-out relative variance of the best so far.
+        seconds: Time spent on this proposal.
+        stage: Its stage, if the training has several.
+    """
+
+    proposal: str
+    step: int
+    steps: int
+    loss: float
+    quality: Quality
+    best: float
+    seconds: float
+    stage: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether this is the proposal's last report."""
+        return self.step == self.steps
+
+
+def _adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=learning_rate)
+
+
+def _soap(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
+    """SOAP without weight decay, its bases renewed every ten steps."""
+    # Only here: the library takes a second to import.
+    from pytorch_optimizer import SOAP
+
+    # Some methods of optimizers would import PyTorch's compiler, 2 to 5 s at the first step, to
+    # say that they are not compiled.
+    for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
+        method = getattr(getattr(torch.optim.Optimizer, name), "__wrapped__", None)
+        if method is not None:
+            method.__dynamo_disable = method
+    made: torch.optim.Optimizer = SOAP(
+        [p for p in parameters if p.requires_grad],
+        lr=learning_rate,
+        weight_decay=0.0,
+        max_precondition_dim=LARGEST_SIDE,
+    )
+    return made
+
+
+OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], torch.optim.Optimizer]] = {
+    "adam": _adam,
+    "soap": _soap,
+}
+
+
+class Trainer:
+    """Trains one proposal, and keeps the best weights at held-out cases.
 
     Arguments:
         problem: The problem.
         name: Which proposal, such as `q1_plus`.
-        term: Its recipe.
-        steps: Number of steps.
+        recipe: How it is built and trained.
+        steps: Number of steps, at most where `until` is given.
         seed: Whole number; the same seed gives the same weights on the same machine.
-        device: Where to train.
-        reports: About how often held-out quality is looked at; in many dimensions that takes as
-            long as a hundred steps.
-        target: What the proposal is trained towards, where more is known of that than the problem
-            says.
+        device: The device of training.
+        reports: About how many reports it gives; each evaluates the held-out quality, which in
+            many dimensions takes as long as a hundred steps.
+        target: What the proposal is trained towards, if more is known than the problem says.
         start: Weights to start from.
-        held_out: How quality is looked at, arguments of `HeldOut`.
-        until: When it ends, as `clock.now` counts, with a rate that has fallen to zero by then.
+        held_out: Arguments of `HeldOut`.
+        until: When training ends, as `clock.now` counts; the learning rate has fallen to zero
+            then.
+
+    Attributes:
+        best: State of the best weights so far.
+        best_quality: Their held-out quality.
 
     Raises:
         ValueError: the recipe's family, objective, arguments or settings do not fit.
@@ -62,21 +187,22 @@ class Fit:
         self,
         problem: Problem,
         name: str,
-        term: TermRecipe,
+        recipe: TermRecipe,
         *,
         steps: int,
         seed: int,
-        device: torch.device,
+        device: torch.device = CPU,
         reports: int = REPORTS,
         target: Target | None = None,
         start: Mapping[str, Tensor] | None = None,
         held_out: Mapping[str, Any] | None = None,
         until: float = math.inf,
     ) -> None:
-        self.name, self.term, self.steps = name, term, steps
-        self._every = max(1, steps // reports)
+        self.name, self.recipe, self.steps = name, recipe, steps
         target = target or TARGETS[name](problem)
-        self.proposal = proposal_of(target.problem, term)
+        self.proposal: Trainable = _made(
+            "family", recipe.family, FAMILIES, target.problem, **recipe.arguments
+        )
         for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
         if start is not None:
@@ -84,45 +210,52 @@ class Fit:
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
         self.objective = _made(
-            "objective", term.objective, OBJECTIVES, target, self.generator, **term.settings
+            "objective", recipe.objective, OBJECTIVES, target, self.generator, **recipe.settings
         )
+        parameters = self.proposal.parameters()
         self.optimizer = _made(
-            "optimizer", term.optimizer, OPTIMIZERS, self.proposal.parameters(), term.learning_rate
+            "optimizer", recipe.optimizer, OPTIMIZERS, parameters, recipe.learning_rate
         )
-        self.held_out = HeldOut(target, **(held_out or {}))
-        self._rate, self._began, self._until = 1.0, now(), until
+        self._held_out = HeldOut(target, **(held_out or {}))
         self.step, self.seconds = 0, 0.0
-        self.loss_sum, self.loss_steps, self.usual_norm = 0.0, 0, 0.0
-        self._keep(self.held_out.quality(self.proposal))
+        self._loss_sum, self._loss_steps, self._usual_norm, self._rate = 0.0, 0, 0.0, 1.0
         # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
         self._between_steps = True
-
-    @property
-    def resumable(self) -> bool:
-        """Whether `state` is one to go on from: between two steps, every parameter finite."""
-        return self._between_steps and self._finite()
-
-    def _finite(self) -> bool:
-        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
+        began = clock.now()
+        self._keep(self._held_out.quality(self.proposal))
+        self._began, self._until = clock.now(), until
+        self._reporting = self._began - began
+        # The seconds between two reports where time is given, and how many reports that makes.
+        self._pause = max((until - self._began) / reports, self._reporting / REPORTING)
+        self.reports = reports
+        if math.isfinite(until):
+            self.reports = max(1, round((until - self._began) / self._pause))
+        self._every = max(1, steps // reports)
 
     def _keep(self, quality: Quality) -> None:
-        self.best_quality = quality
-        self.best = copy.deepcopy(self.proposal.state_dict())
+        self.best_quality, self.best = quality, copy.deepcopy(self.proposal.state_dict())
 
-    def adopt(self, trained: Mapping[str, Fit]) -> None:
-        """Before its first step: takes over what its family has of the fits that are done."""
+    def defend(self, trained: Mapping[str, Trainer]) -> None:
+        """Before its first step: copies q2's weights into the defence of a mixture with q2."""
         if self.step == 0 and isinstance(self.proposal, Mixture):
             if "q2" not in trained:
                 raise ValueError("terms: a mixture with q2 expects q2 to be trained before it")
-            q2 = trained["q2"].best_proposal()
-            self.proposal.defence.load_state_dict(q2.state_dict())
-            self._keep(self.held_out.quality(self.proposal))
+            self.proposal.defence.load_state_dict(trained["q2"].best)
+            self._keep(self._held_out.quality(self.proposal))
 
     def go_back(self) -> None:
-        """Takes up the best weights again, with half of the learning rate."""
+        """Returns to the best weights, with half of the learning rate."""
         self.proposal.load_state_dict(self.best)
         self.optimizer.state.clear()
-        self.usual_norm, self._rate = 0.0, self._rate / 2
+        self._usual_norm, self._rate = 0.0, self._rate / 2
+
+    @property
+    def done(self) -> float:
+        """The share of the training that is done."""
+        gone = 0.0
+        if math.isfinite(self._until):
+            gone = (clock.now() - self._began) / max(self._until - self._began, 1e-9)
+        return min(max(self.step / self.steps, gone), 1.0)
 
     def run(
         self, *, stops: Collection[int] = (), before_step: Callable[[], None] = lambda: None
@@ -136,22 +269,25 @@ class Fit:
         before_step()
         if self.step == 0:
             yield self._report()
+        reported = clock.now()
         while self.step < self.steps:
-            if self.step and now() >= self._until:
-                self.steps = self.step
-                yield self._report()
-                return
             before_step()
-            started = now()
-            self._between_steps = False
+            started = clock.now()
             self.advance()
-            self._between_steps = True
-            self.seconds += now() - started
-            if self.step % self._every == 0 or self.step in stops or self.step == self.steps:
+            now = clock.now()
+            self.seconds += now - started
+            if now + self._reporting >= self._until:
+                self.steps = self.step
+            due = now - reported >= self._pause
+            if not math.isfinite(self._until):
+                due = self.step % self._every == 0
+            if due or self.step in stops or self.step == self.steps:
                 yield self._report()
+                reported = clock.now()
 
     def advance(self) -> None:
         """One step; raises as `run`."""
+        self._between_steps = False
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         try:
@@ -162,7 +298,7 @@ class Fit:
             raise
         self.optimizer.zero_grad()
         loss.backward()
-        limit = CLIP * self.usual_norm or math.inf
+        limit = CLIP * self._usual_norm or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.proposal.parameters(), limit).item()
         value = loss.item()
         if not (math.isfinite(value) and math.isfinite(norm)):
@@ -170,12 +306,13 @@ class Fit:
             raise self._diverged(
                 f"the loss was {value} and its gradient's norm {norm}{cause and ', since '}{cause}"
             )
-        memory = CLIP_MEMORY if self.usual_norm > 0 else 0.0
-        self.usual_norm = memory * self.usual_norm + (1 - memory) * min(norm, limit)
+        memory = CLIP_MEMORY if self._usual_norm > 0 else 0.0
+        self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
         self.optimizer.step()
         self.step += 1
-        self.loss_sum += value
-        self.loss_steps += 1
+        self._loss_sum += value
+        self._loss_steps += 1
+        self._between_steps = True
 
     def _cause(self) -> str:
         """Which method of the problem gave no number at the points of the last step, and where."""
@@ -183,38 +320,37 @@ class Fit:
         bad = last and bad_value(self.objective.target.problem, *last)
         return " ".join(bad) if bad else ""
 
-    def _diverged(self, said: str) -> TrainingDiverged:
-        at = f"at step {self.step + 1} of {self.steps}"
+    def _diverged(self, said: str, step: int = 1) -> TrainingDiverged:
+        at = f"at step {self.step + step}"
         return TrainingDiverged(f"{self.name}: {said}, {at}; the best so far is kept")
 
     def _learning_rate(self) -> float:
-        if not self.term.annealed:
-            return self.term.learning_rate * self._rate
-        warm_up = min(1.0, (self.step + 1) / min(WARM_UP, self.steps))
-        done = self.step / self.steps
+        if not self.recipe.annealed:
+            return self.recipe.learning_rate * self._rate
+        done = self.done
+        warm_up = (self.step + 1) / min(WARM_UP, self.steps)
         if math.isfinite(self._until):
-            gone = (now() - self._began) / max(self._until - self._began, 1e-9)
-            done = min(max(done, gone), 1.0)
+            warm_up = max(warm_up, 10 * done)
         cosine = 1 + math.cos(math.pi * done)
-        return self.term.learning_rate * self._rate * warm_up * cosine / 2
+        return self.recipe.learning_rate * self._rate * min(1.0, warm_up) * cosine / 2
+
+    def _finite(self) -> bool:
+        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
 
     def _report(self) -> Progress:
         if not self._finite():
-            raise TrainingDiverged(
-                f"{self.name}: a parameter was not finite at step {self.step} of {self.steps}; "
-                "the best so far is kept"
-            )
-        if self.step:
-            quality = self.held_out.quality(self.proposal)
-        else:
-            quality = self.best_quality
+            raise self._diverged("a parameter was not finite", 0)
+        quality = self._held_out.quality(self.proposal) if self.step else self.best_quality
         field = self.objective.selects_by
         if getattr(quality, field) < getattr(self.best_quality, field):
             self._keep(quality)
-        loss = self.loss_sum / self.loss_steps if self.loss_steps else math.nan
-        self.loss_sum, self.loss_steps = 0.0, 0
+        loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan
+        self._loss_sum, self._loss_steps = 0.0, 0
+        steps = self.steps
+        if math.isfinite(self._until) and self.step < steps:
+            steps = max(self.step + 1, round(self.step / max(self.done, 1e-9)))
         best = self.best_quality.relative_variance
-        return Progress(self.name, self.step, self.steps, loss, quality, best, self.seconds)
+        return Progress(self.name, self.step, steps, loss, quality, best, self.seconds)
 
     def best_proposal(self) -> Trainable:
         """A copy of the proposal with the best weights so far, on the CPU."""
@@ -223,71 +359,103 @@ class Fit:
         best.to("cpu")  # in place
         return best
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that the remaining steps depend on, as tensors and as plain numbers."""
-        moments, plain = state_of(self.optimizer)
-        parts = {
-            "model": self.proposal.state_dict(),
-            "best": self.best,
+    def state(self) -> dict[str, Any] | None:
+        """Everything that the remaining steps depend on; None if there is none to resume from."""
+        if not (self._between_steps and self._finite()):
+            return None
+        plain = ("step", "seconds", "best", "_loss_sum", "_loss_steps", "_usual_norm", "_rate")
+        return {
+            "plain": {name: getattr(self, name) for name in plain},
+            "best_quality": dict(vars(self.best_quality)),
+            "proposal": self.proposal.state_dict(),
             "objective": self.objective.state(),
-            "optimizer": moments,
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
         }
-        tensors = {f"{part}.{k}": v for part, each in parts.items() for k, v in each.items()}
-        tensors["generator"] = self.generator.get_state()
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        best = self.best_quality.as_json()
-        return tensors, numbers | {"best_quality": best, "optimizer": plain}
 
-    def load_state(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Continues where `state` was taken.
-
-        Raises:
-            ValueError: a number is not finite, or the step is none of this training.
-        """
-        step = numbers["step"]
-        if not isinstance(step, int) or not 0 <= step <= self.steps:
-            raise ValueError(f"step: expected 0 to {self.steps}, got {step!r}")
-        if not all(math.isfinite(numbers[name]) for name in NUMBERS):
-            raise ValueError("a number is not finite")
-
-        def part(prefix: str) -> dict[str, Tensor]:
-            start = f"{prefix}."
-            return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
-
-        self.proposal.load_state_dict(part("model"))
-        self.best = part("best")
-        device = self.generator.device
-        self.objective.load_state({k: v.to(device) for k, v in part("objective").items()})
-        self.generator.set_state(tensors["generator"])
-        load_state(self.optimizer, part("optimizer"), numbers["optimizer"])
-        for name in NUMBERS:
-            setattr(self, name, numbers[name])
-        self.best_quality = Quality.from_json(numbers["best_quality"])
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues where `state` was taken."""
+        vars(self).update(state["plain"])
+        self.best_quality = Quality(**state["best_quality"])
+        self.proposal.load_state_dict(state["proposal"])
+        self.objective.load_state(state["objective"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"].cpu())
 
 
-def run_in_turn(
-    fits: Mapping[str, Fit],
+def in_turn(
+    trainers: Mapping[str, Trainer],
     *,
     stops: Mapping[str, Collection[int]] | None = None,
     before_step: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Fit, Progress]]:
-    """Runs one fit after the other, each with what it adopts of those before; see `Fit.run`."""
-    done: dict[str, Fit] = {}
-    for name, fit in fits.items():
-        fit.adopt(done)
-        done[name] = fit
-        for progress in fit.run(stops=(stops or {}).get(name, ()), before_step=before_step):
-            yield fit, progress
+) -> Iterator[tuple[Trainer, Progress]]:
+    """Runs one trainer after the other, a mixture with q2 after q2."""
+    done: dict[str, Trainer] = {}
+    for name, trainer in trainers.items():
+        trainer.defend(done)
+        done[name] = trainer
+        for progress in trainer.run(stops=(stops or {}).get(name, ()), before_step=before_step):
+            yield trainer, progress
 
 
-def proposal_of(problem: Problem, term: TermRecipe) -> Trainable:
-    """The proposal that a recipe begins with.
+class Checkpoint:
+    """The file `checkpoint.pt` in the folder of a training, for the same training to resume from.
+
+    Arguments:
+        folder: The folder; None where nothing is saved.
+        plan: What defines the training, in plain numbers and texts.
+        resume: Whether to go on from the file.
+
+    Attributes:
+        state: What was saved last; None for a new training.
 
     Raises:
-        ValueError: there is no such family, or its arguments do not fit.
+        ValueError: the folder holds a training, but `resume` is False; or none to go on with; or
+            one with another plan.
     """
-    made: Trainable = _made("family", term.family, FAMILIES, problem, **term.arguments)
-    return made
+
+    def __init__(self, folder: Path | None, plan: Mapping[str, Any], *, resume: bool) -> None:
+        self.folder, self._plan = folder, dict(plan)
+        self._due, self._saved = -math.inf, 0
+        self.state: dict[str, Any] | None = None
+        if folder is None:
+            if resume:
+                raise ValueError("resume: expected a folder to go on from, got folder = None")
+            return
+        self._file = folder / "checkpoint.pt"
+        if resume:
+            if not self._file.is_file():
+                raise ValueError(f"resume: there is no checkpoint of a training in {folder}")
+            state = torch.load(self._file, weights_only=True)
+            if state.pop("plan") != self._plan:
+                raise ValueError(f"resume: the training in {folder} is not {self._plan}")
+            self.state = state
+            return
+        if self._file.exists() or (folder / "config.json").exists():
+            raise ValueError(
+                f"folder: {folder} already holds a training; resume it, or choose another folder"
+            )
+        files.make_folder("folder", folder)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to save."""
+        return self.folder is not None and time.monotonic() >= self._due
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Saves a state: tensors, numbers, texts, and dictionaries, lists and tuples of these."""
+        if self.folder is None:
+            return
+        with files.replacing(self._file) as beside:
+            torch.save({"plan": self._plan, **state}, beside)
+        self._saved += 1
+        wait = CHECKPOINT_SECONDS if self._saved > 1 else SECOND_CHECKPOINT_SECONDS
+        self._due = time.monotonic() + wait
+
+    def remove(self) -> None:
+        """The training is complete."""
+        if self.folder is not None:
+            self._file.unlink(missing_ok=True)
 
 
 def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:

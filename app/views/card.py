@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
-from amci_core.training.display import TIMED
 from app.computations import Asked
 from app.export import Rows, lines, table
 from app.results import Result, Results
@@ -27,6 +26,8 @@ from app.words.choice import difference, file_name
 
 # A page does not take back what is no longer named.
 FADED, PLAIN = {"opacity": "0.4"}, {"opacity": "1"}
+# The share that has to be done before the time left is shown.
+TIMED = 0.05
 # A button's description is its name for assistive technology.
 NOTHING_YET = "CSV: nothing to download yet."
 

@@ -15,7 +15,7 @@ import panel_material_ui as pmui
 from amci_core.flows import Proposals
 from app import own
 from app.archive import MAX_BYTES, Brought, packed
-from app.learner import GOING, OVER, PAUSED, STOPPING, Learner, check_name
+from app.learner import OVER, STOPPING, Learner, check_name
 from app.results import Result
 from app.session import answer
 from app.uploaded import File
@@ -57,11 +57,9 @@ class TrainCard(ErrorCard):
         self.form = OrderForm(self.state)
         looks: dict[str, Any] = {"size": "small", "variant": "outlined", "margin": 0}
         self.start_button = pmui.Button(label="Start", **{**looks, "variant": "contained"})
-        self.pause_button = pmui.Button(label="Pause", disabled=True, **looks)
         self.stop_button = pmui.Button(label="Stop", disabled=True, **looks)
         for button, act in (
             (self.start_button, self._start),
-            (self.pause_button, self._pause),
             (self.stop_button, self._stop),
         ):
             button.on_click(answer(act))
@@ -95,8 +93,7 @@ class TrainCard(ErrorCard):
             HTML(f"<p>{INTRODUCTION}</p>", TEXT),
             self.form.panel,
             row(
-                *(self.start_button, self.pause_button, self.stop_button),
-                *(self.download, self.upload),
+                *(self.start_button, self.stop_button, self.download, self.upload),
                 gap=8,
                 stylesheet=":host { flex-wrap: wrap; }",
             ),
@@ -142,11 +139,6 @@ class TrainCard(ErrorCard):
         if order is not None and self._learner is not None and not self._learner.busy:
             self._learner.start(order)
 
-    def _pause(self, _: Any) -> None:
-        if self._learner is not None:
-            act = self._learner.go_on if self._learner.phase == PAUSED else self._learner.pause
-            act()
-
     def _stop(self, _: Any) -> None:
         if self._learner is not None:
             self._learner.stop()
@@ -163,11 +155,6 @@ class TrainCard(ErrorCard):
             self.start_button.disabled = True
             return
         self.start_button.disabled = learner.busy
-        paused = learner.phase == PAUSED
-        label = "Resume" if paused else "Pause"
-        if self.pause_button.label != label:
-            self.pause_button.label = label
-        self.pause_button.disabled = learner.phase not in (GOING, PAUSED)
         self.stop_button.disabled = not learner.busy or learner.phase == STOPPING
         name = "" if self._kept is None else self._kept.variant
         self.download.param.update(disabled=not name, filename=f"{name or 'proposals'}.zip")

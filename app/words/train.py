@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from app.learner import GOING, IDLE, OVER, PAUSED, STARTING, STOPPING, WAITING, Learner
+from app.learner import GOING, IDLE, OVER, STARTING, STOPPING, WAITING, Learner
 from app.trainee import Report
 from app.words.numbers import number
 
@@ -17,7 +17,7 @@ INTRODUCTION = (
     "Trains proposals for this problem while you watch. They appear in the list of proposals, "
     "and the whole page follows as they improve."
 )
-STAGES = {"imitate": "imitating particles", "refine": "refining"}
+STAGES = {"imitate": "pre-training on particles", "refine": "refining"}
 # The newest lines of a training's log.
 LINES = 14
 
@@ -35,7 +35,6 @@ def about_phase(learner: Learner) -> str:
         return _about_over(learner)
     said = {
         STARTING: "Starting a process.",
-        PAUSED: "Paused: its clock is stopped and its place is kept.",
         STOPPING: "Stopping.",
         GOING: "",
     }[learner.phase]
@@ -48,9 +47,8 @@ def about_report(report: Report) -> str:
     """The progress of a proposal."""
     best = number(report.best) if math.isfinite(report.best) else "not known"
     return (
-        f"{report.proposal}, {STAGES.get(report.stage, report.stage)}: step {report.step:,} of "
-        f"{report.steps:,}; best relative variance on held-out cases {best}; about "
-        f"{report.left:.0f} s left"
+        f"{report.proposal}, {STAGES.get(report.stage, report.stage)}: step {report.step:,}; best "
+        f"relative variance on held-out cases {best}; about {report.left:.0f} s left"
     )
 
 

@@ -108,23 +108,6 @@ def test_as_many_go_on_at_a_time_as_are_allowed(enter):
     assert told[2] == [("place", 0)]
 
 
-def test_a_paused_training_says_nothing_and_keeps_its_place(enter):
-    one = Lane(1, target=works.obeys, context=Threads)
-    training, told = enter(one)
-    _, next_one = enter(one)
-    told.wait("said")
-    training.pause()
-    told.wait_for(lambda heard: "pause" in heard.of("said"))
-    training.go_on()
-    told.wait_for(lambda heard: "go on" in heard.of("said"))
-    said = told.of("said")
-    assert said.index("go on") == said.index("pause") + 1
-    assert not next_one.of("begun")
-    training.stop()
-    assert told.wait("ended") is True
-    next_one.wait("begun")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no signals")
 def test_a_crash_is_told_in_words_and_frees_the_place(enter):

@@ -57,7 +57,7 @@ def test_better_proposals_are_taken_up_under_one_name_and_chosen(state, server):
             assert shown.variant == learner.variant == state.variant
             learner._renewed = -np.inf
             if learner._training is not None:
-                learner._training.go_on()
+                learner._training._order("go on")
 
     learner.watch(look)
     learner.start(order())
@@ -72,7 +72,7 @@ def test_better_proposals_are_taken_up_under_one_name_and_chosen(state, server):
 
 def test_a_training_for_another_problem_does_not_change_what_is_looked_at(state, server):
     learner = learner_of(state, server, works.references)
-    learner.watch(lambda: learner._training and learner._training.go_on())
+    learner.watch(lambda: learner._training and learner._training._order("go on"))
     learner.start(order())
     state.open("peak")
     server.run_until(lambda: learner.phase == OVER)
@@ -92,13 +92,10 @@ def test_a_crash_is_said_and_another_training_may_begin(state, server):
     learner.close()
 
 
-def test_pause_and_stop_are_said(state, server):
+def test_a_stop_is_said(state, server):
     learner = learner_of(state, server, works.obeys)
     learner.start(order())
     server.run_until(lambda: learner.said)
-    learner.pause()
-    assert about_phase(learner).startswith("Paused")
-    learner.go_on()
     learner.stop()
     server.run_until(lambda: learner.phase == OVER)
     assert about_phase(learner) == "Stopped before there was anything to keep."
@@ -126,7 +123,7 @@ class Noted:
     def enter(self, asked, tell):
         self.orders.append(asked)
         self.tell = tell
-        return SimpleNamespace(leave=lambda: None, pause=lambda: None, stop=lambda: None)
+        return SimpleNamespace(leave=lambda: None, stop=lambda: None)
 
 
 @pytest.fixture
@@ -218,15 +215,15 @@ def test_the_card_shows_what_is_reported(at_the_card):
     def body(turned, card, noted):
         card.start_button.clicks += 1
         learner = turned.explorer.learner
-        report = Report("q1_plus", "refine", 30, 90, -0.5, 0.2, 0.1, 5.0, 25.0)
+        report = Report("q1_plus", "refine", 30, -0.5, 0.2, 0.1, 5.0, 25.0)
         for what, value in (("begun", None), ("said", "q1_plus: <a plan>"), ("report", report)):
             learner._take(what, value)
         learner._tell()
-        assert "step 30 of 90" in card.progress_bar.object
+        assert "step 30;" in card.progress_bar.object
         assert "about 25 s left" in card.progress_bar.object
         assert "&lt;a plan&gt;" in card.said.object
         assert list(card.learning.sources["q1_plus"].data["loss"]) == [-0.5]
-        assert not card.pause_button.disabled
+        assert not card.stop_button.disabled
 
     at_the_card(body)
 

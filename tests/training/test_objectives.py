@@ -127,7 +127,7 @@ def test_the_papers_loss_leaves_out_draws_where_f_and_q_are_zero():
 
     target = Target(FromThePrior(1))
     objective = PaperObjective(target, generator(), size=500, validation_size=100, batch=500)
-    x, y, theta = (objective.state()[f"train.{name}"] for name in ("x", "y", "theta"))
+    y, theta, x, _ = objective.train
     inside = (x > theta).squeeze(-1)
     assert 0 < inside.sum() < 500
     q1 = FAMILIES["half-line-spline"](target.problem, bins=4, hidden=[8], activation="relu")
@@ -147,12 +147,12 @@ def test_the_training_set_is_drawn_again_after_the_last_epoch_and_not_before():
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=1, hidden=[4], activation="relu", shift=True
     )
-    first = objective.state()["train.x"].clone()
+    first = objective.train
     for _ in range(2 * 3):  # three epochs of two batches; a constant q cannot make a misstep
         objective.loss(q1)
-        assert torch.equal(objective.state()["train.x"], first)
+        assert objective.train is first
     objective.loss(q1)
-    assert not torch.equal(objective.state()["train.x"], first)
+    assert objective.train is not first
 
 
 def test_more_missteps_than_forgiven_draw_a_new_set():
@@ -162,13 +162,13 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=0, hidden=[4], activation="relu", shift=True
     )
-    first = objective.state()["train.x"].clone()
+    first = objective.train
     refreshed = []
     for _ in range(5):
         with torch.no_grad():  # away from the data: the validation loss rises every epoch
             q1.conditioner.network[-1].bias -= 1.0
         objective.loss(q1)
-        refreshed.append(not torch.equal(objective.state()["train.x"], first))
+        refreshed.append(objective.train is not first)
     # Epoch 1 sets the best, epochs 2 to 4 rise above it: three missteps, one more than forgiven.
     assert refreshed == [False, False, False, False, True]
 

@@ -1,16 +1,29 @@
-"""Held-out quality: exact where it can be, and not deceived by what a proposal leaves out."""
+"""Quality: exact where it can be, not deceived by what proposals miss, and stored in cards."""
 
+import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from imperfect import Normal, imperfect
 
-from amci_core.flows import FAMILIES
-from amci_core.models import problem
-from amci_core.training.quality import HeldOut, Quality
-from amci_core.training.targets import JointTarget, Target
+import amci_core as amci
+from amci_core.flows import FAMILIES, Proposals, Trainable
+from amci_core.flows.broad import Broad
+from amci_core.training.quality import (
+    MIXTURE_WEIGHTS,
+    HeldOut,
+    in_words,
+    long_check,
+    mixture_weight,
+)
+from amci_core.training.targets import TARGETS, JointTarget, Target
 
-PROBLEM = problem("tail-1d")
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+FEW = {"cases": 8, "draws": 2000}
 
 
 def gaussian(*, mean_shift, log_scale_shift):
@@ -48,7 +61,106 @@ def test_a_proposal_that_misses_the_target_is_not_taken_for_a_good_one():
     assert held_out.quality(narrow).relative_variance > 100
 
 
-def test_quality_survives_json():
-    quality = Quality(0.1, 0.2, math.inf, math.inf)
-    assert Quality.from_json(quality.as_json()) == quality
-    assert quality.as_json()["relative_variance_max"] is None
+class Fixed(Trainable):
+    """A proposal without weights."""
+
+    def __init__(self, proposal):
+        super().__init__()
+        self.proposal = proposal
+
+    def initialize(self, generator):
+        pass
+
+    def at(self, y, theta, component=None):
+        return self.proposal(y, theta)
+
+
+@pytest.mark.parametrize(
+    ("factor", "weight"), [(1.0, MIXTURE_WEIGHTS[0]), (0.7, MIXTURE_WEIGHTS[-1]), (0.2, 1.0)]
+)
+def test_a_good_flow_needs_little_a_narrow_one_much_and_the_prior_may_be_better(factor, weight):
+    target = TARGETS["q2"](PROBLEM)
+    broad = Broad(target.problem, target.term, None)
+    # The posterior of tail-1d is N(y / 2, 1 / 2).
+    flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
+    assert mixture_weight(flow, broad, target) == weight
+
+
+def with_q1(mean, scale):
+    return Proposals(
+        problem="tail-1d",
+        variant="mine",
+        q1_plus=Normal(mean, scale),
+        q1_minus=None,
+        q2=ORACLE.q2,
+    )
+
+
+def test_exact_proposals_are_good_everywhere():
+    found = long_check(PROBLEM, ORACLE, **FEW)
+    assert {case["level"] for case in found["cases"]} == {0}
+    assert found["text"].startswith("reliable at all 8 held-out cases: at worst ESS 1,000")
+    json.dumps(found, allow_nan=False)
+
+
+def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
+    # Its centre stays behind where theta passes 2.
+    behind = with_q1(lambda y, theta: torch.maximum(y / 2, theta).clamp(max=2.0) + 0.3, 0.5)
+    found = long_check(PROBLEM, behind, cases=30, draws=2000)
+    levels = np.array([case["level"] for case in found["cases"]])
+    theta = np.array([case["theta"][0] for case in found["cases"]])
+    assert (levels[theta < 2.0] == 0).all()
+    assert (levels[theta > 4.0] == 2).all()
+    assert found["text"].startswith("reliable for theta below ")
+    assert "beyond it do not trust" in found["text"]
+
+
+def test_a_bound_that_one_case_may_lie_beyond_by_chance_is_none():
+    bad = {"y": [1.0], "share": 0.01, "k": None, "missed": 0.5, "level": 2}
+    cases = [{**bad, "theta": [theta]} for theta in (3.5, 3.7)]
+    good = {**bad, "share": 0.9, "missed": 0.0, "level": 0}
+    cases += [{**good, "theta": [theta]} for theta in np.linspace(0, 3, 28)]
+    text = in_words(PROBLEM, {"draws": 1000, "cases": cases})
+    assert text.startswith("reliable for theta below 3.25")
+    alone = in_words(PROBLEM, {"draws": 1000, "cases": cases[1:]})
+    assert alone.startswith("do not trust at 1 of 29 held-out cases: at worst ESS 10 of 1,000")
+
+
+def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
+    # A narrow normal about a point of the tail: its own weights look even.
+    narrow = with_q1(lambda y, theta: torch.maximum(y / 2, theta) + 0.3, 0.02)
+    found = long_check(PROBLEM, narrow, **FEW)
+    assert {case["level"] for case in found["cases"]} == {2}
+    assert max(case["missed"] for case in found["cases"]) > 0.3
+
+
+def test_the_check_sets_what_verdicts_ask_near_its_cases():
+    cases = [
+        {"y": [1.0], "theta": [theta], "share": share, "missed": missed, "level": level}
+        for theta, share, missed, level in (
+            (1.0, 0.99, 0.0, 0),
+            (2.0, 0.5, 0.0, 0),
+            (3.0, 0, 0.2, 2),
+        )
+    ]
+    card = {"configuration": {"verdict": {"draws": 1000, "cases": cases}}}
+    theta = [[1.1], [2.1], [2.9], [4.5]]
+    e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 4, theta, draws=500)
+    # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
+    assert e.evidence.needed.tolist() == [2, 28, 28, 28]
+    assert e.evidence.defensive.tolist() == [0, 10, 10, 3]
+    # It does not speak for one of the proposals alone.
+    alone = amci.estimate(PROBLEM, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
+    assert alone.evidence.needed == 28
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "gain-loss", "peak"])
+def test_shipped_problems_of_all_kinds_are_long_check(name):
+    problem = amci.problem(name)
+    found = long_check(problem, amci.load_proposals(name), cases=2, draws=2000)
+    assert len(found["cases"]) == 2
+    assert in_words(problem, found) == found["text"]
+
+
+def test_a_proposal_of_one_s_own_is_checked_as_any_other():
+    assert "held-out cases" in long_check(PROBLEM, imperfect(), **FEW)["text"]

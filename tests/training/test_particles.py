@@ -9,8 +9,7 @@ from torch.distributions import Normal
 
 import amci_core as amci
 from amci_core.models import Problem, Variable
-from amci_core.training.forms import charts_of, coordinates_of
-from amci_core.training.particles import find
+from amci_core.training.particles import smc
 from amci_core.training.targets import TARGETS
 
 CASES, PARTICLES = 64, 128
@@ -20,14 +19,7 @@ def particles(problem, name, theta, y=None):
     """Particles on x of cases at given theta (cases, D_theta)."""
     target = TARGETS[name](problem)
     y = torch.empty(len(theta), 0) if y is None else y
-    return find(
-        target,
-        y,
-        theta,
-        charts=charts_of(target.problem, coordinates_of(target.problem)),
-        particles=PARTICLES,
-        generator=torch.Generator().manual_seed(0),
-    )
+    return smc(target, y, theta, PARTICLES, torch.Generator().manual_seed(0))
 
 
 class Above(Problem):

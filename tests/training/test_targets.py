@@ -7,7 +7,7 @@ import torch
 from scipy import integrate, stats
 
 from amci_core.models import problem, problems
-from amci_core.training.targets import importance, markov_chain
+from amci_core.training.targets import markov_chain
 
 N = 10_000
 
@@ -41,7 +41,7 @@ def test_the_chain_and_importance_draws_have_the_same_moments(name):
     chosen = problem(name)
     x, theta, log_r = markov_chain(chosen, N, seeded())
     chain = coordinates(x, theta)
-    x, theta, log_weight = importance(chosen, 200_000, seeded(1))
+    x, theta, log_weight = chosen.sample_training(200_000, seeded(1))
     draws = coordinates(x, theta)
     unit = draws.std(0)
     for power in (1, 2):
@@ -97,14 +97,6 @@ def test_every_state_lies_where_the_target_does(name):
         assert chosen.theta is None
     else:
         assert ((theta >= chosen.theta.low) & (theta <= chosen.theta.high)).all()
-
-
-def test_the_chain_repeats_itself(monkeypatch):
-    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
-    tail = problem("tail-1d")
-    first, again, other = (markov_chain(tail, 300, seeded(s))[0] for s in (4, 4, 5))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
 
 
 def test_the_negated_problem_has_a_chain_of_its_own(monkeypatch):
