@@ -137,7 +137,12 @@ def read_recipe(path: Path) -> Recipe:
     check_object(path, content, RECIPE, only=True)
     # What was read, by its place, with whether it is allowed and what is.
     checks = [
-        ("film", content["film"], 2 <= content["film"] <= MOST_FRAMES, f"2 to {MOST_FRAMES} frames"),
+        (
+            "film",
+            content["film"],
+            2 <= content["film"] <= MOST_FRAMES,
+            f"2 to {MOST_FRAMES} frames",
+        ),
         ("terms", [*content["terms"]], "q1_plus" in content["terms"], "an object with q1_plus"),
     ]
     numbers = {"budget_minutes": (content["budget_minutes"], 24 * 60.0)}

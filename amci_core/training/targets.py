@@ -170,7 +170,9 @@ class Target:
     @cached_property
     def to_support(self) -> ToSupport:
         """The bijector of the unconstrained space onto the range of x."""
-        return ToSupport([coordinate_bijector(self.problem, **given) for given in coordinates_of(self.problem)])
+        return ToSupport(
+            [coordinate_bijector(self.problem, **given) for given in coordinates_of(self.problem)]
+        )
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator

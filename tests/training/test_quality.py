@@ -11,7 +11,7 @@ from imperfect import Normal, imperfect
 
 import amci_core as amci
 from amci_core.flows import FAMILIES, Proposals, Trainable
-from amci_core.flows.broad import Broad
+from amci_core.flows.mixture import DefensiveComponent
 from amci_core.training.quality import (
     MIXTURE_WEIGHTS,
     HeldOut,
@@ -71,7 +71,7 @@ class Fixed(Trainable):
     def initialize(self, generator):
         pass
 
-    def at(self, y, theta, component=None):
+    def at(self, y, theta):
         return self.proposal(y, theta)
 
 
@@ -80,10 +80,10 @@ class Fixed(Trainable):
 )
 def test_a_good_flow_needs_little_a_narrow_one_much_and_the_prior_may_be_better(factor, weight):
     target = TARGETS["q2"](PROBLEM)
-    broad = Broad(target.problem, target.term, None)
+    defence = DefensiveComponent(target.problem, target.term)
     # The posterior of tail-1d is N(y / 2, 1 / 2).
     flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
-    assert mixture_weight(flow, broad, target) == weight
+    assert mixture_weight(flow, defence, target) == weight
 
 
 def with_q1(mean, scale):
