@@ -240,7 +240,8 @@ def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> Term
         natural = np.log(term.weights / mean)
     log_weights = np.where(positive, natural / math.log(10), np.nan)
     edges, heights, below = _histogram(log_weights[positive])
-    tail, tail_heights = _tail(pareto_tail(natural), edges)
+    fitted = pareto_tail(natural)
+    tail, tail_heights = _tail(fitted, edges)
     return TermWeights(
         name=name,
         proposal=term.proposal,
@@ -252,12 +253,12 @@ def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> Term
         tail=tail,
         tail_heights=tail_heights,
         k=float(term.pareto_k),
-        error=float(term.pareto_fit.error),
+        error=fitted.error,
         threshold=float(term.pareto_threshold),
-        effective=float(term.fewest_draws),
+        effective=float(term.smallest_ess),
         nonzero=int(term.nonzero_draws),
-        largest=float(term.largest_share),
-        missed=float(term.missed_share),
+        largest=float(term.largest_weight),
+        missed=float(term.uncovered_mass),
     )
 
 

@@ -173,7 +173,7 @@ def summarize(
     low, high = problem.f_range
     own, verdict = judged["amci"], str(judged["amci"].verdict.level)
     effective = {
-        term: float(found.fewest_draws)
+        term: float(found.smallest_ess)
         for term, found in own.diagnostics.items()
         if term != "E2" or proposals.q2 is not None
     }

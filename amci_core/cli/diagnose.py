@@ -64,13 +64,13 @@ def _print(result: dict[str, Any]) -> None:
     )
     terminal.print_table(
         "Terms",
-        ("estimator", "term", "effective draws", "largest share", "missed", "k-hat", "at most"),
+        ("estimator", "term", "ESS", "largest weight", "uncovered", "k-hat", "at most"),
         [
             (
                 name,
                 term,
-                f"{seen['fewest_draws']:,.1f} of {seen['draws']:,}",
-                *(number(seen[figure], 3) for figure in ("largest_share", "missed_share")),
+                f"{seen['smallest_ess']:,.1f} of {seen['draws']:,}",
+                *(number(seen[figure], 3) for figure in ("largest_weight", "uncovered_mass")),
                 *(number(seen[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )
             for name, found in result["estimates"].items()

@@ -127,13 +127,13 @@ def _print(result: dict[str, Any]) -> None:
     )
     terminal.print_table(
         "Terms",
-        ("term", "value", "effective draws", "largest share", "nonzero share", "k-hat", "at most"),
+        ("term", "value", "ESS", "largest weight", "nonzero share", "k-hat", "at most"),
         [
             (
                 name,
                 number(term["value"]),
-                f"{term['fewest_draws']:,.1f} of {term['draws']:,}",
-                *(number(term[figure]) for figure in ("largest_share", "nonzero_share")),
+                f"{term['smallest_ess']:,.1f} of {term['draws']:,}",
+                *(number(term[figure]) for figure in ("largest_weight", "nonzero_share")),
                 *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
             )
             for name, term in result["terms"].items()

@@ -7,24 +7,16 @@ k says more than the weights' variance does, which cannot see what has not been 
 References:
     Vehtari, Simpson, Gelman, Yao, Gabry, Pareto smoothed importance sampling, Journal of Machine
     Learning Research 25, 2024, https://arxiv.org/abs/1507.02646.
+    Zhang, Stephens, A new and efficient estimation method for the generalized Pareto distribution,
+    Technometrics 51, 2009.
 """
 
 from __future__ import annotations
 
-__all__ = [
-    "LARGEST_K",
-    "LEAST_DRAWS",
-    "ParetoFit",
-    "ParetoTail",
-    "pareto_fit",
-    "pareto_k",
-    "pareto_tail",
-    "pareto_threshold",
-    "tail_count",
-]
+__all__ = ["LARGEST_K", "ParetoTail", "pareto_k", "pareto_tail", "pareto_threshold", "tail_count"]
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,14 +39,25 @@ class ParetoTail(NamedTuple):
     Arguments:
         k: Shape, as `pareto_k` gives it.
         log_cutoff: Logarithm of the weight u above which the tail begins, in nats.
-        scale: Scale sigma, in units of exp(log_cutoff); zero where nothing was fitted.
-        size: Number M of weights in the tail; zero where nothing was fitted.
+        scale: Scale sigma, in units of exp(log_cutoff); zero if nothing was fitted.
+        size: Number M of weights in the tail; zero if nothing was fitted.
     """
 
     k: float
     log_cutoff: float
     scale: float
     size: int
+
+    @property
+    def error(self) -> float:
+        """Standard error of k-hat, (1 + k) sqrt(M) / (M + 10), with k = 0 for a negative one.
+
+        The likelihood gives (1 + k) / sqrt(M), and the prior shrinks it.
+
+        References:
+            Smith, Estimating tails of probability distributions, Annals of Statistics 15, 1987.
+        """
+        return (1 + max(self.k, 0.0)) * math.sqrt(self.size) / (self.size + PRIOR_DRAWS)
 
     def log_density(self, log_weight: Array) -> Array:
         """Density of log w within the fitted tail, at log w above the cutoff; (*)."""
@@ -89,9 +92,9 @@ def pareto_k(weights: Array) -> Array:
     Zeros say nothing of the tail, so S counts the others. The tail is the M largest weights, with
     M = min(S / 5, 3 sqrt(S)).
 
-    NaN where k-hat cannot be judged: for less than 25 positive weights, where some in the tail are
-    equal (ties would make any tail look light), and for weights that are NaN or infinite. -inf
-    where all positive weights are equal but for rounding: there is no tail.
+    NaN if k-hat cannot be judged: for less than 25 positive weights, for equal ones in the tail
+    (ties would make any tail look light), and for weights that are NaN or infinite. -inf if all
+    positive weights are equal but for rounding: there is no tail.
 
     Warning:
         NaN compares as false: test `k < threshold`, never `not k > threshold`.
@@ -103,36 +106,9 @@ def pareto_k(weights: Array) -> Array:
         >>> float(pareto_k(np.ones(1000)))
         -inf
     """
-    return pareto_fit(weights).k
-
-
-class ParetoFit(NamedTuple):
-    """k-hat of weights, and how well it is known, (*) each.
-
-    Arguments:
-        k: See `pareto_k`.
-        error: Its standard error, (1 + k) sqrt(M) / (M + 10) for a tail of M weights and k >= 0:
-            the likelihood gives (1 + k) / sqrt(M), and the prior shrinks it. For k < 0 as for 0.
-        threshold: `pareto_threshold` of S draws.
-
-    References:
-        Smith, Estimating tails of probability distributions, Annals of Statistics 15, 1987.
-    """
-
-    k: Array
-    error: Array
-    threshold: Array
-
-
-def pareto_fit(weights: Array) -> ParetoFit:
-    """k-hat of weights (*, n), which may be scaled, with its standard error and its threshold."""
-    rows = weights.reshape(-1, weights.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = [pareto_tail(row).k for row in np.log(rows)]
-    k, draws = np.array(found).reshape(weights.shape[:-1]), (weights > 0).sum(axis=-1)
-    size = tail_count(draws)
-    error = (1 + np.maximum(k, 0.0)) * np.sqrt(size) / (size + PRIOR_DRAWS)
-    return ParetoFit(k, error, pareto_threshold(draws))
+        rows = np.log(weights.reshape(-1, weights.shape[-1]))
+    return np.array([pareto_tail(row).k for row in rows]).reshape(weights.shape[:-1])
 
 
 def pareto_tail(log_weights: Array) -> ParetoTail:
@@ -143,26 +119,36 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
     if log_w[-1] - log_w[0] < ROUNDING:
         return ParetoTail(-math.inf, float(log_w[0]), 0.0, 0)
     size = int(tail_count(len(log_w)))
-    top = log_w[-size - 1 :]
-    nothing = ParetoTail(math.nan, float(top[0]), 0.0, 0)
+    top = log_w[-size - 1 :] - log_w[-1]
+    nothing = ParetoTail(math.nan, float(log_w[-size - 1]), 0.0, 0)
     if (np.diff(top) < ROUNDING).any():
         return nothing
-    from arviz_stats.base import array_stats  # where it is needed: it takes most of a second
-
-    psislw: Any = array_stats.psislw  # it declares no types
-    smoothed, k = psislw(-log_w, r_eff=1.0)
-    k = float(k)
-    # Libraries say NaN or an infinity of either sign where their fit has failed.
-    if not math.isfinite(k):
-        return nothing
-    # The smallest of the tail is moved to the quantile 1 / 2M of the fit.
-    excess = math.expm1(smoothed[-size] - smoothed[-size - 1])
-    log_survival = math.log1p(-0.5 / size)
-    scale = excess / (math.expm1(-k * log_survival) / k if k else -log_survival)
-    return ParetoTail(k, float(top[0]), scale, size) if 0 < scale < math.inf else nothing
+    with np.errstate(all="ignore"):
+        k, scale = _fit(-np.exp(top[1:]) * np.expm1(top[0] - top[1:]))
+        scale *= np.exp(-top[0])
+    finite = math.isfinite(k) and 0 < scale < math.inf
+    return ParetoTail(k, nothing.log_cutoff, scale, size) if finite else nothing
 
 
 def tail_count(draws: ArrayLike) -> NDArray[np.int64]:
-    """How many of S weights make up the tail: a fifth, or 3 sqrt(S) where S > 225; (*)."""
+    """How many of S weights make up the tail: a fifth, or 3 sqrt(S) if S > 225; (*)."""
     s = np.asarray(draws)
     return np.where(s > 225, 3 * np.sqrt(s), s // 5).astype(np.int64)
+
+
+def _fit(excess: Array) -> tuple[float, float]:
+    """k and sigma of a generalised Pareto distribution, from increasing values (M,) above zero.
+
+    The likelihood's profile over b = -k / sigma is averaged over a grid of b; the mean of
+    log(1 - b x) then gives k, with a prior on it.
+    """
+    n = len(excess)
+    m = 30 + int(math.sqrt(n))
+    b = 1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))
+    b = b / (3 * excess[int(n / 4 + 0.5) - 1]) + 1 / excess[-1]
+    k = np.log1p(-b[:, None] * excess).mean(axis=1)
+    log_likelihood = n * (np.log(-b / k) - k - 1)
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    best = float((b * weight).sum() / weight.sum())
+    shape = float(np.log1p(-best * excess).mean())
+    return (n * shape + PRIOR_DRAWS / 2) / (n + PRIOR_DRAWS), -shape / best

@@ -1,16 +1,19 @@
-r"""Whether an estimate can be believed: three questions to the draws.
+r"""Whether an estimate can be believed: what contradicts it, then three questions to the draws.
 
-1. Is it determined? AMCI with control variates uses all draws of all components. The effective
-   number of its squared residuals, N = (sum z^2)^2 / sum z^4, says how many draws make up its
-   standard error. With few, the next draw can change both. So it can where the estimate's own
-   residuals have hardly any.
-2. Do the draws agree? An estimate agrees where it lies within 2.5 standard errors of the
-   difference from AMCI with control variates.
-3. Could they know? The draws of the defensive density, which no proposal has made, must reach
-   every term by themselves. A long check of the proposals after their training can answer in their
-   place; it also sets the N that is asked.
+`judge` collects the reasons against an estimate; the most serious one is its level.
 
-Tails of weights, effective sample sizes and largest weights are diagnostics beside it, not judges.
+- Contradictions. Densities must fit their draws, and a draw must reach every term.
+- Do the draws agree? AMCI with control variates uses all draws of all components. An estimate
+  agrees if it lies within 2.5 standard errors of the difference from it.
+- Is it determined? The effective number of AMCI's squared residuals with control variates,
+  N = (sum z^2)^2 / sum z^4, says how many draws make up its standard error. With few, the next
+  draw can change both. The same holds for the estimate's own residuals.
+- Could they know? The draws of the defensive density, which no training has shaped, must reach
+  every term by themselves.
+
+A long check of the proposals after their training (`evidence_near`) sets the N that is needed, and
+can answer the last question. Tails of weights, effective sample sizes and largest weights are
+diagnostics beside the verdict, not judges.
 
 Warning:
     Mass that no draw of any component came near is not seen.
@@ -18,9 +21,9 @@ Warning:
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "Evidence", "Verdict", "judge"]
+__all__ = ["LEVELS", "Evidence", "Verdict", "evidence_near", "judge"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -35,22 +38,25 @@ from amci_core.estimators.uncertainty import Errors, bessel, centred
 LEVELS = ("reliable", "use more draws", "do not trust")
 RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 
-# Chosen on the grid of benchmarks/verdict.py, and measured there with another seed. The N, and the
-# effective draws of the defensive density for each term, that are asked of unknown proposals, of
-# ones that a long check found all but exact, and of other checked ones.
-UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 10.0)
-# The share of N that is asked of an estimate's own residuals, and the least.
-OWN, LEAST_OWN = 1 / 5, 1.5
-# The largest share of a squared residual in their sum, without draws of a defensive density: heavy
-# tails can pass by N alone.
-LARGEST = 1 / 20
+# The numbers below were chosen on the grid of benchmarks/verdict.py, and measured there with
+# another seed.
+# From fewer draws nothing is known but what has no error.
+LEAST_DRAWS = 64
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
+# The needed N, and effective draws of the defensive density for each term: of unknown proposals,
+# of those that a long check found all but exact, and of other checked ones.
+UNKNOWN, EXACT, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 10.0)
+# Relative ESS of every term, in the long check, of all but exact proposals.
+ALL_BUT_EXACT = 0.8
+# The share of N that an estimate's own residuals need, and the least.
+OWN, LEAST_OWN = 1 / 5, 1.5
+# The largest share of a squared residual in their sum, without draws of a defensive density: heavy
+# tails can pass by N alone.
+LARGEST_RESIDUAL = 1 / 20
 # Nats of Bernstein's bound beyond which densities do not integrate to one number.
 UNNORMALIZED = 6.0
-# From fewer draws nothing is known but what has no error.
-LEAST_DRAWS = 64
 # A side of f with a smaller share of E1_plus + E1_minus does not matter.
 LEAST_SIDE = 0.01
 
@@ -59,8 +65,8 @@ class Evidence(NamedTuple):
     """What is known of proposals before a draw, for a batch (*).
 
     Arguments:
-        needed: The N that is asked, (*).
-        defensive: The effective draws of the defensive density that are asked for each term, (*).
+        needed: The needed N, (*).
+        defensive: The needed effective draws of the defensive density for each term, (*).
         against: Sentences against every estimate of the batch.
         r_eff: Effective number of independent draws over their number.
     """
@@ -74,6 +80,30 @@ class Evidence(NamedTuple):
 NOTHING_KNOWN = Evidence()
 
 
+def evidence_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidence:
+    """What a long check of proposals after their training says of estimates at y and theta.
+
+    A case takes over what was measured at the nearest checked case, with y and theta in units of
+    their spread over the checked ones. The check does not answer beyond the checked cases by more
+    than one spread in any coordinate.
+
+    Arguments:
+        check: The check, see `amci_core.training.quality.long_check`.
+        y: (*, D_y), no columns if there is no y.
+        theta: (*, D_theta), or None.
+    """
+    cases = check["cases"]
+    there = np.array([[*(case["y"] or []), *(case["theta"] or [])] for case in cases], float)
+    here = y if theta is None else np.concatenate([y, theta], -1)
+    scale = np.maximum(there.std(0), 1e-12)
+    nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
+    exact = np.array([case["share"] > ALL_BUT_EXACT and case["missed"] == 0 for case in cases])
+    within = ((here >= there.min(0) - scale) & (here <= there.max(0) + scale)).all(-1)
+    needed = np.where(exact[nearest, None], EXACT, INEXACT)
+    needed = np.where(within[..., None], needed, UNKNOWN)
+    return Evidence(needed[..., 0], needed[..., 1])
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether estimates can be believed, for a batch (*); index it for a single one.
@@ -81,8 +111,8 @@ class Verdict:
     Arguments:
         codes: Indices of `LEVELS`, (*).
         why: Reasons against each, most serious first: a tuple of sentences, (*).
-        determined_by: The effective number of squared residuals, (*); infinite where there is no
-            error, NaN where no draw met a term.
+        determined_by: The effective number N of squared residuals, (*); infinite without error,
+            NaN if no draw met a term.
     """
 
     codes: NDArray[np.int64]
@@ -134,6 +164,22 @@ class Verdict:
         return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
 
 
+class _Reason(NamedTuple):
+    """A reason against estimates (*), which caps their level.
+
+    Arguments:
+        level: The level, as an index of `LEVELS`.
+        holds: Whether it holds, (*).
+        words: A sentence, with a place for a number.
+        number: The number, (*).
+    """
+
+    level: int
+    holds: Any
+    words: str
+    number: Any = 0.0
+
+
 def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
@@ -142,55 +188,70 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
         found: What each of these draws adds to the error of the estimate.
         evidence: What is known of the proposals beforehand.
     """
-    determined_by = evidence.r_eff * control.determined_by
-    distance = np.sqrt(evidence.r_eff) * _distance(control.errors, found)
-    unseen, largest = not control.draws.count(DEFENSIVE), control.errors.largest_share
+    N = evidence.r_eff * control.determined_by
     own = evidence.r_eff * found.determined_by
-    rules: Sequence[tuple[int, Any, str, Any]] = [
-        *((NO_TRUST, True, text, 0.0) for text in evidence.against),
-        *(
-            (NO_TRUST, nats > UNNORMALIZED, f"the density of {name} does not fit its draws: its "
-             "integral is not one, or they were drawn from another", 0.0)
-            for name, nats in _misfits(control).items()
-        ),
-        (NO_TRUST, np.isnan(determined_by), "no draw reached a term", 0.0),
-        *(
-            (level, (distance > low) & (distance <= high),
-             "all draws together disagree, by {:.2g} standard errors of the difference", distance)
-            for level, low, high in (
-                (NO_TRUST, CONTRADICT, np.inf), (MORE_DRAWS, AGREE, CONTRADICT)
-            )
-        ),
-        (MORE_DRAWS, (control.draws.n < LEAST_DRAWS) & (determined_by < np.inf),
-         f"from fewer than {LEAST_DRAWS} draws little can be told", 0.0),
-        (MORE_DRAWS, determined_by < evidence.needed,
-         "about {:.0f} draws determine its error, too few", determined_by),
-        (MORE_DRAWS, own < np.maximum(OWN * np.asarray(evidence.needed), LEAST_OWN),
-         "about {:.0f} of its own draws determine its error, too few", own),
-        (MORE_DRAWS, unseen & (largest > LARGEST) & (np.asarray(evidence.needed) > EXACT[0]),
-         "one draw makes {:.1%} of its squared error", largest),
-        *(
-            (MORE_DRAWS, evidence.r_eff * ess < evidence.defensive,
-             f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
-             "too narrow to tell", ess)
-            for name, ess in _defensive(control).items()
-        ),
-        (RELIABLE, unseen, "without draws of a defensive density nothing can tell what all "
-         "proposals miss", 0.0),
-    ]  # fmt: skip
-    shape = determined_by.shape
-    codes, why = np.zeros(shape, dtype=np.int64), np.empty(shape, dtype=object)
-    why.fill(())
-    # An average of one value is that value.
+    reasons = [
+        *(_Reason(NO_TRUST, True, text) for text in evidence.against),
+        *_contradictions(control),
+        *_disagreement(np.sqrt(evidence.r_eff) * _distance(control.errors, found)),
+        *_undetermined(control, N, own, evidence),
+        *_unknown(control, evidence),
+    ]
+    # An average of one value is that value: no further draw is needed.
     f = control.draws.f
     exact = (f == f[..., :1]).all(axis=-1) & (f[..., 0] != 0) & (own == np.inf)
-    for level, holds, words, number in rules:
-        holds = np.broadcast_to(holds, shape) & ~(exact & (level == MORE_DRAWS))
-        number = np.broadcast_to(number, shape)
+    codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
+    why.fill(())
+    for level, holds, words, number in reasons:
+        holds = np.broadcast_to(holds, N.shape) & ~(exact & (level == MORE_DRAWS))
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
-            why[place] += (words.format(float(number[place])),)
-    return Verdict(codes, why, np.where(exact, np.inf, determined_by))
+            why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
+    return Verdict(codes, why, np.where(exact, np.inf, N))
+
+
+def _contradictions(control: Regression) -> Iterator[_Reason]:
+    for name, nats in _misfits(control).items():
+        words = (
+            f"the density of {name} does not fit its draws: its integral is not one, or they were "
+            "drawn from another"
+        )
+        yield _Reason(NO_TRUST, nats > UNNORMALIZED, words)
+    yield _Reason(NO_TRUST, np.isnan(control.determined_by), "no draw reached a term")
+
+
+def _disagreement(distance: Array) -> Iterator[_Reason]:
+    words = "all draws together disagree, by {:.2g} standard errors of the difference"
+    yield _Reason(NO_TRUST, distance > CONTRADICT, words, distance)
+    yield _Reason(MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), words, distance)
+
+
+def _undetermined(
+    control: Regression, N: Array, own: Array, evidence: Evidence
+) -> Iterator[_Reason]:
+    needed = np.asarray(evidence.needed)
+    few = (control.draws.n < LEAST_DRAWS) & (N < np.inf)
+    yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_DRAWS} draws little can be told")
+    words = "only {:.1f} effective draws determine its error"
+    yield _Reason(MORE_DRAWS, N < needed, words, N)
+    words = "only {:.1f} effective draws of its own determine its error"
+    yield _Reason(MORE_DRAWS, own < np.maximum(OWN * needed, LEAST_OWN), words, own)
+    if not control.draws.count(DEFENSIVE):
+        largest = control.errors.largest_share
+        rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])
+        yield _Reason(MORE_DRAWS, rules, "one draw makes {:.1%} of its squared error", largest)
+
+
+def _unknown(control: Regression, evidence: Evidence) -> Iterator[_Reason]:
+    for name, ess in _defensive_ess(control).items():
+        words = (
+            f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or too "
+            "narrow to tell"
+        )
+        yield _Reason(MORE_DRAWS, evidence.r_eff * ess < evidence.defensive, words, ess)
+    if not control.draws.count(DEFENSIVE):
+        words = "without draws of a defensive density nothing can tell what all proposals miss"
+        yield _Reason(RELIABLE, True, words)
 
 
 def _distance(control: Errors, found: Errors) -> Array:
@@ -206,7 +267,7 @@ def _distance(control: Errors, found: Errors) -> Array:
         return np.where(between == 0, 0.0, between / error)
 
 
-def _defensive(control: Regression) -> dict[str, Array]:
+def _defensive_ess(control: Regression) -> dict[str, Array]:
     """Effective draws of the defensive density for each term, (*), by the term's name.
 
     They are weighted as draws of the mixture of all components: where the proposals draw as well,

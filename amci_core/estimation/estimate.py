@@ -13,8 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from amci_core._arguments import check_count, check_number
-from amci_core.diagnostics.card import evidence
-from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence
+from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence, evidence_near
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
@@ -141,7 +140,7 @@ def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Eviden
     check = proposals.card.get("configuration", {}).get("verdict")
     if check is None:
         return NOTHING_KNOWN
-    return evidence(check, y.numpy(), None if theta is None else theta.numpy())
+    return evidence_near(check, y.numpy(), None if theta is None else theta.numpy())
 
 
 def pilot_moments(

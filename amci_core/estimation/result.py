@@ -32,8 +32,8 @@ from amci_core.estimators.uncertainty import (
 LEVEL = 0.95
 # What `as_dict` holds of a term's diagnostics.
 FIGURES = (
-    *("proposal", "draws", "effective_draws", "fewest_draws", "largest_share", "nonzero_share"),
-    *("missed_share", "pareto_k", "pareto_threshold"),
+    *("proposal", "draws", "ess", "smallest_ess", "largest_weight", "nonzero_share"),
+    *("uncovered_mass", "pareto_k", "pareto_threshold"),
 )
 
 

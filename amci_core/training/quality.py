@@ -296,7 +296,7 @@ def long_check(
         share, missed = 1.0, 0.0
         for j in proposals.present:
             term = e.diagnostics[TERMS[j]]
-            share = min(share, float(np.fmin(term.effective_draws, term.pooled_draws)) / draws)
+            share = min(share, float(np.fmin(term.ess, term.pooled_ess)) / draws)
             if i not in particles[j]:
                 continue
             x, here = particles[j][i], (y[i], None if theta is None else theta[i])

@@ -140,7 +140,7 @@ def diagnostics(case: Case) -> Picture:
         legend(panel)
 
     words = "; ".join(
-        f"ESS of {names[term]}: {effective(float(seen.fewest_draws))} of {seen.draws} draws"
+        f"ESS of {names[term]}: {effective(float(seen.smallest_ess))} of {seen.draws} draws"
         for term, seen in found.diagnostics.items()
     )
     return Picture(draw, f"{words}. {found.verdict.text}", f"Weights of one run. {case}")

@@ -74,14 +74,14 @@ def _terms(found: dict[str, Any]) -> str:
     for name, each in found.items():
         signed = "E1_minus" in each["terms"]
         for term, seen in _diagnosed(each).items():
-            missed = seen["missed_share"]
+            missed = seen["uncovered_mass"]
             lines.append(
                 (
                     f"{NAMES[name]}, {pretty(term, signed=signed)}",
                     escape(seen["proposal"]),
-                    f"{_draws(seen['fewest_draws'])} of {seen['draws']:,}",
+                    f"{_draws(seen['smallest_ess'])} of {seen['draws']:,}",
                     _k_hat(seen),
-                    percent(seen["largest_share"]) if seen["largest_share"] is not None else "–",
+                    percent(seen["largest_weight"]) if seen["largest_weight"] is not None else "–",
                     "not known" if missed is None else percent(missed),
                 )
             )
@@ -93,7 +93,7 @@ def rows(result: TableResult) -> list[list[Any]]:
     """One line for every term of every estimate, with the names of the columns first."""
     per_estimate = ("value", "standard_error")
     per_term = (
-        *("proposal", "draws", "effective_draws", "largest_share", "missed_share"),
+        *("proposal", "draws", "ess", "largest_weight", "uncovered_mass"),
         *("pareto_k", "pareto_threshold"),
     )
     head = ["estimator", *per_estimate, "low_95", "high_95", "verdict", "term", *per_term]

@@ -104,7 +104,7 @@ def test_exact_proposals_have_weights_without_a_tail():
 def test_the_draws_that_were_asked_for_are_judged_on_their_own():
     few = found(PROBLEM, imperfect(), 1.0, 3.0, draws=30)[-1]
     assert (few.asked, few.draws) == (30, LEAST_DRAWS)
-    assert few.asked_text.startswith("use more draws: about ")
+    assert few.asked_text.startswith("use more draws: only ")
     assert few.level == "reliable"
 
 

@@ -173,4 +173,4 @@ def test_a_run_in_the_page_comes_near_the_truth(page, name):
     for term, own in estimate.diagnostics.items():
         if own.proposal in found["effective"]:
             effective = found["effective"][own.proposal]
-            assert effective == pytest.approx(float(own.effective_draws), rel=0.05), term
+            assert effective == pytest.approx(float(own.ess), rel=0.05), term

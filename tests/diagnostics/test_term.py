@@ -46,8 +46,8 @@ def test_even_weights_count_in_full():
     found = diagnosed(reuse(alpha=1, beta=0), row(even(0), even(2)))
     assert set(found) == {"E1_plus", "E2"}
     for term in found.values():
-        assert term.effective_draws == pytest.approx(8)
-        assert term.largest_share == pytest.approx(1 / 8)
+        assert term.ess == pytest.approx(8)
+        assert term.largest_weight == pytest.approx(1 / 8)
         assert term.nonzero_share == 1
         assert term.draws == 8
 
@@ -55,19 +55,19 @@ def test_even_weights_count_in_full():
 def test_uneven_weights_follow_the_formula():
     found = diagnosed(snis_q2(), row(uneven(2)))
     w = np.array([1, 2, 3, 4])
-    assert found["E2"].effective_draws == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    assert found["E2"].largest_share == pytest.approx(0.4)
+    assert found["E2"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert found["E2"].largest_weight == pytest.approx(0.4)
     fw = np.array([2, 4])
-    assert found["E1_plus"].effective_draws == pytest.approx(fw.sum() ** 2 / (fw**2).sum())
-    assert found["E1_plus"].largest_share == pytest.approx(4 / 6)
+    assert found["E1_plus"].ess == pytest.approx(fw.sum() ** 2 / (fw**2).sum())
+    assert found["E1_plus"].largest_weight == pytest.approx(4 / 6)
     assert found["E1_plus"].nonzero_share == 0.5
 
 
 def test_a_good_posterior_proposal_can_miss_f():
     found = diagnosed(snis_q2(), row(points(2, np.zeros(8), np.zeros(8))))
-    assert found["E2"].effective_draws == pytest.approx(8)
-    assert found["E1_plus"].effective_draws == 0
-    assert np.isnan(found["E1_plus"].largest_share)
+    assert found["E2"].ess == pytest.approx(8)
+    assert found["E1_plus"].ess == 0
+    assert np.isnan(found["E1_plus"].largest_weight)
     assert found["E1_plus"].nonzero_share == 0
 
 
@@ -82,8 +82,8 @@ def test_a_shared_term_is_judged_on_the_draws_of_both_in_their_shares():
     fw = np.array([0.0, 2.0, 0.0, 4.0])
     total = 0.9 * 1 + 0.1 * fw.mean()
     relative = (0.1 / 4) ** 2 * np.square(fw - fw.mean()).sum() / total**2
-    assert found["E1_plus"].effective_draws == pytest.approx(12 / (1 + 12 * relative))
-    assert found["E1_plus"].largest_share == pytest.approx(0.9 / 8 / total)
+    assert found["E1_plus"].ess == pytest.approx(12 / (1 + 12 * relative))
+    assert found["E1_plus"].largest_weight == pytest.approx(0.9 / 8 / total)
 
 
 def test_a_heavy_tail_of_draws_that_a_table_shares_is_seen():
@@ -92,8 +92,8 @@ def test_a_heavy_tail_of_draws_that_a_table_shares_is_seen():
     draws = row(points(0, heavy, np.ones(4000)), points(2, np.zeros(4000), np.ones(4000)))
     plain = diagnosed(amci() * [[1], [0], [1]], draws)["E2"]
     shared = diagnosed(reuse(alpha=1.0, beta=0.5), draws)["E2"]
-    assert plain.effective_draws == pytest.approx(4000)
-    assert shared.effective_draws < 400
+    assert plain.ess == pytest.approx(4000)
+    assert shared.ess < 400
     assert shared.pareto_k > 0.8
 
 
@@ -101,8 +101,8 @@ def test_the_negative_part_has_its_own_diagnostics():
     f = [1.0, 1.0, 0.0, -3.0]
     draws = row(*(points(j, np.zeros(4), f) for j in range(3)), signed=True)
     found = diagnosed(amci(), draws)
-    assert found["E1_plus"].effective_draws == pytest.approx(2)
-    assert found["E1_minus"].effective_draws == pytest.approx(1)
+    assert found["E1_plus"].ess == pytest.approx(2)
+    assert found["E1_minus"].ess == pytest.approx(1)
     assert found["E1_minus"].nonzero_share == 0.25
 
 
@@ -110,14 +110,14 @@ def test_weights_far_from_one_keep_their_shares():
     near = diagnosed(snis_q2(), row(uneven(2)))["E2"]
     for nats in (-4000, 4000):
         far = diagnosed(snis_q2(), row(uneven(2, nats)))["E2"]
-        np.testing.assert_allclose(far.effective_draws, near.effective_draws, rtol=1e-9)
-        np.testing.assert_allclose(far.largest_share, near.largest_share, rtol=1e-9)
+        np.testing.assert_allclose(far.ess, near.ess, rtol=1e-9)
+        np.testing.assert_allclose(far.largest_weight, near.largest_weight, rtol=1e-9)
 
 
 def test_batches_keep_their_shape():
     draws = row(*(points(j, np.zeros((3, 2, 5)), np.ones((3, 2, 5))) for j in (0, 2)))
     found = diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"]
-    assert found.effective_draws.shape == found.largest_share.shape == (3, 2)
+    assert found.ess.shape == found.largest_weight.shape == (3, 2)
     assert found.nonzero_share.shape == (3, 2)
 
 
@@ -127,18 +127,18 @@ def test_other_draws_show_what_a_proposal_misses():
     draws = row(two_cells(0, 100, 0, **shares), two_cells(2, 50, 50, **shares))
     found = diagnosed(reuse(alpha=1, beta=0), draws)
     alone = diagnosed(snis_q1(), row(two_cells(0, 100, 0, **shares)))
-    assert found["E1_plus"].effective_draws == pytest.approx(100)
+    assert found["E1_plus"].ess == pytest.approx(100)
     first, second = 150 * 0.5 / (0.5 * 0.999 + 0.25), 50 * 0.5 / (0.5 * 0.001 + 0.25)
-    assert found["E1_plus"].missed_share == pytest.approx(second / (first + second))
-    assert found["E2"].missed_share == 0
-    assert np.isnan(alone["E1_plus"].missed_share)
+    assert found["E1_plus"].uncovered_mass == pytest.approx(second / (first + second))
+    assert found["E2"].uncovered_mass == 0
+    assert np.isnan(alone["E1_plus"].uncovered_mass)
 
 
 def test_what_a_proposal_cannot_reach_at_all_is_missed():
     shares = {"q1": 0.0, "q2": 0.5}
     draws = row(two_cells(0, 100, 0, **shares), two_cells(2, 50, 50, **shares))
     # 150 draws of the first cell with a mixture of 3 / 4, 50 of the second with one of 1 / 4.
-    assert diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"].missed_share == pytest.approx(0.5)
+    assert diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"].uncovered_mass == pytest.approx(0.5)
 
 
 def test_a_term_names_its_proposal_and_the_draws_that_count():

@@ -190,7 +190,7 @@ def test_exact_proposals_leave_no_error():
     found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=128)
     assert (found.standard_error <= 1e-12 * found.value).all()
     for term in found.diagnostics.values():
-        np.testing.assert_allclose(term.effective_draws, 56)
+        np.testing.assert_allclose(term.ess, 56)
         assert (term.nonzero_share == 1).all()
 
 
@@ -246,7 +246,7 @@ def test_intervals_cover_wherever_the_draws_reach_both_sides(estimator, y, theta
     covered = ((lower < mu) & (mu < upper)).mean()
     # Beyond the noise of n runs, a two-sided interval is off by terms of order one over the
     # number of draws that count: the effective ones, on the rarer side of theta.
-    effective = min(d.effective_draws.mean() for d in found.diagnostics.values())
+    effective = min(d.ess.mean() for d in found.diagnostics.values())
     rarer = effective * min(1.0, (1 - mu) / mu)
     assert rarer > 15
     assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n) + 0.5 / rarer
@@ -311,7 +311,7 @@ def test_without_a_draw_in_the_tail_there_is_no_standard_error():
     assert np.isnan(found.standard_error)
     assert np.isnan(found.interval()).all()
     assert found.diagnostics["E1_plus"].nonzero_share == 0
-    assert found.diagnostics["E2"].effective_draws == pytest.approx(64)
+    assert found.diagnostics["E2"].ess == pytest.approx(64)
 
 
 def test_where_every_draw_has_the_same_f_there_is_no_standard_error():
@@ -408,7 +408,7 @@ def test_values_have_the_batch_shape():
     found = amci.estimate(PROBLEM, IMPERFECT, y, theta, draws=8)
     assert found.value.shape == found.standard_error.shape == (4, 3)
     assert found.interval()[0].shape == (4, 3)
-    assert found.diagnostics["E2"].effective_draws.shape == (4, 3)
+    assert found.diagnostics["E2"].ess.shape == (4, 3)
     assert amci.estimate(PROBLEM, IMPERFECT, 0.0, 1.0).value.shape == ()
 
 

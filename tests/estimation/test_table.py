@@ -47,7 +47,7 @@ def test_it_says_of_draws_what_an_estimate_with_them_does(case):
     assert found.estimate.diagnostics.keys() == e.diagnostics.keys()
     for term, seen in found.estimate.diagnostics.items():
         expected = e.diagnostics[term]
-        for figure in ("effective_draws", "missed_share", "pareto_k", "largest_share"):
+        for figure in ("ess", "uncovered_mass", "pareto_k", "largest_weight"):
             np.testing.assert_allclose(
                 getattr(seen, figure), getattr(expected, figure), rtol=1e-7, atol=1e-15
             )
@@ -76,7 +76,7 @@ def test_one_component_is_self_normalized_importance_sampling():
     np.testing.assert_allclose(found.value, mu, rtol=1e-12)
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-3)
     term = found.estimate.diagnostics["E2"]
-    np.testing.assert_allclose(term.effective_draws, w.sum() ** 2 / np.square(w).sum())
+    np.testing.assert_allclose(term.ess, w.sum() ** 2 / np.square(w).sum())
     np.testing.assert_allclose(term.pareto_k, array_stats.psislw(-log_w, r_eff=1.0)[1])
     assert found.verdict.level == "reliable"
     assert abs(mu - 1) < 4 * error

@@ -45,7 +45,7 @@ def test_no_unit_changes_what_an_estimate_says(name, size, nats):
         np.testing.assert_allclose(end / size, expected, rtol=1e-7)
     np.testing.assert_array_equal(far.verdict.codes, near.verdict.codes)
     for term, found in far.diagnostics.items():
-        for figure in ("effective_draws", "pooled_draws", "missed_share", "largest_share"):
+        for figure in ("ess", "pooled_ess", "uncovered_mass", "largest_weight"):
             expected = getattr(near.diagnostics[term], figure)
             np.testing.assert_allclose(getattr(found, figure), expected, rtol=1e-7, atol=1e-12)
 
@@ -60,7 +60,7 @@ def test_each_term_has_its_own_unit(smaller):
     near, far = estimated(estimator, draws), estimated(estimator, uneven)
     for term, found in far.diagnostics.items():
         expected = near.diagnostics[term]
-        np.testing.assert_allclose(found.pooled_draws, expected.pooled_draws, rtol=1e-9)
+        np.testing.assert_allclose(found.pooled_ess, expected.pooled_ess, rtol=1e-9)
     larger = "E1_minus" if smaller == "E1_plus" else "E1_plus"
     expected = near.terms[larger].log_value - near.terms["E2"].log_value
     np.testing.assert_allclose(far.log_value, expected, rtol=1e-12)
