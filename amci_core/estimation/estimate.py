@@ -106,7 +106,7 @@ def estimate(
         counts = _per_proposal(draws, used, share)
     else:
         check_count("draws", draws, low=1, high=MAX_POINTS)
-        if split == "pilot" and chosen.splits(sampler.present):
+        if split == "pilot" and len(used) > 1:
             counts, spent = _by_pilot(sampler, chosen, draws, spent, share, pilot, seed)
         else:
             counts = split_evenly(draws, used, share, spent=spent, equal=chosen.common)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Evidence
 from amci_core.estimators.combine import Combined, Prepared
-from amci_core.estimators.control_variates import Regression, regress
+from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import TERMS, Array
-from amci_core.estimators.estimators import Regressed
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,

@@ -25,7 +25,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Regression", "regress"]
+__all__ = ["Regressed", "Regression", "regress"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,13 +34,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amci_core.estimators.combine import Combined, ratio_of, running_log_means
+from amci_core.estimators.combine import Combined, Prepared, ratio_of, running_log_means
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.mis import pooled
 from amci_core.estimators.uncertainty import Errors, centred, rounding
 
 # Of the ridge, over the number of draws.
 RIDGE = 0.01
+
+
+@dataclass(frozen=True)
+class Regressed(Prepared):
+    """Draws for AMCI with control variates; the table says what each term starts from."""
+
+    def combine(self) -> Combined:
+        found = [regress(self.draws.first(row)).combined for row in self.counts]
+        sign, log_terms = (
+            np.concatenate([getattr(c, name) for c in found], -2) for name in ("sign", "log_terms")
+        )
+        return ratio_of(sign, log_terms)
 
 
 class Fit(NamedTuple):

@@ -75,19 +75,21 @@ class Draws:
         """Number of points of component j; zero where there are none."""
         return self.counts.get(j, 0)
 
+    @property
+    def components(self) -> NDArray[np.int64]:
+        """The component of each point, by its number, (n,)."""
+        return np.repeat(list(self.counts), list(self.counts.values()))
+
     def stretch(self, j: int) -> slice:
-        """Where the points of component j stand in the row.
+        """The place of component j's points in the row.
 
         Raises:
             ValueError: there are none.
         """
         if not self.count(j):
             raise ValueError(f"j: there are no draws from {COMPONENTS[j]}")
-        start = 0
-        for k, n in self.counts.items():
-            if k == j:
-                break
-            start += n
+        earlier = list(self.counts)[: list(self.counts).index(j)]
+        start = sum(self.counts[k] for k in earlier)
         return slice(start, start + self.counts[j])
 
     def log_weight(self, j: int) -> Array:
@@ -119,13 +121,13 @@ class Draws:
     def first(self, counts: Mapping[int, int] | Sequence[int]) -> Draws:
         """The first points of every component; those without a count lose all of theirs."""
         wanted = dict(counts) if isinstance(counts, Mapping) else dict(enumerate(counts))
-        kept = {j: int(wanted.get(j, 0)) for j in self.counts}
-        if kept == dict(self.counts):
+        left = {j: int(wanted.get(j, 0)) for j in self.counts}
+        if left == dict(self.counts):
             return self
-        kept = {j: n for j, n in kept.items() if n}
-        starts = {j: self.stretch(j).start for j in kept}
-        pieces = [(self, (..., slice(starts[j], starts[j] + n))) for j, n in kept.items()]
-        return _joined(pieces, kept, axis=-1)
+        left = {j: n for j, n in left.items() if n}
+        starts = {j: self.stretch(j).start for j in left}
+        index = np.concatenate([np.arange(starts[j], starts[j] + n) for j, n in left.items()])
+        return self.mapped(lambda values: values[..., index], left)
 
     def of(self, pairs: Any) -> Draws:
         """The draws of some pairs, by an index of the batch's first axis."""
@@ -145,15 +147,20 @@ class Draws:
         return replace(self.mapped(merge, counts), log_E2=known)
 
     def joined(self, other: Draws) -> Draws:
-        """The points of both, of the same pairs, component by component."""
+        """The points of both, of the same cases, component by component."""
+        order = np.argsort(np.append(self.components, other.components), kind="stable")
+
+        def join(ours: Array, theirs: Array) -> Array:
+            return np.concatenate([ours, theirs], -1)[..., order]
+
         counts = {j: self.count(j) + other.count(j) for j in range(len(COMPONENTS))}
-        pieces = [
-            (draws, (..., draws.stretch(j)))
-            for j in counts
-            for draws in (self, other)
-            if draws.count(j)
-        ]
-        return _joined(pieces, {j: n for j, n in counts.items() if n}, axis=-1)
+        return replace(
+            self,
+            f=join(self.f, other.f),
+            log_joint=join(self.log_joint, other.log_joint),
+            log_q={j: join(log_q, other.log_q[j]) for j, log_q in self.log_q.items()},
+            counts={j: n for j, n in counts.items() if n},
+        )
 
 
 def defensive_draws(total: int, share: float) -> int:
@@ -187,24 +194,3 @@ def split_evenly(
     for rank, j in enumerate(used):
         counts[j] = own // k + (rank < own % k and not equal)
     return counts
-
-
-def _joined(pieces: Sequence[tuple[Draws, Any]], counts: Mapping[int, int], axis: int) -> Draws:
-    """Draws made of pieces of others, each the others' numbers at an index."""
-
-    def join(rows: Sequence[Array]) -> Array:
-        parts = zip(rows, pieces, strict=True)
-        return np.concatenate([row[index] for row, (_, index) in parts], axis)
-
-    all_draws = [draws for draws, _ in pieces]
-    log_E2 = all_draws[0].log_E2
-    if log_E2 is not None and axis == 0:
-        log_E2 = np.concatenate([draws.log_E2 for draws in all_draws if draws.log_E2 is not None])
-    return replace(
-        all_draws[0],
-        f=join([draws.f for draws in all_draws]),
-        log_joint=join([draws.log_joint for draws in all_draws]),
-        log_q={j: join([draws.log_q[j] for draws in all_draws]) for j in all_draws[0].log_q},
-        counts=counts,
-        log_E2=log_E2,
-    )

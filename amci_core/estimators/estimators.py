@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Combined, Counts, Prepared
-from amci_core.estimators.control_variates import regress
+from amci_core.estimators.combine import Counts, Prepared
+from amci_core.estimators.control_variates import Regressed
 from amci_core.estimators.draws import (
     DEFENSIVE,
     DEFENSIVE_SHARE,
@@ -36,78 +36,73 @@ from amci_core.estimators.draws import (
 )
 from amci_core.estimators.mis import Moments, moments
 
-# The axis of `Combined` along which budgets stand.
-ALONG = (("sign", -2), ("log_terms", -2), ("ratio", -1), ("log_unit", -1))
-
 
 class Estimator(ABC):
-    """How to spend a budget of draws, and how to turn the draws into estimates.
+    """How to spend a total of draws, and how to turn the draws into estimates.
 
-    `common` says whether its draws come from common random numbers, so that it cannot share the
-    draws of other estimators.
+    Attributes:
+        common: Whether its proposals transport common random numbers, so that it cannot share the
+            draws of other estimators.
+        fixed: Whether the numbers of draws from each proposal are fixed, and not chance.
+        own_densities: Whether it needs the density of each proposal at its own draws alone.
+        defensive: Share of a total that the defensive density draws for it.
     """
 
     common: bool = False
-    # Whether the numbers of draws from each proposal are fixed, and not chance.
     fixed: bool = True
-    # Whether it needs the density of each proposal at that proposal's draws alone.
     own_densities: bool = False
-
-    def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
-        """The estimator with these arguments.
-
-        Raises:
-            ValueError: it has none, or not these.
-        """
-        if alpha is not None or beta is not None:
-            raise ValueError("alpha, beta: they go with estimator reuse alone")
-        return self
+    defensive: float = 0.0
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
         return tuple(present)
 
     def least(self, present: Sequence[int]) -> int:
-        """The smallest budget with which it makes an estimate."""
-        return 1
-
-    def splits(self, present: Sequence[int]) -> bool:
-        """Whether it takes different numbers of draws from several proposals."""
-        return False
+        """The smallest total with which it makes an estimate: one draw of each proposal."""
+        return len(self.used(present))
 
     def sides(self, present: Sequence[int]) -> dict[str, float]:
-        """What it is where all draws come by chance from one side, and the share of that side."""
+        """The estimators that it is if all draws come by chance from one side, with its share."""
         return {}
 
-    @abstractmethod
-    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        """How many draws of each component must be at hand for these budgets, (4,)."""
-
-    def prepare_all(self, draws: Draws) -> Prepared:
-        """One estimate out of all the draws, however they are split.
+    def counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        """Draws of each component for every total, (B, 4).
 
         Raises:
-            ValueError: the estimator chooses the proposal of each draw by chance.
+            ValueError: a total is less than one draw of each proposal.
         """
-        raise ValueError("draws: this estimator chooses the proposal of each draw by chance")
+        used = self.used(present)
+        return np.array([split_evenly(n, used, self.defensive, equal=self.common) for n in totals])
 
-    @abstractmethod
+    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+        """How many draws of each component must be at hand for these totals, (4,)."""
+        return np.asarray(self.counts(totals, present).max(axis=0))
+
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        """Estimates for every total budget, increasing, out of the draws in reserve.
+        """Estimates for every total, increasing, out of the draws in reserve.
 
         Raises:
             ValueError: f takes both signs, and the estimator has no E1_minus.
         """
+        return self.prepared(draws, self.counts(totals, draws.present))
+
+    def prepare_all(self, draws: Draws) -> Prepared:
+        """One estimate out of all the draws, however they are split."""
+        return self.prepared(draws, np.array([[draws.count(j) for j in range(4)]]))
+
+    @abstractmethod
+    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        """Estimates out of the first draws of each component, for rows of counts (B, 4)."""
 
 
 @dataclass(frozen=True)
 class Tabled(Estimator):
-    """An estimator that is a table: it splits a budget equally over the proposals it uses.
+    """An estimator that is a table: it splits a total equally over the proposals it uses.
 
     Arguments:
         table: Coefficients v[j, t], see `amci_core.estimators.tables`.
-        choose: A table (*, 3, 3) by the moments (*) of its own draws; what `table` uses then says
-            how a budget is split, and it serves where there is nothing to share.
+        choose: A table (*, 3, 3) by the moments (*) of its own draws. `table` then says how a
+            total is split, and stands in for what moments cannot judge.
         common: Whether all proposals transport the same random numbers. Errors of E1 and E2 that
             go the same way cancel in their ratio. With a table that shares samples they would
             hurt: both live off the same correlation.
@@ -117,14 +112,18 @@ class Tabled(Estimator):
     choose: Callable[[Moments], tables.Table] | None = None
     common: bool = False
 
+    @property
+    def own_densities(self) -> bool:  # type: ignore[override]
+        return self.choose is None
+
     def table_of(self, present: Sequence[int]) -> tables.Table:
         """The table with the proposals that are there.
 
         Raises:
             ValueError: it uses another one.
         """
-        # Without q1_minus, E1_minus is left out; `prepare` refuses that where f is signed. Without
-        # q2, E2 is: there is no q2 where it is known.
+        # Without q1_minus, E1_minus is left out; `prepared` refuses that if f is signed. Without
+        # q2, E2 is: there is no q2 if it is known.
         table = self.table.copy()
         if 2 not in present and table[2, 2] == 1 and not table[:2, 2].any():
             table[2, 2] = 0
@@ -138,31 +137,7 @@ class Tabled(Estimator):
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         return tables.needed(self.table_of(present))
 
-    def least(self, present: Sequence[int]) -> int:
-        return len(self.used(present))
-
-    def splits(self, present: Sequence[int]) -> bool:
-        return not self.common and self.least(present) > 1
-
-    @property
-    def own_densities(self) -> bool:  # type: ignore[override]
-        return self.choose is None
-
-    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        # Common random numbers come in pairs or threes.
-        used = self.used(present)
-        return np.array([split_evenly(n, used, equal=self.common) for n in totals])
-
-    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        return np.asarray(self._counts(totals, present).max(axis=0))
-
-    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        return self._prepared(draws, self._counts(totals, draws.present))
-
-    def prepare_all(self, draws: Draws) -> Prepared:
-        return self._prepared(draws, np.array([[draws.count(j) for j in range(3)]]))
-
-    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
         table = self.table_of(draws.present)
         if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
             there = ", ".join(PROPOSALS[j] for j in draws.present)
@@ -174,7 +149,7 @@ class Tabled(Estimator):
             return Prepared(table, draws, counts, paired=self.common)
         chosen = []
         for row in counts:
-            best = np.array(self.choose(moments(draws.first(row), robust=True)))
+            best = np.array(self.choose(moments(draws.first(row[:DEFENSIVE]), robust=True)))
             best[..., [j for j in range(3) if j not in draws.present], :] = 0
             best[..., [1] * (not draws.signed) + [2] * (2 not in draws.present)] = 0
             # What cannot be judged from a few draws is left as it is without sharing.
@@ -185,48 +160,14 @@ class Tabled(Estimator):
 
 @dataclass(frozen=True)
 class ControlVariates(Estimator):
-    """AMCI with control variates, see `amci_core.estimators.control_variates`.
-
-    Arguments:
-        defensive: Share of a budget that the defensive density draws, at least four draws where
-            that leaves two of each proposal; the proposals share the rest equally.
-    """
+    """AMCI with control variates, see `amci_core.estimators.control_variates`."""
 
     defensive: float = DEFENSIVE_SHARE
 
-    def least(self, present: Sequence[int]) -> int:
-        return len(present)
-
-    def splits(self, present: Sequence[int]) -> bool:
-        return True
-
-    def _counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        return np.array([split_evenly(total, present, self.defensive) for total in totals])
-
-    def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        return np.asarray(self._counts(totals, present).max(axis=0))
-
-    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        return self._prepared(draws, self._counts(totals, draws.present))
-
-    def prepare_all(self, draws: Draws) -> Prepared:
-        return self._prepared(draws, np.array([[draws.count(j) for j in range(4)]]))
-
-    def _prepared(self, draws: Draws, counts: Counts) -> Prepared:
+    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
         own = np.diag([float(j in draws.present) for j in range(3)])
         own[2, 2] *= draws.log_E2 is None
         return Regressed(own, draws, counts)
-
-
-@dataclass(frozen=True)
-class Regressed(Prepared):
-    """Draws for AMCI with control variates; the table says what each term starts from."""
-
-    def combine(self) -> Combined:
-        found = [regress(self.draws.first(row)).combined for row in self.counts]
-        return Combined(
-            *(np.concatenate([getattr(c, name) for c in found], axis) for name, axis in ALONG)
-        )
 
 
 @dataclass(frozen=True)
@@ -235,7 +176,7 @@ class Mixture(Estimator):
 
     Every point of q_m is one of the proposals' points of the same number, chosen by chance as in
     the paper, or in turn. Points chosen by chance are independent draws from q_m, and their error
-    is subject to `snis_bound`. In turn, the numbers of draws from each proposal are fixed. Where
+    is subject to `snis_bound`. In turn, the numbers of draws from each proposal are fixed. If
     q1 and q2 hardly overlap the ratio is then one of two separate estimates, as in AMCI, and the
     error can lie far below that bound.
 
@@ -253,9 +194,10 @@ class Mixture(Estimator):
     def fixed(self) -> bool:  # type: ignore[override]
         return self.stratified
 
+    def least(self, present: Sequence[int]) -> int:
+        return 1
+
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        if min(totals) < 1:
-            raise ValueError(f"budgets: expected at least 1 draw, got {min(totals)}")
         return np.isin(range(4), present) * max(totals)
 
     def sides(self, present: Sequence[int]) -> dict[str, float]:
@@ -276,21 +218,14 @@ class Mixture(Estimator):
         counts = {2: n}
         if draws.count(DEFENSIVE):
             part, counts[DEFENSIVE] = draws.stretch(DEFENSIVE), draws.count(DEFENSIVE)
-            rest = np.arange(part.start, part.stop)
-            rest = np.broadcast_to(rest, (*draws.batch, counts[DEFENSIVE]))
+            rest = np.broadcast_to(np.arange(part.start, part.stop), (*draws.batch, counts[3]))
             index = np.concatenate([index, rest], -1)
-
-        def pick(values: Array) -> Array:
-            return np.take_along_axis(values, index, axis=-1)
-
-        mixed = draws.mapped(pick, counts)
+        mixed = draws.mapped(lambda values: np.take_along_axis(values, index, axis=-1), counts)
         log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(len(present))
-        rows = np.zeros((len(totals), 4), dtype=np.int64)
-        rows[:, 2] = totals
-        return _mixed(mixed, log_mixture, rows)
+        return _mixed(mixed, log_mixture, totals)
 
-    def prepare_all(self, draws: Draws) -> Prepared:
-        return balanced(draws, draws.present) if self.stratified else super().prepare_all(draws)
+    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        return balanced(draws, draws.present)
 
 
 def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
@@ -300,26 +235,16 @@ def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
     log_mixture = np.logaddexp.reduce([draws.log_q[j] + np.log(n[j] / total) for j in n])
     rest = {DEFENSIVE: draws.n - total} if draws.n > total else {}
     one = replace(draws, counts={2: total, **rest})
-    return replace(_mixed(one, log_mixture, np.array([[0, 0, total, 0]])), components=draws)
+    return replace(_mixed(one, log_mixture, [total]), components=draws)
 
 
-def _mixed(draws: Draws, log_mixture: Array, counts: Counts) -> Prepared:
+def _mixed(draws: Draws, log_mixture: Array, totals: Sequence[int]) -> Prepared:
     log_q = {2: log_mixture}
     if draws.count(DEFENSIVE):
         log_q[DEFENSIVE] = draws.log_q[DEFENSIVE]
-    draws = replace(draws, log_q=log_q)
-    return Prepared(tables.snis_q2(), draws, counts, names=(*PROPOSALS[:2], "q_m"))
-
-
-class Reuse(Tabled):
-    """Sample reuse between q1_plus and q2, once alpha and beta are given."""
-
-    def given(self, *, alpha: float | None = None, beta: float | None = None) -> Estimator:
-        if alpha is None or beta is None:
-            raise ValueError(
-                f"estimator: reuse needs alpha and beta, got alpha {alpha!r} and beta {beta!r}"
-            )
-        return Tabled(tables.reuse(alpha, beta))
+    counts = np.outer(totals, [0, 0, 1, 0])
+    names = (*PROPOSALS[:2], "q_m")
+    return Prepared(tables.snis_q2(), replace(draws, log_q=log_q), counts, names=names)
 
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -331,7 +256,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-q1": Tabled(tables.snis_q1()),
     "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
     "amci-crn": Tabled(tables.amci(), common=True),
-    "reuse": Reuse(tables.amci()),
+    "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
 }
 
 
@@ -341,8 +266,8 @@ def resolve(
     """The estimator of that name, or the one that a table of coefficients defines.
 
     Arguments:
-        chosen: A name of `ESTIMATORS`, where arguments may follow, as in `reuse:0.9:0.1`; a table
-            of coefficients, (3, 3); or an estimator.
+        chosen: A name of `ESTIMATORS`; `reuse:ALPHA:BETA`; a table of coefficients, (3, 3); or an
+            estimator.
         alpha: With `reuse`, the share of E1 that comes from q1's draws.
         beta: With `reuse`, the share of E2 that comes from q1's draws.
 
@@ -354,18 +279,24 @@ def resolve(
         >>> resolve("amci").used((0, 2))
         (0, 2)
     """
-    texts: list[str] = []
-    if isinstance(chosen, str):
-        name, *texts = chosen.split(":")
-        if name not in ESTIMATORS:
-            known = ", ".join(ESTIMATORS)
-            raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
-        found = ESTIMATORS[name]
-    else:
-        found = chosen if isinstance(chosen, Estimator) else Tabled(tables.validate(chosen))
-    if texts:
+    if isinstance(chosen, Estimator):
+        return chosen
+    if not isinstance(chosen, str):
+        return Tabled(tables.validate(chosen))
+    name, *shares = chosen.split(":")
+    if name not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
+    if shares:
         try:
-            alpha, beta = map(float, texts)
+            alpha, beta = map(float, shares)
         except ValueError:
             raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
-    return found.given(alpha=alpha, beta=beta)
+    if name == "reuse" and alpha is not None and beta is not None:
+        return Tabled(tables.reuse(alpha, beta))
+    if name == "reuse" or alpha is not None or beta is not None:
+        raise ValueError(
+            f"alpha, beta: they go with estimator reuse, which needs both, got {chosen!r} with "
+            f"{alpha!r} and {beta!r}"
+        )
+    return ESTIMATORS[name]

@@ -143,10 +143,8 @@ def test_an_estimator_spends_its_whole_budget(name, present):
 
 
 def test_a_budget_below_one_draw_of_each_proposal_is_refused():
-    with pytest.raises(ValueError, match=r"^budgets: expected at least 2 draws, .* got 1"):
+    with pytest.raises(ValueError, match=r"^draws: expected at least 2, .* got 1"):
         resolve("amci").reserve([1, 10], (0, 2))
-    with pytest.raises(ValueError, match=r"^budgets: expected at least 1 draw, got 0"):
-        resolve("snis-qm").reserve([0, 10], (0, 2))
 
 
 @pytest.mark.parametrize(
