@@ -23,9 +23,9 @@ __all__ = [
     "estimate_to",
     "evaluate",
     "learn",
+    "load_history",
     "load_problem",
     "load_proposals",
-    "load_snapshots",
     "pilot_moments",
     "problem",
     "problems",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         stream_reuse_errors,
     )
     from amci_core.models import load_problem, problem, problems
-    from amci_core.proposals import load_proposals, load_snapshots, save_proposals
+    from amci_core.proposals import load_history, load_proposals, save_proposals
     from amci_core.target import with_target
     from amci_core.term_methods import reference_value
     from amci_core.training.learn import learn
@@ -81,7 +81,7 @@ _HOMES = {
     "estimation": ("diagnose", "estimate", "estimate_to", "pilot_moments"),
     "estimators": ("split_draws", "tables"),
     "models": ("load_problem", "problem", "problems"),
-    "proposals": ("load_proposals", "load_snapshots", "save_proposals"),
+    "proposals": ("load_proposals", "load_history", "save_proposals"),
     "target": ("with_target",),
     "term_methods": ("reference_value",),
     "training": ("learn",),

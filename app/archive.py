@@ -21,8 +21,8 @@ import torch
 
 import amci_core as amci
 from amci_core.estimators import PROPOSALS
-from amci_core.files import read_json
 from amci_core.flows import Proposals
+from amci_core.io import read_json
 from amci_core.models import Problem
 from app import own
 from app.uploaded import MEMORY, File, limited

@@ -23,8 +23,8 @@ from amci_core.evaluation.cases import Case
 from amci_core.evaluation.rows import cases_of
 from amci_core.evaluation.runs import BOUND, usual_estimators
 from amci_core.evaluation.sweep import Sweep, case_errors
-from amci_core.files import pretrained_root
 from amci_core.flows import Proposals
+from amci_core.io import pretrained_root
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 from app import own

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 import amci_core as amci
-from amci_core.flows import Proposals, Snapshot
+from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
@@ -188,9 +188,9 @@ def warnings(name: str) -> tuple[str, ...]:
     return OWN[name].warnings if name in OWN else ()
 
 
-def snapshots(name: str) -> tuple[Snapshot, ...]:
+def snapshots(name: str) -> tuple[HistoryEntry, ...]:
     """The film of a training; empty where there is none."""
-    return () if name in OWN or split(name)[1] else amci.load_snapshots(name)
+    return () if name in OWN or split(name)[1] else amci.load_history(name)
 
 
 def add_variant(

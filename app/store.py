@@ -17,7 +17,7 @@ from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import TERMS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.runs import Estimators, usual_estimators
-from amci_core.flows import Proposals, Snapshot
+from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.parallel import Stream
@@ -55,7 +55,7 @@ class Store:
         self.problem = problem
 
     @cached_property
-    def snapshots(self) -> tuple[Snapshot, ...]:
+    def snapshots(self) -> tuple[HistoryEntry, ...]:
         """The training film, read when it is first asked for."""
         return own.snapshots(self.problem.name)
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import amci_core as amci
-from amci_core.files import plain
+from amci_core.io import plain
 from amci_core.tabular import read_table
 from app.choice import Choice
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from amci_core import problems
-from amci_core.files import pretrained_root
+from amci_core.io import pretrained_root
 
 PAGE = Path(__file__).resolve().with_name("reach.md")
 HEAD = """# What the proposals reach

@@ -78,7 +78,7 @@ def test_wheel_installs_the_command(installed: Path):
 
 def pretrained_root(package: Path) -> Path:
     """What `pretrained_root` answers in the given copy of the package."""
-    return runpy.run_path(str(package / "files.py"))["pretrained_root"]()
+    return runpy.run_path(str(package / "io.py"))["pretrained_root"]()
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_trained_proposals_are_found_wherever_the_package_is(
     in_checkout = pretrained_root(source / "amci_core")
     assert in_checkout == source / "pretrained"
 
-    shutil.copy(source / "amci_core" / "files.py", tmp_path)
+    shutil.copy(source / "amci_core" / "io.py", tmp_path)
     with pytest.raises(FileNotFoundError, match="trained proposals are missing"):
         pretrained_root(tmp_path)
 

@@ -12,13 +12,13 @@ import torch
 from amci_core import (
     estimate,
     evaluate,
+    load_history,
     load_proposals,
-    load_snapshots,
     problem,
     problems,
     save_proposals,
 )
-from amci_core.files import StoredFileError, pretrained_root, read_tensors, write_tensors
+from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn
 from amci_core.training.quality import report
 from amci_core.training.targets import TARGETS
@@ -57,10 +57,6 @@ def test_every_shipped_variant_loads_and_estimates():
         found = estimate(tail, proposals, y=1.0, theta=3.0, draws=4096, seed=1)
         spread = max(float(found.standard_error), 1e-12 * float(found.value))
         assert abs(found.value - tail.truth(1.0, 3.0)) < 4 * spread, variant
-
-
-def test_the_default_is_the_spline():
-    assert load_proposals("tail-1d").variant == "spline"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +136,7 @@ def test_an_evaluation_of_other_weights_is_refused(copied):
     evaluation = json.loads(path.read_text())
     evaluation["weights"]["q2"] = "0" * 64
     path.write_text(json.dumps(evaluation))
-    with pytest.raises(StoredFileError, match=r"evaluation\.json: judges other weights"):
+    with pytest.raises(StoredFileError, match=r"evaluation\.json: evaluates other weights"):
         load_proposals("tail-1d", folder=copied)
 
 
@@ -183,8 +179,8 @@ def test_amci_beats_the_bound_as_asked(name, ratio, share):
     assert evaluation["below_bound"]["amci"][-1] >= share
 
 
-def test_the_film_shows_q1_getting_better():
-    film = load_snapshots("tail-1d")
+def test_the_history_shows_q1_getting_better():
+    film = load_history("tail-1d")
     assert 5 <= len(film) <= 8
     steps = [frame.step for frame in film]
     assert steps == sorted(set(steps))
@@ -214,18 +210,9 @@ def test_damaged_weights_are_refused(copied):
         load_proposals("tail-1d", folder=copied)
 
 
-def test_missing_weights_are_refused(copied):
-    (copied / "q2.safetensors").unlink()
-    with pytest.raises(StoredFileError, match=r"q2\.safetensors: no such file"):
-        load_proposals("tail-1d", folder=copied)
-
-
-@pytest.mark.parametrize("how", ["relative", "link"])
-def test_weights_outside_of_their_folder_are_refused(copied, tmp_path, how):
-    elsewhere = (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
-    names = {"relative": "../elsewhere.safetensors", "link": "linked"}
-    (copied / "linked").symlink_to(elsewhere)
-    edit(copied, lambda c: c["proposals"]["q2"].update(file=names[how]))
+def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
+    (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
+    edit(copied, lambda c: c["proposals"]["q2"].update(file="../elsewhere.safetensors"))
     with pytest.raises(StoredFileError, match="weights lie outside, at"):
         load_proposals("tail-1d", folder=copied)
 
@@ -240,23 +227,15 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path, how):
         (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
         (
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
-            r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
+            r"q1_plus\.safetensors: does not fit its configuration \('maf'\)",
         ),
         (
             lambda c: c.update(proposals=[c["proposals"]]),
             r"config\.json: expected dict as proposals, got \[",
         ),
         (
-            lambda c: c["proposals"]["q2"].pop("sha256"),
-            r"config\.json: proposals\.q2\.sha256 is missing",
-        ),
-        (
             lambda c: c["snapshots"][1].pop("step"),
             r"config\.json: snapshots\.1\.step is missing",
-        ),
-        (
-            lambda c: c["snapshots"][0].update(step="one"),
-            r"config\.json: expected int as snapshots\.0\.step, got 'one'",
         ),
         (
             lambda c: c["proposals"]["q1_plus"]["arguments"].update(activation="sine"),
@@ -287,8 +266,6 @@ def test_unknown_names_are_refused():
         load_proposals("tail-1d", variant="maf")
     with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
         load_proposals("head-1d")
-    with pytest.raises(ValueError, match=r"variant: expected one of .* got \['spline'\]"):
-        load_proposals("tail-1d", variant=["spline"])  # type: ignore[arg-type]
 
 
 def test_a_folder_holds_the_variant_that_is_asked_for(copied):
@@ -324,21 +301,9 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     at = {"y": 1.0, "theta": 3.0, "draws": 16}
     tail = problem("tail-1d")
     assert estimate(tail, copied, **at).value == estimate(tail, shipped, **at).value
-    with pytest.raises(
-        ValueError, match=r"^proposals: expected what learn or load_proposals gave"
-    ):
+    with pytest.raises(ValueError, match=r"^proposals: expected the result of learn or load"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"^folder: expected a folder, got .*file"):
-        save_proposals(tmp_path / "file", shipped)
-
-
-def test_a_problem_can_be_given_in_the_place_of_its_name():
-    tail = problem("tail-1d")
-    by_problem, by_name = load_proposals(tail), load_proposals("tail-1d")
-    at = {"y": 1.0, "theta": 3.0, "draws": 16}
-    assert estimate(tail, by_problem, **at).value == estimate(tail, by_name, **at).value
 
 
 @pytest.mark.parametrize("variant", ["spline", "paper"])

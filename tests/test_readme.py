@@ -11,7 +11,7 @@ import pytest
 
 from amci_core import problems
 from amci_core.cli import main
-from amci_core.files import pretrained_root
+from amci_core.io import pretrained_root
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 COMMANDS = [

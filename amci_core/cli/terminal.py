@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 import amci_core as amci
-from amci_core.files import plain
+from amci_core.io import plain
 
 if TYPE_CHECKING:
     from amci_core.flows import Proposals

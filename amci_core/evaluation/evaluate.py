@@ -19,7 +19,6 @@ from amci_core.evaluation.cases import Case, Cases
 from amci_core.evaluation.journal import Journal
 from amci_core.evaluation.runs import BOUND, Estimators
 from amci_core.evaluation.sweep import Sweep, case_errors
-from amci_core.files import check_path
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.origin import digest, origin
@@ -185,7 +184,7 @@ def evaluate(
         seed=seed,
         device=device,
     )
-    journal = None if out is None else Journal(check_path("out", out), _settings(sweep))
+    journal = None if out is None else Journal(Path(out), _settings(sweep))
     found: list[Case] = []
     failures: dict[int, str] = {}
     with journal or nullcontext():

@@ -31,7 +31,7 @@ from amci_core.evaluation.rows import (
     schema,
     write,
 )
-from amci_core.files import StoredFileError, check_path, make_folder, replacing
+from amci_core.io import StoredFileError, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,11 +59,11 @@ class Journal:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        if check_path("out", path).suffix != ".parquet":
+        if Path(path).suffix != ".parquet":
             raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
         # What a link leads to is written, and the link stays.
         self.path = Path(os.path.realpath(path))
-        make_folder("out", self.path.parent)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._part = part_of(self.path)
         self._settings = json.loads(json.dumps(settings))
         self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))

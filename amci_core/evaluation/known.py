@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from amci_core.estimators.draws import Array
-from amci_core.files import StoredFileError, check_path, read_json, read_text
+from amci_core.io import StoredFileError, read_json, read_text
 from amci_core.models import Problem, Variable
 from amci_core.models.base import check_problem
 
@@ -55,7 +55,7 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
             of another length or no numbers; or a case is out of range.
     """
     check_problem(problem)
-    path = check_path("truth", file)
+    path = Path(file)
     if path.suffix.lower() not in (".csv", ".json"):
         raise ValueError(f"truth: expected a file that ends with .csv or .json, got {str(path)!r}")
     columns = _csv(path) if path.suffix.lower() == ".csv" else _json(path)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amci_core.evaluation.cases import FIGURES, Case
-from amci_core.files import StoredFileError, replacing
+from amci_core.io import StoredFileError, replacing
 from amci_core.origin import command
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 __all__ = [
     "FAMILIES",
     "ConditionalDensity",
+    "HistoryEntry",
     "Proposal",
     "Proposals",
     "SbiPosterior",
-    "Snapshot",
     "Trainable",
 ]
 
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.external import SbiPosterior
 from amci_core.flows.families import FAMILIES
-from amci_core.flows.proposals import Proposals, Snapshot
+from amci_core.flows.proposals import HistoryEntry, Proposals

@@ -2,7 +2,7 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["DEFENSIVE", "Proposals", "Snapshot", "check_proposals", "draw_all"]
+__all__ = ["DEFENSIVE", "HistoryEntry", "Proposals", "check_proposals", "draw_all"]
 
 import copy
 from collections.abc import Hashable, Mapping, Sequence
@@ -197,8 +197,8 @@ class Proposals:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The proposals as they were at one moment of the training of q1_plus.
+class HistoryEntry:
+    """A checkpoint of the training of q1_plus, with its proposals.
 
     Arguments:
         step: Steps of training until then.

@@ -33,9 +33,9 @@ from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation import estimate
 from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.evaluation import Evaluation
-from amci_core.files import plain, write_json
 from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent, MixtureDensity
+from amci_core.io import plain, write_json
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals

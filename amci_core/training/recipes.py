@@ -21,8 +21,8 @@ from amci_core._arguments import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
 from amci_core.estimators import PROPOSALS
 from amci_core.evaluation import evaluate
-from amci_core.files import (
-    Kinds,
+from amci_core.flows import FAMILIES
+from amci_core.io import (
     StoredFileError,
     check_object,
     plain,
@@ -31,7 +31,6 @@ from amci_core.files import (
     write_json,
     write_tensors,
 )
-from amci_core.flows import FAMILIES
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
@@ -51,9 +50,9 @@ FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
 # Frames of a training's history unless its recipe says otherwise, and at most.
 FRAMES, MOST_FRAMES = 8, 24
-NUMBER: Kinds = (int, float)
-RECIPE: dict[str, Kinds] = dict(note=(str,), budget_minutes=NUMBER, film=(int,), terms=(dict,))
-TERM: dict[str, Kinds] = {
+NUMBER = (int, float)
+RECIPE: dict[str, Any] = dict(note=(str,), budget_minutes=NUMBER, film=(int,), terms=(dict,))
+TERM: dict[str, Any] = {
     **dict.fromkeys(("family", "objective", "optimizer"), (str,)),
     **dict.fromkeys(("arguments", "settings"), (dict,)),
     **dict.fromkeys(("learning_rate", "share"), NUMBER),

@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from amci_core import files
+from amci_core import io
 from amci_core.checking import bad_value
 from amci_core.devices import CPU
 from amci_core.estimators import PROPOSALS
@@ -435,7 +435,7 @@ class Checkpoint:
             raise ValueError(
                 f"folder: {folder} already holds a training; resume it, or choose another folder"
             )
-        files.make_folder("folder", folder)
+        folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def due(self) -> bool:
@@ -446,7 +446,7 @@ class Checkpoint:
         """Saves a state: tensors, numbers, texts, and dictionaries, lists and tuples of these."""
         if self.folder is None:
             return
-        with files.replacing(self._file) as beside:
+        with io.replacing(self._file) as beside:
             torch.save({"plan": self._plan, **state}, beside)
         self._saved += 1
         wait = CHECKPOINT_SECONDS if self._saved > 1 else SECOND_CHECKPOINT_SECONDS

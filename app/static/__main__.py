@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Imported late: it imports PyTorch, for which --help need not wait.
     import torch
 
-    from amci_core.files import StoredFileError
+    from amci_core.io import StoredFileError
     from app.static.folder import write
     from app.tour import TourError, steps
 

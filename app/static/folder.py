@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from amci_core.files import StoredFileError, check_path
+from amci_core.io import StoredFileError
 from app.bundle import bundle
 from app.static.facts import colours, problem_facts, style_facts
 from app.static.kinds import KINDS
@@ -38,7 +38,6 @@ def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
     Raises:
         StoredFileError: the folder holds something else, or cannot be written.
     """
-    check_path("folder", folder)
     try:
         _check(folder)
         folder = folder.resolve()

@@ -98,7 +98,7 @@ def training(case: Case) -> Picture:
     problem, _ = case.given
     if problem.x.dim > 1:
         return errors(case)
-    frames = amci.load_snapshots(case.problem)
+    frames = amci.load_history(case.problem)
     found: list[Any] = [densities_of(problem, f.proposals, *case.pair) for f in frames]
 
     def draw(panel: Axes, dark: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from amci_core.flows import Snapshot
+from amci_core.flows import HistoryEntry
 from amci_core.proposals import DEFAULT_VARIANT
 from app.colours import SHAPES
 from app.scripts import FILM
@@ -64,7 +64,7 @@ class FilmView:
     def __init__(self, state: State) -> None:
         self._state = state
         self._dark = False
-        self._snapshots: tuple[Snapshot, ...] = ()
+        self._snapshots: tuple[HistoryEntry, ...] = ()
         self.player = FilmPlayer(sizing_mode="stretch_width", margin=0)
         self.player.param.watch(answer(self._moved), "value")
         self._shown = HTML("<p></p>", TEXT)
@@ -109,7 +109,7 @@ class FilmView:
             self._state.settle()
 
 
-def _drawing(snapshots: tuple[Snapshot, ...], shown: Snapshot, *, dark: bool) -> str:
+def _drawing(snapshots: tuple[HistoryEntry, ...], shown: HistoryEntry, *, dark: bool) -> str:
     """The relative variance along the training on logarithmic axes, with the frame marked."""
     known = {
         max(s.step, 1): variance
@@ -171,7 +171,7 @@ def _power(value: float) -> str:
     return f'10<tspan dy="-4" font-size="8">{power}</tspan>'
 
 
-def _caption(snapshot: Snapshot) -> str:
+def _caption(snapshot: HistoryEntry) -> str:
     after = f"Step {snapshot.step:,}, after {_duration(snapshot.seconds)}: "
     if snapshot.relative_variance is None:
         return after + "no draw of q₁ reaches f yet."

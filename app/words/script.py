@@ -34,7 +34,7 @@ def script(choice: Choice) -> str:
     about = ", ".join(f"{n} = {v}" for n, v in (("y", y), ("theta", theta)) if v is not None)
     imports, problem, proposals = _made(*own.split(choice.problem), choice.variant)
     if choice.snapshot is not None:
-        proposals = f"amci.load_snapshots({choice.problem!r})[{choice.snapshot}].proposals"
+        proposals = f"amci.load_history({choice.problem!r})[{choice.snapshot}].proposals"
     return SCRIPT.format(
         about=about and f" at {about}",
         imports=imports,

@@ -114,7 +114,7 @@ def training(studies: Studies) -> Figure:
     for column, name in enumerate(PROBLEMS):
         panel, problem = canvas.panels[0, column], amci.problem(name)
         found: dict[float, Cases] = {}
-        for moment in amci.load_snapshots(name):
+        for moment in amci.load_history(name):
             found[max(moment.seconds, FIRST)] = studies.sweep(
                 f"training-{name}-{moment.step}",
                 problem,

@@ -480,7 +480,7 @@ def training(data: Data) -> list[str]:
     rows.append("|---|---:|---:|---:|---:|")
     for name, title in PROBLEMS.items():
         moments = []
-        for moment in amci.load_snapshots(name):
+        for moment in amci.load_history(name):
             _, rank, cases = data(f"training-{name}-{moment.step}")
             error, bound = (
                 float(np.nanmedian(cases.by_name[e]["remse"][:, rank])) for e in ("amci", "bound")

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
 from amci_core.evaluation.spread import quantiles
-from amci_core.files import replacing
+from amci_core.io import replacing
 from app.colours import ESTIMATORS
 
 # Inches of a panel, and of what stands around it.

@@ -19,8 +19,8 @@ import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, evaluate, read_sweep
 from amci_core.evaluation.rows import cases_of, write_table
-from amci_core.files import make_folder, pretrained_root, replacing
 from amci_core.flows import Proposals
+from amci_core.io import pretrained_root, replacing
 from amci_core.models import Problem
 from amci_core.origin import origin
 
@@ -59,7 +59,7 @@ class Studies:
         dask: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        make_folder("out", folder)
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.quick = folder, quick
         self.workers, self.dask = workers, dask
         self._progress = progress

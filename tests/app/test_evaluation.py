@@ -12,7 +12,7 @@ import pytest
 
 import amci_core as amci
 from amci_core.evaluation import read_sweep
-from amci_core.files import pretrained_root
+from amci_core.io import pretrained_root
 from app import evaluated, export
 from app.computations import Asked
 from app.results import Result, Results

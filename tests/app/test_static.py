@@ -7,7 +7,7 @@ import re
 import pytest
 from static_steps import STEPS
 
-from amci_core.files import StoredFileError
+from amci_core.io import StoredFileError
 from app.bundle import bundle
 from app.colours import ESTIMATORS, SHAPES
 from app.static.__main__ import main

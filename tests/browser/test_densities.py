@@ -60,7 +60,7 @@ def errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened):
 
 
 def the_film_shows_its_frames_and_plays_to_the_end(opened):
-    snapshots = amci.load_snapshots("tail-1d")
+    snapshots = amci.load_history("tail-1d")
     trained = opened.data("densities", "q1")
     opened.unfold("Training film")
     opened.move("Frame", 0)

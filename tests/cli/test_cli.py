@@ -11,7 +11,7 @@ from hidden import hidden
 
 import amci_core as amci
 from amci_core.cli import main
-from amci_core.files import pretrained_root
+from amci_core.io import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ESTIMATE = "estimate tail-1d --variant oracle"

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.estimators import COMPONENTS
-from amci_core.files import plain
+from amci_core.io import plain
 
 OWN = {
     "tail": ("tail-1d", imperfect(), 1.0, 1.5),

@@ -19,7 +19,7 @@ from amci_core.evaluation.cases import FIGURES
 from amci_core.evaluation.journal import Journal
 from amci_core.evaluation.rows import cases_of
 from amci_core.evaluation.sweep import Sweep, case_errors
-from amci_core.files import StoredFileError
+from amci_core.io import StoredFileError
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")

@@ -11,9 +11,9 @@ import torch
 from hidden import hidden
 from pytorch_optimizer import SOAP
 
-from amci_core import files, load_proposals, problem
+from amci_core import io, load_proposals, problem
 from amci_core.cli import main
-from amci_core.files import StoredFileError, pretrained_root, read_json, read_tensors
+from amci_core.io import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
 from amci_core.training import TrainingDiverged, quality, recipe, recipes, train, trainer
 from amci_core.training.objectives import RefineObjective
@@ -280,7 +280,7 @@ def test_a_short_training_of_the_real_recipe_learns_the_tail(tmp_path, monkeypat
 
 def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
     root = shutil.copytree(quick, tmp_path / "pretrained")  # the other tests' has no such variant
-    for module in (files, recipes):
+    for module in (io, recipes):
         monkeypatch.setattr(module, "pretrained_root", lambda: root)
     folder = root / "tail-1d" / "tiny"
     content = read_json(root / "tail-1d" / "spline" / "recipe.json")

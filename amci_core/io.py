@@ -3,11 +3,8 @@ r"""Files: safetensors and JSON, written whole or not at all, and checked when r
 from __future__ import annotations
 
 __all__ = [
-    "Kinds",
     "StoredFileError",
     "check_object",
-    "check_path",
-    "make_folder",
     "plain",
     "pretrained_root",
     "read_json",
@@ -22,7 +19,6 @@ import hashlib
 import json
 import math
 import os
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,14 +30,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-Kinds = tuple[type, ...]
-
-# Bytes. The largest weights that come with the package have 3 MB, the largest checkpoint 20 MB.
-MAX_BYTES = 2**30
-
-
 class StoredFileError(ValueError):
-    """A stored file cannot be read or written, or is not what it should be; it is named."""
+    """A stored file cannot be read or written, or holds something else; it is named."""
 
 
 def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
@@ -50,22 +40,21 @@ def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
     Raises:
         StoredFileError: the file cannot be written, because the disk is full, say.
     """
-    _replace(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", "utf-8")
 
 
 def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        StoredFileError: the file is missing, unreadable, larger than 1 GiB or no JSON; or it is
-            nested too deeply, or has a number with too many digits, for Python.
+        StoredFileError: the file is missing, unreadable or no JSON.
     """
-    content = _read(path)
     try:
-        return json.loads(content)
-    except RecursionError:
-        raise StoredFileError(f"{path}: not valid JSON here (nested too deeply)") from None
-    except ValueError as error:
+        return json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, StoredFileError):
+            raise
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
 
 
@@ -73,7 +62,7 @@ def read_text(path: Path) -> str:
     """Reads text in UTF-8.
 
     Raises:
-        StoredFileError: the file is missing, unreadable, larger than 1 GiB or no such text.
+        StoredFileError: the file is missing, unreadable or no such text.
     """
     try:
         return _read(path).decode("utf-8-sig")
@@ -90,7 +79,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     from safetensors.torch import save  # it imports PyTorch, for which `amci --help` cannot wait
 
     content = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()})
-    _replace(path, content)
+    with replacing(path) as beside:
+        beside.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
 
 
@@ -98,8 +88,8 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
     """Reads safetensors.
 
     Raises:
-        StoredFileError: the file is missing, unreadable, larger than 1 GiB or damaged, or its hash
-            is not the one expected.
+        StoredFileError: the file is missing, unreadable or damaged, or its hash is not the one
+            expected.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -116,41 +106,20 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
 
 
-def check_path(name: str, path: str | Path) -> Path:
-    """Returns a path that the system can look up.
-
-    Raises:
-        StoredFileError: it is no path or empty, or holds a NUL or what no file name can.
-    """
-    try:
-        if isinstance(path, str | Path) and str(path) and b"\0" not in os.fsencode(path):
-            return Path(path)
-    except UnicodeEncodeError:
-        pass
-    raise StoredFileError(f"{name}: expected a path without NUL, got {str(path)!r}")
-
-
-def make_folder(name: str, path: Path) -> None:
-    """Makes a folder where it is missing.
-
-    Raises:
-        ValueError: it cannot be made; `name` is the argument's name.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{name}: expected a folder, got {path} ({error.strerror})") from None
-
-
 def check_object(
-    path: Path, entry: Any, kinds: Mapping[str, Kinds], *, within: str = "", only: bool = False
+    path: Path,
+    entry: Any,
+    kinds: Mapping[str, type | tuple[type, ...]],
+    *,
+    within: str = "",
+    only: bool = False,
 ) -> None:
     """Checks that a part of a JSON file is an object with these keys, and others perhaps.
 
     Arguments:
         path: The file that it comes from.
-        entry: What was read.
-        kinds: Key to the types that its value may have; `true` and `false` are no numbers.
+        entry: The part.
+        kinds: Key to the types that its value may have.
         within: Where in the file it stands, such as `proposals.q2`.
         only: Whether other keys are refused.
 
@@ -159,30 +128,22 @@ def check_object(
             are named.
     """
     if not isinstance(entry, dict):
-        raise StoredFileError(
-            f"{path}: expected an object as {within or 'its content'}, got {short(entry)}"
-        )
-    for key in [*kinds, *(entry.keys() - kinds.keys() if only else ())]:
-        place = f"{within}.{key}" if within else key
-        if key not in kinds or key not in entry:
-            what = "missing" if key in kinds else "none of " + ", ".join(kinds)
-            raise StoredFileError(f"{path}: {place} is {what}")
-        value, allowed = entry[key], kinds[key]
-        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            names = " or ".join(kind.__name__ for kind in allowed)
-            raise StoredFileError(f"{path}: expected {names} as {place}, got {short(value)}")
+        raise StoredFileError(f"{path}: expected an object as {within or 'its content'}")
+    within = within and f"{within}."
+    unknown = sorted(entry.keys() - kinds.keys()) if only else []
+    if unknown:
+        raise StoredFileError(f"{path}: {within}{unknown[0]} is none of {', '.join(kinds)}")
+    for key, kind in kinds.items():
+        if key not in entry:
+            raise StoredFileError(f"{path}: {within}{key} is missing")
+        if not isinstance(entry[key], kind):
+            names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+            got = short(entry[key])
+            raise StoredFileError(f"{path}: expected {names} as {within}{key}, got {got}")
 
 
 def _read(path: Path) -> bytes:
     try:
-        check_path("file", path)
-        found = path.stat()
-        if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
-            raise StoredFileError(f"{path}: not a regular file")
-        if found.st_size > MAX_BYTES:
-            raise StoredFileError(
-                f"{path}: {found.st_size:,} bytes; at most {MAX_BYTES:,} allowed"
-            )
         return path.read_bytes()
     except FileNotFoundError:
         raise StoredFileError(f"{path}: no such file") from None
@@ -191,12 +152,10 @@ def _read(path: Path) -> bytes:
 
 
 @contextmanager
-def replacing(path: Path, *, parents: bool = False) -> Iterator[Path]:
-    """A new file beside, which takes the place of the path where all went well.
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside, which takes the place of the path if all goes well.
 
-    Arguments:
-        path: What is written.
-        parents: Whether folders that are missing are made.
+    Folders that are missing are made.
 
     Raises:
         StoredFileError: it cannot be written, because the disk is full, say.
@@ -209,8 +168,7 @@ def replacing(path: Path, *, parents: bool = False) -> Iterator[Path]:
         a.txt
     """
     try:
-        if parents:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         beside = Path(name)
@@ -218,17 +176,10 @@ def replacing(path: Path, *, parents: bool = False) -> Iterator[Path]:
             yield beside
             beside.chmod(0o644)
             beside.replace(path)
-        except BaseException:
+        finally:
             beside.unlink(missing_ok=True)
-            raise
     except OSError as error:
-        why = error.strerror or error
-        raise StoredFileError(f"{path}: cannot be written ({why})") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    with replacing(path, parents=True) as beside:
-        beside.write_bytes(content)
+        raise StoredFileError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def plain(value: Any) -> Any:
@@ -245,8 +196,8 @@ def plain(value: Any) -> Any:
 def pretrained_root() -> Path:
     """The folder of trained proposals, laid out as `<problem>/<variant>/`.
 
-    An installed package carries it as `amci_core/_pretrained`; a checkout, or an editable install
-    of one, has it as `pretrained` beside `amci_core`.
+    An installed package has it as `amci_core/_pretrained`; a checkout, or an editable install of
+    one, as `pretrained` beside `amci_core`.
 
     Raises:
         FileNotFoundError: neither place has it.
@@ -256,8 +207,7 @@ def pretrained_root() -> Path:
     for place in places:
         if place.is_dir():
             return place
-    looked = " nor ".join(str(place) for place in places)
     raise FileNotFoundError(
-        f"the trained proposals are missing: found neither {looked}; "
+        f"the trained proposals are missing: found neither {places[0]} nor {places[1]}; "
         "install amci-explorer again, or train proposals with `amci train`"
     )
