@@ -155,14 +155,14 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
         >>> load_proposals("peak", folder=folder).variant
         'spline'
     """
-    record = dict(proposals.card.get("configuration", {}))
+    card = proposals.card if isinstance(proposals, Proposals) else {}
+    record = dict(card.get("configuration", {}))
     built = record.get("proposals", {})
-    flows = {NAMES[j]: proposals.as_tuple[j] for j in proposals.present}
-    if not flows.keys() <= built.keys():
+    if not built.keys() >= {NAMES[j] for j in getattr(proposals, "present", (0,))}:
         raise ValueError(
-            "proposals: expected the result of learn or load_proposals, got "
-            f"{proposals.variant!r}, without a record of its families"
+            f"proposals: expected the result of learn or load_proposals, got {proposals!r:.60}"
         )
+    flows = {NAMES[j]: proposals.as_tuple[j] for j in proposals.present}
     place = Path(folder)
     if (place / "config.json").exists() and not replace:
         raise ValueError(f"folder: {place} holds proposals already; choose another")
