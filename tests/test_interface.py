@@ -65,9 +65,7 @@ def test_what_is_no_problem_is_named(name, kind):
 def test_what_are_no_proposals_is_named(given, tmp_path):
     calls = [partial(call, TAIL) for call in OF_BOTH.values()]
     for call in (*calls, partial(amci.save_proposals, tmp_path / "saved")):
-        with pytest.raises(
-            ValueError, match=r"^proposals: expected .*load_proposals.*, got"
-        ):
+        with pytest.raises(ValueError, match=r"^proposals: expected .*load_proposals.*, got"):
             call(given)
 
 
