@@ -268,9 +268,14 @@ def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Train
     path = folder / entry["file"]
     if not path.resolve().is_relative_to(folder.resolve()):
         raise StoredFileError(f"{folder}: weights lie outside, at {entry['file']!r}")
+    family = FORMER_FAMILIES.get(entry["family"], entry["family"])
+    if family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise StoredFileError(
+            f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of {known}"
+        )
     tensors = read_tensors(path, expected_sha256=entry["sha256"])
     try:
-        family = FORMER_FAMILIES.get(entry["family"], entry["family"])
         flow = FAMILIES[family](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)
     except (RuntimeError, TypeError, LookupError, ValueError, ArithmeticError) as error:

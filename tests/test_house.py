@@ -85,7 +85,7 @@ class AffineLogistic(Trainable):
     def initialize(self, generator):
         nn.init.constant_(self.weight, 0.5)
 
-    def at(self, y, theta, component=None):
+    def at(self, y, theta):
         return LogisticDensity(self.weight * y)
 '''
 

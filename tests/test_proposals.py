@@ -227,7 +227,7 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
         (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
         (
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
-            r"q1_plus\.safetensors: does not fit its configuration \('maf'\)",
+            r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
         ),
         (
             lambda c: c.update(proposals=[c["proposals"]]),
