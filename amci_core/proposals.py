@@ -248,12 +248,12 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     config: dict[str, Any] = read_json(path)
-    check_object(path, config, CONFIGURATION)
-    if config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    if config.get("problem") != chosen.name:
-        made_for = config.get("problem")
+    made_for = config.get("problem")
+    if made_for != chosen.name:
         raise StoredFileError(f"{path}: made for the problem {made_for!r}, not for {chosen.name}")
+    check_object(path, config, CONFIGURATION)
     if "q1_plus" not in config["proposals"]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
