@@ -11,7 +11,7 @@ import torch
 from hidden import hidden
 from pytorch_optimizer import SOAP
 
-from amci_core import io, load_proposals, problem
+from amci_core import load_proposals, problem, proposals
 from amci_core.cli import main
 from amci_core.io import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
@@ -280,7 +280,7 @@ def test_a_short_training_of_the_real_recipe_learns_the_tail(tmp_path, monkeypat
 
 def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
     root = shutil.copytree(quick, tmp_path / "pretrained")  # the other tests' has no such variant
-    for module in (io, recipes):
+    for module in (proposals, recipes):
         monkeypatch.setattr(module, "pretrained_root", lambda: root)
     folder = root / "tail-1d" / "tiny"
     content = read_json(root / "tail-1d" / "spline" / "recipe.json")
@@ -292,9 +292,9 @@ def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
         main(["train", "tail-1d", "--variant", "tiny", "--budget", "3s", "--out", str(folder)])
     assert ended.value.code == 0
     assert available_variants("tail-1d") == ("tiny", "oracle")
-    proposals = load_proposals("tail-1d", variant="tiny")
-    assert proposals.card["configuration"]["proposals"]["q1_plus"]["arguments"]["bins"] == 4
-    assert proposals.card["evaluation"]["variant"] == "tiny"
+    tiny = load_proposals("tail-1d", variant="tiny")
+    assert tiny.card["configuration"]["proposals"]["q1_plus"]["arguments"]["bins"] == 4
+    assert tiny.card["evaluation"]["variant"] == "tiny"
 
 
 @pytest.mark.parametrize("given", ["file", "folder"])
