@@ -1,4 +1,4 @@
-r"""Problems of one's own with x on the line: from densities and samplers to everything else."""
+r"""Your own problem with x on the line: its truth follows from densities and samplers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from torch import Tensor
 
 from amci_core.models.base import Array, Problem
 from amci_core.models.gaussian import strictly_above
-from amci_core.models.quadrature import (
-    DEVIATION,
-    DIVERGENCE,
-    E1_MINUS,
-    E1_PLUS,
-    E2,
-    SMALL_CHANGE,
-    Integrals,
-)
+from amci_core.models.quadrature import Quadrature
 
-PRIOR_DRAWS = 4096
 # Cases integrated at a time: with the finest nodes their values take some ten megabytes.
 CHUNK = 32
-# Where the parts of mu differ by a smaller share than the quadrature can tell, mu is zero.
-INDISTINCT = 4 * SMALL_CHANGE
+# If the parts of mu differ by a smaller share than the quadrature can tell, mu is zero.
+INDISTINCT = 4e-9
+# Beyond this any f may overflow.
+FARTHEST = 1e30
+# Relative error beyond which an integral is refused, and its share that may lie outside `bounds`.
+LARGEST_ERROR, OUTSIDE = 1e-4, 1e-8
+
+# What is integrated, under p(x, y): 1, f_plus, f_minus, |f - mu|, and |f| log(|f| / E|f|).
+E2, E1_PLUS, E1_MINUS = "E2", "E1_plus", "E1_minus"
+DEVIATION, DIVERGENCE = "E|f - mu|", "the mismatch"
 
 
 class LineProblem(Problem):
@@ -105,7 +104,7 @@ class LineProblem(Problem):
 
     @cached_property
     def _prior_draws(self) -> Tensor:
-        return self.sample_prior(PRIOR_DRAWS, torch.Generator().manual_seed(0)).double()
+        return self.sample_prior(4096, torch.Generator().manual_seed(0)).double()
 
     @cached_property
     def _quantiles(self) -> Tensor:
@@ -211,8 +210,115 @@ class LineProblem(Problem):
         parts = []
         for rows in torch.arange(cases).split(CHUNK):
             chosen = None if theta is None else theta[rows]
-            parts.append(Integrals(self, terms, y[rows], chosen, constants[rows]).integrate())
+            parts.append(self._chunk(terms, y[rows], chosen, constants[rows]))
         return np.concatenate(parts, -1).reshape(2, len(terms), *batch)
+
+    @torch.no_grad()
+    def _chunk(self, terms: list[str], y: Tensor, theta: Tensor | None, constant: Tensor) -> Array:
+        """Integrals of T terms at C cases: logarithmic units and values, (2, T, C).
+
+        Arguments:
+            terms: Their names; the mismatch and E|f - mu| have passes of their own.
+            y: (C, D_y).
+            theta: (C, D_theta), or None.
+            constant: mu for E|f - mu|, log E|f| for the mismatch, (C, 1).
+        """
+
+        def case(i: int) -> str:
+            values = {"y": y, "theta": theta}
+            at = {n: v[i].tolist() for n, v in values.items() if v is not None and v.numel()}
+            return ", ".join(f"{n} = {v}" for n, v in at.items()) or "the only case"
+
+        def f(x: Tensor, cases: Tensor) -> Tensor:
+            return self.f(x[..., None], None if theta is None else theta[cases, None])
+
+        count, alone = len(y), terms == [E2]
+        low = torch.full((count, 1), self.x.low, dtype=torch.float64)
+        high = torch.full_like(low, self.x.high)
+        first, last = (None, None) if alone else self._ends(theta)
+        ends = [end.expand_as(low) for end in (first, last) if end is not None]
+        split = Quadrature(*self._centre_and_scale, low, high, ends)
+        if not alone:
+            level = constant if terms == [DEVIATION] else torch.zeros_like(constant)
+            drawn = self._prior_draws[:, 0].expand(count, -1).clamp(low, high)
+            x = torch.cat([split.nodes(), drawn], -1).sort(-1).values
+            nowhere = (f(x, split.rows) == level).all(-1)
+            if nowhere.any() and not ends and terms != [DEVIATION]:
+                raise ValueError(
+                    f"f: expected a value other than zero at one of {x.shape[-1]:,} points, got "
+                    f"zeros at {case(int(nowhere.int().argmax()))}; say in support_plus where f "
+                    "lies"
+                )
+            split.add_crossings(x, lambda x: (f(x, split.rows) - level).sign())
+        # One integral a row: all cases of the first term, then of the others.
+        term = torch.arange(len(terms)).repeat_interleave(count)
+        low, high = low.repeat(len(terms), 1), high.repeat(len(terms), 1)
+        if E1_PLUS in terms:
+            own = term[:, None] == terms.index(E1_PLUS)
+            bounds = [None if e is None else e.expand(count, 1).repeat(len(terms), 1)
+                      for e in (first, last)]  # fmt: skip
+            low = low if bounds[0] is None else low.maximum(bounds[0]).where(own, low)
+            high = high if bounds[1] is None else high.minimum(bounds[1]).where(own, high)
+        kinks = [kink.repeat(len(terms), 1) for kink in split.kinks]
+        lines = Quadrature(*self._centre_and_scale, low, high, kinks)
+
+        def integrand(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | float]:
+            cases = rows % count
+            log_p, factor = self.log_joint(x[..., None], y[cases]), 1.0
+            if not alone:
+                value = f(x, cases)
+                log_size = _size(terms, term[rows], value, constant[cases]).log()
+                # Where p vanishes f may overflow.
+                log_p = (log_p + log_size).where(log_p > -torch.inf, -torch.inf)
+                if terms == [DIVERGENCE]:
+                    factor = (log_size - constant[cases]).where(value != 0, 0.0)
+            bad = ~(log_p < torch.inf)
+            within = x[bad & (x >= self.bounds[0]) & (x <= self.bounds[1]) & (x.abs() < FARTHEST)]
+            if len(within):
+                raise ValueError(
+                    f"truth: log_prior, log_likelihood or f is not a number or infinite at x = "
+                    f"{float(within[0]):g}; declare the range of x or bounds"
+                )
+            # What is NaN or infinite beyond the bounds, where f may overflow, is zero.
+            return log_p.masked_fill(bad, -torch.inf), factor
+
+        breaks = [torch.tensor(e).double() for e in self.bounds if math.isfinite(e)]
+        log_unit, value, error, edges = lines.integrate(
+            integrand, [e.expand_as(low) for e in breaks] + [self._quantiles.expand(len(low), -1)]
+        )
+        total = value.sum(-1)
+        size = total.abs().clamp(min=1.0 if terms == [DIVERGENCE] else 0.0)
+        relative = error.sum(-1) / size
+        wrong = ~(relative <= LARGEST_ERROR) & (total != 0)
+        if wrong.any():
+            i = int(wrong.int().argmax())
+            name = terms[term[i]]
+            raise ValueError(
+                f"truth: the quadrature of {name} has a relative error of {relative[i]:.1g} at "
+                f"{case(i % count)}; "
+                + ("" if name == E2 else "say in support_plus where f begins, or ")
+                + "define _log_truth"
+            )
+        outside = (edges[:, 1:] <= self.bounds[0]) | (edges[:, :-1] >= self.bounds[1])
+        share = (value * outside).abs().sum(-1) / total
+        if (share > OUTSIDE).any() and terms[0] not in (DIVERGENCE, DEVIATION):
+            i = int((share > OUTSIDE).int().argmax())
+            raise ValueError(
+                f"bounds: {share[i]:.2g} of {terms[term[i]]} lies outside [{self.bounds[0]:g}, "
+                f"{self.bounds[1]:g}] at {case(i % count)}; widen bounds or leave it out"
+            )
+        return np.stack([log_unit[:, 0].numpy(), total.numpy()]).reshape(2, len(terms), count)
+
+
+def _size(terms: list[str], term: Tensor, f: Tensor, constant: Tensor) -> Tensor:
+    """What multiplies p(x, y) in terms (K,) at values of f (K, n)."""
+    if terms == [DEVIATION]:
+        return (f - constant).abs()
+    if terms == [DIVERGENCE]:
+        return f.abs()
+    sizes = {E2: torch.ones_like(f), E1_PLUS: f.clamp(min=0), E1_MINUS: (-f).clamp(min=0)}
+    chosen = torch.stack([sizes[name] for name in terms])
+    return chosen[term, torch.arange(len(f))]
 
 
 def _log_difference(log_plus: Array, log_minus: Array | None = None) -> tuple[Array, Array]:

@@ -203,15 +203,20 @@ def test_modes_of_the_prior_that_lie_apart_are_all_integrated(spread, apart):
     assert own.truth() == pytest.approx(0.5, rel=1e-9)
 
 
-def test_mass_beyond_the_last_node_is_not_passed_over():
+def test_a_heavy_tail_is_integrated_or_refused():
     class Cauchy(Odd):
         nonnegative = True
+        power = 0.9
         log_prior = staticmethod(lambda x: -(math.pi * (1 + x.square())).log().sum(-1))
-        f = staticmethod(lambda x, theta: x.abs().pow(0.9).squeeze(-1))
+
+        def f(self, x, theta):
+            return x.abs().pow(self.power).squeeze(-1)
 
         def sample_prior(self, n, generator):
             return torch.empty(n, 1).cauchy_(generator=generator)
 
+    assert Cauchy().truth() == pytest.approx(1 / math.cos(0.45 * math.pi), rel=1e-9)
+    Cauchy.power = 1.0
     with pytest.raises(ValueError, match=r"^truth: the quadrature of E1_plus"):
         Cauchy().truth()
 
