@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     )
     from amci_core.models import load_problem, problem, problems
     from amci_core.proposals import load_history, load_proposals, save_proposals
+    from amci_core.reference import reference_value
     from amci_core.target import with_target
-    from amci_core.term_methods import reference_value
     from amci_core.training.learn import learn
 
 __version__ = "0.1.0"
@@ -83,7 +83,7 @@ _HOMES = {
     "models": ("load_problem", "problem", "problems"),
     "proposals": ("load_proposals", "load_history", "save_proposals"),
     "target": ("with_target",),
-    "term_methods": ("reference_value",),
+    "reference": ("reference_value",),
     "training": ("learn",),
 }
 _MODULES = (*_HOMES, "diagnostics", "flows")

@@ -21,7 +21,7 @@ from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.parallel import Stream
-from amci_core.term_methods.reference import ReferenceValue
+from amci_core.reference import ReferenceValue
 from app import evaluated, own
 from app.choice import Choice, Point
 from app.diagnosis import Diagnosis, diagnosis

@@ -44,12 +44,12 @@ GROUPS = {
     "Estimates": {
         "amci": (
             *("estimate", "estimate_to", "pilot_moments"),
-            *("split_draws", "reference", "diagnose"),
+            *("split_draws", "reference_value", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
         "amci_core.estimation": ("TableDiagnosis",),
         "amci_core.diagnostics": None,
-        "amci_core.term_methods": None,
+        "amci_core.reference": None,
     },
     "Errors": {
         "amci": (

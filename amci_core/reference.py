@@ -1,0 +1,556 @@
+r"""Reference values of mu, computed without any proposal.
+
+Errors of proposals are counted from a value that is not theirs: if a proposal misses a mode,
+every estimate made with it agrees on the same wrong value. So each term starts from the problem's
+own broad densities, the defensive one for the term and the prior.
+
+Two pilots search for the mass of a term h, independently: one mostly with draws of that start s,
+the other half with those of a wider Student density. Each draws, weighs, tempers the weights and
+fits a mixture of Student densities, step by step. With q the mean of both mixtures,
+
+    E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
+
+over the components q_j of both, each integral by a randomly shifted lattice in q_j, the last one
+by draws of s: where it is denser than a q whose weights are large, and beside an edge where floats
+do not resolve densities that are infinite there, but the quotient h / s does not change. The
+standard error is the spread of the shifts, and the mass where one mixture is a hundred times
+denser than the other, over the rest: if each of two independent pilots finds a part of the mass
+with probability p, both miss a quarter of that or less.
+
+References:
+    Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
+    1995: the power heuristic, and the maximum heuristic for B.
+    Cappe, Guillin, Marin, Robert, Population Monte Carlo, Journal of Computational and Graphical
+    Statistics 13, 2004.
+    Niederreiter, Random number generation and quasi-Monte Carlo methods, 1992, chapter 5.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ReferenceValue", "reference_value"]
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import stdtrit
+from torch import Tensor
+from torch.distributions import StudentT, biject_to
+from torch.nn.functional import one_hot
+
+from amci_core._arguments import check_count, check_number, seed_sequence
+from amci_core.models.base import Array, Problem, check_problem
+from amci_core.models.defensive import TERMS, DefensiveDensity
+from amci_core.parallel import run_tasks
+
+# The pilots: shares of draws from the start in their first steps and in later ones.
+STARTS, DEFENCE = (0.75, 0.5), 0.25
+# Draws of their first step, where all else starts from what it meets, and of the others.
+FIRST, LATER, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
+# A pilot ends after so many steps without tempering or gain: of mass, or of effective draws.
+SETTLED, GAIN = 2, 1.2
+SHIFTS = 12
+# Draws of the start for each of the mixtures', and the factor from which a weight is large.
+FROM_START, LARGE = 0.25, math.log(100.0)
+# Points that densities are evaluated at together.
+CHUNK = 8192
+# Degrees of freedom of fitted components, and of the broad one, whose scale is in units of the
+# start's: it covers any tail whose mean is finite.
+DEGREES, OF_BROAD, WIDTH = 4.0, 1.0, 2.0
+# Numbers of components that are tried. Fewer are smoother: more have to make the second moment of
+# the weights smaller by this factor.
+COMPONENTS, WORTH = (1, 8, 64), 2.5
+# Most draws that a mixture is fitted to, and the share of their weights that stays effective.
+PARTICLES, RETAINED = 4096, 0.1
+
+
+@dataclass(frozen=True)
+class ReferenceValue:
+    """mu(y, theta) with its standard error, for a batch (*) of cases: what errors count from.
+
+    Arguments:
+        value: mu, (*), in units of f.
+        standard_error: Of the value, (*), in units of f: as far as the searches can tell.
+        draws: How often an integrand was evaluated, all terms together, (*).
+        failures: Number of a case that failed, in the order of the batch, and why; its value and
+            error are NaN.
+    """
+
+    value: Array
+    standard_error: Array
+    draws: NDArray[np.int64]
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+def reference_value(
+    problem: Problem,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    relative_error: float = 1e-6,
+    draws: int = 1_000_000,
+    seed: int = 0,
+    workers: int | None = None,
+    dask: str | None = None,
+) -> ReferenceValue:
+    """Computes mu(y, theta) without any proposal, with its standard error.
+
+    Every term is integrated on its own, by importance sampling on shifted lattices from mixtures
+    that two independent pilots fit. Smooth integrands in one or two dimensions come to 1e-6 or
+    better, others to what `standard_error` says.
+
+    Warning:
+        A mode that neither the prior, nor the problem's defensive density, nor a density of twice
+        their width meets in some ten thousand draws is missed. If the two pilots meet different
+        parts, the error says so. A side of a signed f that no draw meets counts as zero. If f
+        nearly cancels, the relative error of mu is larger than that of its terms.
+
+    Arguments:
+        problem: What is integrated.
+        y: A number or an array of shape (*, D_y).
+        theta: A number or an array of shape (*, D_theta), or None.
+        relative_error: Aim for the relative standard error of every term. If the draws do not
+            suffice, the value comes with the larger error that they reach.
+        draws: Evaluations of the integrand for a term, about, at most.
+        seed: Whole number >= 0.
+        workers: Number of processes that share the cases; None: this process.
+        dask: Address of a Dask scheduler, whose workers share the cases. The values are the same.
+
+    Raises:
+        ValueError: an argument is out of range, of a wrong shape or unknown; or a single case
+            failed: p(x, y) or f is zero at all points, the two pilots of a term share no mass, it
+            is no number, or mu underflows. In a batch `failures` has the reason.
+
+    Example:
+        >>> import amci_core as amci
+        >>> problem = amci.problem("tail-1d")
+        >>> found = amci.reference_value(problem, y=1.0, theta=3.0)
+        >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
+        True
+    """
+    y, theta = check_problem(problem).check(y, theta)
+    check_count("draws", draws, low=1000, high=100_000_000)
+    expected = "a number from 1e-12 to below 1"
+    check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value < 1)
+    batch = tuple(y.shape[:-1])
+    seeds = seed_sequence(seed, "truth").generate_state(math.prod(batch), np.uint64)
+    cases = [(y[at], None if theta is None else theta[at]) for at in np.ndindex(batch)]
+    one = partial(_case, problem, relative_error, draws, cases)
+    items = [(case, int(seeds[case] >> np.uint64(1))) for case in range(len(cases))]
+    failures: dict[int, str] = {}
+    found = [(math.nan, math.nan, 0)] * len(cases)
+    if len(cases) == 1:
+        # What is wrong with a single case is not to be hidden in a batch.
+        found, items = [one(items[0])], []
+    for done in run_tasks(one, items, workers=workers, dask=dask):
+        if done.failure is None:
+            found[done.item[0]] = done.value
+        else:
+            failures[done.item[0]] = done.failure
+    value, error, spent = (np.array(part).reshape(batch) for part in zip(*found, strict=True))
+    return ReferenceValue(value, error, spent, failures)
+
+
+class _LogEstimate(NamedTuple):
+    """log E_t in nats, its relative standard error, and the evaluations of the integrand."""
+
+    log_value: float
+    error: float
+    draws: int
+
+
+def _case(
+    problem: Problem,
+    relative_error: float,
+    draws: int,
+    cases: list[tuple[Tensor, Tensor | None]],
+    item: tuple[int, int],
+) -> tuple[float, float, int]:
+    """Value, standard error and draws of one case of a batch."""
+    case, seed = item
+    y, theta = cases[case]
+    log_E2 = problem.log_evidence(y, theta)
+    found = {} if log_E2 is None else {"E2": _LogEstimate(float(log_E2), 0.0, 0)}
+    seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
+    for t, name in enumerate(TERMS):
+        if name not in found and not (name == "E1_minus" and problem.nonnegative):
+            term = _Term(problem, name, y, theta, int(seeds[t] >> np.uint64(1)))
+            found[name] = _estimate(term, relative_error, draws)
+    # All relative to mu's larger part: mu may be 1e-200.
+    E2, plus = found["E2"], found["E1_plus"]
+    minus = found.get("E1_minus", _LogEstimate(-math.inf, 0.0, 0))
+    unit = max(plus.log_value, minus.log_value)
+    # One side of an f may be empty, if nobody has declared that it is nonnegative.
+    empty = [name for name, part in found.items() if part.log_value == -math.inf]
+    if "E2" in empty or unit == -math.inf:
+        raise ValueError(
+            f"{empty[0]}: the integrand is zero at all of {found[empty[0]].draws:,} points; raise "
+            "draws, or define sample_defensive near where it is not"
+        )
+    parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
+    value = parts[0] - parts[1]
+    error = math.hypot(parts[0] * plus.error, parts[1] * minus.error, value * E2.error)
+    size = math.exp(unit - E2.log_value)
+    if size < np.finfo(float).tiny:
+        raise ValueError(
+            f"mu: expected a value that a float can hold, got exp({unit - E2.log_value:.6g})"
+        )
+    return value * size, error * size, sum(part.draws for part in found.values())
+
+
+class _Term:
+    """The integrand of a term as a function of t in R^D.
+
+    The bijection of the support follows an affine map that gives the draws of the start mean 0
+    and covariance 1.
+    """
+
+    def __init__(
+        self, problem: Problem, name: str, y: Tensor, theta: Tensor | None, seed: int
+    ) -> None:
+        self.problem, self.name, self.y, self.theta, self.seed = problem, name, y, theta, seed
+        # f_minus is the f_plus of the problem with -f in the place of f.
+        self.sided = problem.with_negated_f() if name == "E1_minus" else problem
+        self.support = problem.support if name == "E2" else self.sided.support_plus(theta)
+        # The prior is a part of the start of every term: a second look at where f has mass.
+        terms = (name,) if name == "E2" else (name, "E2")
+        self.start, self.evaluations = DefensiveDensity(problem, y, theta, terms), 0
+        self._bijection = biject_to(self.support)
+        x, _ = self.start.draw(4096, torch.Generator().manual_seed(seed))
+        # Of draws in single precision edges hold what rounding put there.
+        self._single = bool((x == x.float()).all(-1).double().mean() > 0.1)
+        z = self._bijection.inv(x[self._inside(x)])
+        z = z[z.isfinite().all(-1)]
+        self.dim = z.shape[-1]
+        if len(z) < 2 * self.dim + 2:
+            raise ValueError(
+                "support: expected draws of the defensive density or the prior within it, got "
+                f"{len(z)} of 4,096"
+            )
+        self._centre = z.mean(0)
+        self._factor = _cholesky(z.T.cov().reshape(self.dim, self.dim))
+
+    def _points(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """x (n, D) for t (n, D), and the bijection's log|det dx / dz|, (n) or (n, D)."""
+        z = self._centre + t @ self._factor.T
+        x = self._bijection(z)
+        return x, self._bijection.log_abs_det_jacobian(z, x)
+
+    def log_densities(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The logarithms of the integrand and of the start at t (n, D), in nats, (n) each."""
+        x, log_det = self._points(t)
+        log_det = log_det.sum(-1) if log_det.ndim == t.ndim else log_det
+        log_det = log_det + self._factor.diagonal().log().sum()
+        inside = self._inside(x) & log_det.isfinite()
+        log_value, log_start = (torch.full_like(log_det, -torch.inf) for _ in range(2))
+        log_value[inside] = self._log_integrand(x[inside])
+        log_start[inside] = self.start.log_prob(x[inside])
+        self.evaluations += len(x)
+        edge = log_value == torch.inf
+        # Densities that can be integrated are infinite at edges, where rounding may put a point.
+        bad = log_value.isnan() | (edge & (edge.double().mean() > 0.01))
+        if bad.any():
+            raise ValueError(
+                "integrand: expected a logarithm below infinity, "
+                f"got {log_value[bad][0].item():g} at x = {x[bad][0].tolist()}"
+            )
+        log_det = log_det.where(inside, 0.0)
+        return log_value.masked_fill(edge, -torch.inf) + log_det, log_start + log_det
+
+    def _log_integrand(self, x: Tensor) -> Tensor:
+        log_joint = self.problem.log_joint(x, self.y)
+        if self.name == "E2":
+            return log_joint
+        log_f = self.sided.f_parts(x, self.theta)[0].log()
+        # Where f leaves the range of a float far out in the tail, p leaves nothing of it.
+        lost = (log_f == torch.inf) & (log_joint < -1000)
+        return (log_f + log_joint).masked_fill(lost, -torch.inf)
+
+    def unresolved(self, t: Tensor) -> Tensor:
+        """Whether the floats next to x at t (n, D) lie far apart in t: beside an edge, (n)."""
+        x, log_det = self._points(t)
+        if self._single or log_det.ndim < t.ndim:
+            return torch.zeros(len(t), dtype=torch.bool)
+        step = torch.nextafter(x, torch.full_like(x, torch.inf)) - x
+        unresolved: Tensor = log_det < (10 * step).log()
+        return unresolved.any(-1)
+
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """n draws t (n, D) of the start, and the two logarithms there, (n) each.
+
+        A draw outside the support has t = 0 and an integrand of zero.
+        """
+        x, _ = self.start.draw(n, generator)
+        z = self._bijection.inv(x)
+        inside = self._inside(x) & z.isfinite().all(-1)
+        z = z.where(inside[:, None], self._centre)
+        t = torch.linalg.solve_triangular(self._factor, (z - self._centre).T, upper=False).T
+        log_value, log_start = self.log_densities(t)
+        return t, log_value.where(inside, -torch.inf), log_start
+
+    def _inside(self, x: Tensor) -> Tensor:
+        inside: Tensor = self.support.check(x)
+        inside = inside.all(-1) if inside.ndim == x.ndim else inside
+        return inside & x.isfinite().all(-1)
+
+
+@torch.inference_mode()
+def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
+    """The logarithm of a term; -inf if the integrand is zero wherever the pilots look."""
+    seeds = np.random.SeedSequence(term.seed).generate_state(3)
+    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST, LATER)]
+    pilots = [_pilot(term, sizes, share, int(seeds[k])) for k, share in enumerate(STARTS)]
+    log_unit = max(log_value for _, log_value in pilots)
+    if log_unit == -math.inf:
+        return _LogEstimate(-math.inf, 0.0, term.evaluations)
+    mixtures = [mixture for mixture, _ in pilots]
+    generator = torch.Generator().manual_seed(int(seeds[2]))
+    shifts = [
+        torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=generator)
+        for q in mixtures
+    ]
+
+    def weights(
+        t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Log weights of points t of the components `own`, or of the start, (n); where the start
+        counts in their place; and where one pilot alone looks."""
+        each = [q.each(t) for q in mixtures]
+        both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
+        log_q = both.logsumexp(0) - math.log(2)
+        rare = _quotient(log_h, log_q) > log_unit + LARGE
+        rare &= log_s + math.log(FROM_START) > log_q
+        rare |= term.unresolved(t)
+        alone = (both[0] - both[1]).abs() > LARGE
+        if own is None:
+            return _quotient(log_h, log_s), rare, alone
+        # The power heuristic: the square of a density over those of all.
+        components = torch.cat(each)
+        log_power = (2 * components).logsumexp(0) - components.gather(0, own[None])[0]
+        return _quotient(log_h, log_power), rare, alone
+
+    def weighted(*parts: Tensor | None) -> tuple[Tensor, ...]:
+        chunks = zip(*(p.split(CHUNK) for p in parts if p is not None), strict=True)
+        own = () if len(parts) == 4 and parts[3] is not None else (None,)
+        found = (weights(*chunk, *own) for chunk in chunks)
+        return tuple(torch.cat(part) for part in zip(*found, strict=True))
+
+    # Sums for each shift: of both halves, of the start's draws, and where one pilot alone looks.
+    sums = torch.full((3, SHIFTS), -torch.inf, dtype=torch.float64)
+    m, from_start = 0, 0
+    while True:
+        for k, (q, shift) in enumerate(zip(mixtures, shifts, strict=True)):
+            t = q.points(_lattice(m, shift))
+            own = torch.arange(t.shape[1])[:, None] + k * len(mixtures[0].centres)
+            own = own.expand(t.shape[:-1]).flatten()
+            t = t.flatten(0, -2)
+            log_w, rare, alone = weighted(t, *term.log_densities(t), own)
+            log_w = log_w.masked_fill(rare, -torch.inf)
+            _add(sums[0], log_w)
+            _add(sums[2], log_w.masked_fill(~alone, -torch.inf))
+            new = max(int(FROM_START * len(t) / 2 / SHIFTS), 1)
+            log_w, rare, _ = weighted(*term.draw(new * SHIFTS, generator))
+            _add(sums[1], log_w.where(rare, -torch.inf))
+            from_start += new
+        count = torch.tensor([2.0**m, from_start, 2.0**m], dtype=torch.float64).log()
+        log_means = sums - count[:, None]
+        largest = float(log_means.max())
+        error = math.inf
+        if largest > -math.inf:
+            values, start, alone = (log_means - largest).exp()
+            values = values + start
+            value, only = float(values.mean()), float(alone.mean())
+            error = float(values.std()) / math.sqrt(SHIFTS) / value
+            # Capture and recapture: what one pilot alone has found bounds what both have missed.
+            error += only / max(value - only, 1e-300)
+            log_value = largest + math.log(value)
+            # Log densities of hundreds of nats are right to so much of themselves.
+            error += 1e-13 * max(1.0, abs(log_value))
+        points = 2**m * SHIFTS * sum(len(q.centres) for q in mixtures)
+        if error <= relative_error or term.evaluations + (1 + FROM_START) * points > draws:
+            break
+        m += 1
+    # Above this the value says nothing.
+    if not error < 10:
+        raise ValueError(
+            f"{term.name}: two searches within {draws:,} draws found different parts of its mass; "
+            "raise draws, or define sample_defensive near it"
+        )
+    return _LogEstimate(log_value, error, term.evaluations)
+
+
+def _quotient(log_h: Tensor, log_q: Tensor) -> Tensor:
+    """log h / q; -inf where h is zero, and where q is infinite as h may be at an edge."""
+    return (log_h - log_q).where((log_h > -torch.inf) & (log_q < torch.inf), -torch.inf)
+
+
+def _add(sums: Tensor, log_w: Tensor) -> None:
+    """Adds weights, those of the first shift first, to its sum."""
+    sums.copy_(torch.logaddexp(sums, log_w.unflatten(0, (len(sums), -1)).logsumexp(-1)))
+
+
+def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[_Students, float]:
+    """A mixture fitted to the term, and the logarithm of the term as far as it has seen it."""
+    generator = torch.Generator().manual_seed(seed)
+    mixture, log_value = _broad(term.dim), -math.inf
+    settled, best = 0, 0.0
+    for step in range(STEPS):
+        n = sizes[min(step, 1)]
+        own = int(n * (DEFENCE if step else share))
+        t, log_h, log_s = term.draw(own, generator)
+        each = -(-(n - own) // len(mixture.centres))
+        cube = torch.rand(
+            len(mixture.centres), each, term.dim, dtype=torch.float64, generator=generator
+        )
+        t = torch.cat([t, mixture.points(cube).flatten(0, -2)])
+        h, s = term.log_densities(t[own:])
+        log_h, log_s = torch.cat([log_h, h]), torch.cat([log_s, s])
+        log_q = torch.logaddexp(
+            log_s + math.log(own / len(t)), mixture.log_prob(t) + math.log1p(-own / len(t))
+        )
+        log_w = _quotient(log_h, log_q)
+        if not (log_w > -torch.inf).any():
+            continue
+        b = _tempering(log_w)
+        now = float(log_w.logsumexp(0)) - math.log(len(t))
+        effective = 1 / float(log_w.softmax(0).square().sum()) / len(t)
+        gains = now > log_value + math.log(GAIN) or effective > GAIN * best
+        settled = 0 if gains or b < 1 else settled + 1
+        log_value, best = max(now, log_value), max(effective, best)
+        mixture = _fitted(t, b * log_w, log_q, generator)
+        if settled == SETTLED:
+            break
+    return mixture, log_value
+
+
+class _Students(NamedTuple):
+    """A mixture of M Student densities of t in equal shares, the first one broad.
+
+    Each is centre + factor s, the components of s independent with four degrees of freedom, of the
+    broad one with one. Centres (M, D), lower triangular factors (M, D, D).
+    """
+
+    centres: Tensor
+    factors: Tensor
+
+    def _degrees(self) -> Tensor:
+        degrees = torch.full_like(self.centres[:, :1, None], DEGREES)
+        degrees[0] = OF_BROAD
+        return degrees
+
+    def points(self, u: Tensor) -> Tensor:
+        """Points t (*, M, n, D) of all components for u (*, M, n, D) in the unit cube."""
+        # The cube is open: its faces lie at infinity.
+        s = torch.from_numpy(stdtrit(self._degrees().numpy(), u.clamp(min=1e-300).numpy()))
+        return self.centres[:, None] + s @ self.factors.mT
+
+    def log_prob(self, t: Tensor) -> Tensor:
+        """The log density at t (n, D), (n), in nats."""
+        parts = [self.each(part).logsumexp(0) for part in t.split(CHUNK)]
+        return torch.cat(parts) - math.log(len(self.centres))
+
+    def each(self, t: Tensor) -> Tensor:
+        """The log density of each component at t (n, D), (M, n), in nats."""
+        away = (t - self.centres[:, None]).mT
+        s = torch.linalg.solve_triangular(self.factors, away, upper=False)
+        log_s: Tensor = StudentT(self._degrees()).log_prob(s).sum(-2)
+        return log_s - self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+
+
+def _broad(dim: int) -> _Students:
+    """The broad component alone."""
+    eye = torch.eye(dim, dtype=torch.float64)
+    return _Students(torch.zeros(1, dim, dtype=torch.float64), WIDTH * eye[None])
+
+
+def _lattice(m: int, shift: Tensor) -> Tensor:
+    """Points of Korobov's lattice of 2^m points that are not in that of half as many.
+
+    Moved by shifts (*, D) modulo 1: (*, n, D). All of them are new for m = 0. The generator stays
+    the same as lattices grow.
+    """
+    k = torch.arange(min(m, 1), 2**m, 2)[:, None]
+    vector = torch.tensor([pow(182667, d, 2**20) for d in range(shift.shape[-1])])
+    points: Tensor = ((k * vector % 2**m) / 2**m + shift[..., None, :]) % 1.0
+    return points
+
+
+def _fitted(t: Tensor, log_w: Tensor, log_q: Tensor, generator: torch.Generator) -> _Students:
+    """The mixture for draws t (n, D) with log weights (n), from a density with logarithms (n).
+
+    Halves of the draws choose the number of components: fitted to one, judged by the other, by
+    the second moment of the weights that they would have.
+    """
+    alive = log_w > -torch.inf
+    t, log_w, log_nq = t[alive], log_w[alive], log_q[alive] + math.log(len(alive))
+    w, log_h = log_w.softmax(0), log_w + log_nq
+    if len(w) > PARTICLES:
+        # Heavy draws as they are; of light ones some, each with the weight of several.
+        at = torch.multinomial(w, PARTICLES, generator=generator)
+        t, log_nq, log_h = t[at], log_nq[at], log_h[at]
+        w = w[at].clamp(min=1 / PARTICLES)
+        w = w / w.sum()
+    best = COMPONENTS[0]
+    if float(1 / w.square().sum()) > 4 * (t.shape[-1] + 1):
+        half = t[::2], w[::2], log_nq[::2] - math.log(2)
+        log_wh = (w.log() + log_h)[1::2]
+        moments = []
+        for many in COMPONENTS:
+            log_own = _components(*half, many, generator).log_prob(t[1::2])
+            moments.append(float((log_wh - log_own).logsumexp(0)))
+        enough = min(moments) + math.log(WORTH)
+        best = next(m for m, have in zip(COMPONENTS, moments, strict=True) if have <= enough)
+    return _components(t, w, log_nq, best, generator)
+
+
+def _components(
+    t: Tensor, w: Tensor, log_nq: Tensor, many: int, generator: torch.Generator
+) -> _Students:
+    """A component for each cluster of points t (n, D) with weights (n), by k-means++."""
+    dim = t.shape[-1]
+    centres = t[torch.multinomial(w, 1, generator=generator)]
+    away = (t - centres).square().sum(-1)
+    for _ in range(many - 1):
+        if not (w * away).sum() > 0:
+            break
+        new = t[torch.multinomial(w * away, 1, generator=generator)]
+        centres, away = torch.cat([centres, new]), away.minimum((t - new).square().sum(-1))
+    for _ in range(5):
+        share = one_hot(torch.cdist(t, centres).argmin(-1), len(centres)).T * w
+        share = share[share.sum(-1) > 0]
+        each = share / share.sum(-1, keepdim=True)
+        centres = each @ t
+    z = t - centres[:, None]
+    covariance = (each[..., None] * z).mT @ z
+    # No covariance is known better than by its points, nor places than by what lies between them.
+    known = (1 / each.square().sum(-1))[:, None, None]
+    spacing = (-2 / dim * (each @ log_nq)).exp()[:, None, None] * torch.eye(dim, dtype=t.dtype)
+    covariance = (known * covariance + (dim + 2) * spacing) / (known + dim + 2)
+    broad = _broad(dim)
+    return _Students(
+        torch.cat([broad.centres, centres]), torch.cat([broad.factors, _cholesky(covariance)])
+    )
+
+
+def _tempering(log_w: Tensor) -> float:
+    """The largest b <= 1 for which w^b, (n), leaves a tenth of the positive weights effective."""
+    alive = log_w[log_w > -torch.inf]
+
+    def excess(log_b: float) -> float:
+        w = (math.exp(log_b) * (alive - alive.max())).exp()
+        return float(w.sum() ** 2 / w.square().sum()) / len(alive) - RETAINED
+
+    return 1.0 if excess(0.0) >= 0 else math.exp(brentq(excess, -700.0, 0.0, xtol=1e-6))
+
+
+def _cholesky(covariance: Tensor) -> Tensor:
+    """The Cholesky factors (*, D, D), also of covariances on a point."""
+    size = covariance.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None].clamp(min=1e-300)
+    least = 1e-12 * size * torch.eye(covariance.shape[-1], dtype=covariance.dtype)
+    factor: Tensor = torch.linalg.cholesky(covariance + least)
+    return factor
