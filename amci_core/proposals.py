@@ -41,7 +41,7 @@ FORMAT = 1
 CONFIGURATION = {"variant": str, "proposals": dict, "snapshots": list}
 WEIGHTS = {"file": str, "sha256": str}
 FAMILY = {"family": str, "arguments": dict}
-FIGURES = {
+FIGURES: dict[str, Any] = {
     "step": int,
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
@@ -85,7 +85,7 @@ def load_proposals(
         if "q1_plus" not in optimal:
             raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
-        return Proposals(chosen.name, ORACLE, *map(optimal.get, NAMES), card=note)
+        return _gathered(chosen, ORACLE, optimal, note)
     if chosen.name not in problems():
         raise ValueError(
             f"folder: expected one with proposals for {chosen.name}, since none come with the "
@@ -225,7 +225,14 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         if same and isinstance(q1, Mixture) and _equal(q1.defence, loaded["q2"]):
             q1.defence = loaded["q2"]
     card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
-    return Proposals(chosen.name, config["variant"], *map(loaded.get, NAMES), card=card)
+    return _gathered(chosen, config["variant"], loaded, card)
+
+
+def _gathered(
+    chosen: Problem, variant: str, flows: Mapping[str, Any], card: dict[str, Any]
+) -> Proposals:
+    parts: Any = {name: flows.get(name) for name in NAMES}
+    return Proposals(chosen.name, variant, card=card, **parts)
 
 
 def _equal(one: Any, other: Trainable) -> bool:

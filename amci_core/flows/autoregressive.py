@@ -67,7 +67,7 @@ class SplineProposal(Trainable):
 
     def initialize(self, generator: torch.Generator) -> None:
         for network in self.networks:
-            network.initialize(generator)
+            network.initialize(generator)  # type: ignore[operator]
 
     def at(self, y: Tensor, theta: Tensor | None) -> SplineDensity:
         return SplineDensity(self, y, theta)
@@ -98,9 +98,9 @@ class SplineProposal(Trainable):
         self._stacked = None
         return super().train(mode)
 
-    def _apply(self, *of: Any, **named: Any) -> Self:
+    def _apply(self, *of: Any, **named: Any) -> Any:
         self._stacked = None
-        return super()._apply(*of, **named)
+        return super()._apply(*of, **named)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *of: Any, **named: Any) -> None:
         self._stacked = None
@@ -206,13 +206,7 @@ def _total(log_dets: Sequence[Tensor | None]) -> Tensor:
 
 
 def autoregressive_spline(
-    problem: Problem,
-    *,
-    coordinates: Sequence[Mapping[str, Any]],
-    bins: int,
-    hidden: Sequence[int],
-    activation: str,
-    reads_theta: bool = True,
+    problem: Problem, *, coordinates: Sequence[Mapping[str, Any]], bins: int, **network: Any
 ) -> SplineProposal:
     """Splines coordinate by coordinate, then the bijector to the support of each coordinate.
 
@@ -221,9 +215,7 @@ def autoregressive_spline(
         coordinates: For each coordinate its `kind`, see `coordinate_bijector`, and, where later
             ones read it or the kind needs it, about its `centre` and `scale`.
         bins: Number of bins of each spline.
-        hidden: Widths of the hidden layers of each network.
-        activation: The networks' activation.
-        reads_theta: Whether they read theta beside y.
+        network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
 
     Raises:
         ValueError: a kind is not known, or there are not as many coordinates as x has.
@@ -236,29 +228,22 @@ def autoregressive_spline(
             f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
         )
     bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
-    network = {"hidden": hidden, "activation": activation, "reads_theta": reads_theta}
     return SplineProposal(problem, bijectors, bins=bins, **network)
 
 
 def half_line_spline(
-    problem: Problem,
-    *,
-    bins: int,
-    hidden: Sequence[int],
-    activation: str,
-    vanishing: bool = False,
+    problem: Problem, *, bins: int, vanishing: bool = False, **network: Any
 ) -> SplineProposal:
     """The default family for q1 on a half-line: a spline on x > theta or x < theta.
 
     Arguments:
         problem: A problem with one-dimensional x, whose f_plus vanishes on one side of a bound.
         bins: Number of bins of the spline.
-        hidden: Widths of the conditioner's hidden layers.
-        activation: The conditioner's activation.
         vanishing: Whether f_plus falls to zero linearly at the bound, instead of jumping there.
+        network: `hidden` and `activation` of the network, see `Conditioner`.
 
     Raises:
         ValueError: f_plus vanishes elsewhere.
     """
     bijector = coordinate_bijector(problem, "soft-half-line" if vanishing else "half-line")
-    return SplineProposal(problem, [bijector], bins=bins, hidden=hidden, activation=activation)
+    return SplineProposal(problem, [bijector], bins=bins, **network)

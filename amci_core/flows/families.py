@@ -44,9 +44,7 @@ MANY = 10
 Forms = dict[str, dict[str, Any]]
 
 
-def gaussian(
-    problem: Problem, *, reads_theta: bool, hidden: Sequence[int], activation: str
-) -> ComposedFlow:
+def gaussian(problem: Problem, **network: Any) -> ComposedFlow:
     """A Gaussian, its mean and the factor of its covariance from the conditioner.
 
     Without hidden layers the mean is affine in y: the exact family of a Gaussian model's
@@ -54,42 +52,27 @@ def gaussian(
 
     Arguments:
         problem: The problem whose x it proposes.
-        reads_theta: Whether it depends on theta beside y.
-        hidden: Widths of the conditioner's hidden layers.
-        activation: The conditioner's activation.
+        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
     dim = problem.x.dim
-    layer = Affine(1, scaled=True) if dim == 1 else Triangular(dim)
     return ComposedFlow(
-        problem, [layer], reads_theta=reads_theta, hidden=hidden, activation=activation
+        problem, [Affine(1, scaled=True) if dim == 1 else Triangular(dim)], **network
     )
 
 
-def radial(
-    problem: Problem,
-    *,
-    reads_theta: bool,
-    layers: int,
-    hidden: Sequence[int],
-    activation: str,
-    shift: bool,
-) -> ComposedFlow:
+def radial(problem: Problem, *, layers: int, shift: bool, **network: Any) -> ComposedFlow:
     """The paper's family: radial layers over N(0, I), and a shift where they must translate.
 
     Arguments:
         problem: The problem whose x it proposes.
-        reads_theta: Whether it depends on theta beside y.
         layers: Number of radial layers.
-        hidden: Widths of the conditioner's hidden layers.
-        activation: The conditioner's activation.
         shift: Whether a translation follows (radial layers cannot translate).
+        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
     stack: list[Layer] = [Radial(problem.x.dim) for _ in range(layers)]
     if shift:
         stack.append(Affine(problem.x.dim, scaled=False))
-    return ComposedFlow(
-        problem, stack, reads_theta=reads_theta, hidden=hidden, activation=activation
-    )
+    return ComposedFlow(problem, stack, **network)
 
 
 def masked_autoregressive(
@@ -110,9 +93,8 @@ def masked_autoregressive(
         hidden: Width of the two hidden layers of each, D - 1 at least.
         activation: The networks' activation.
     """
-    dim = problem.x.dim
     stack = [
-        MaskedAffine(dim, hidden=hidden, activation=activation, backwards=i % 2 == 1)
+        MaskedAffine(problem.x.dim, hidden=hidden, activation=activation, backwards=i % 2 == 1)
         for i in range(layers)
     ]
     # The conditioner adds to hidden layers, so that it does not start small.
@@ -126,10 +108,8 @@ def composed_spline(
     *,
     coordinates: Sequence[Mapping[str, Any]],
     bins: int,
-    hidden: Sequence[int],
-    activation: str,
-    reads_theta: bool = True,
     radial: bool = False,
+    **network: Any,
 ) -> ComposedFlow:
     """Splines of standardized points, then a map of the radius, a rotation, and the support.
 
@@ -142,16 +122,9 @@ def composed_spline(
         coordinates: For each coordinate of x its `kind`, one with an unconstrained space, and
             about its `centre` and `scale` there, see `coordinate_bijector`.
         bins: Number of bins of each spline.
-        hidden: Widths of the hidden layers of each network.
-        activation: The networks' activation.
-        reads_theta: Whether they read theta beside y.
         radial: Whether points move along their radius before the linear map.
+        network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
     """
-    network: dict[str, Any] = {
-        "hidden": hidden,
-        "activation": activation,
-        "reads_theta": reads_theta,
-    }
     standard = [{"kind": "line"} for _ in coordinates]
     base = autoregressive_spline(problem, coordinates=standard, bins=bins, **network)
     stack: list[Layer] = [RadialSpline(len(coordinates), bins=bins)] if radial else []
@@ -164,9 +137,7 @@ def layered_spline(
     coordinates: Sequence[Mapping[str, Any]],
     bins: int,
     width: int,
-    hidden: Sequence[int],
-    activation: str,
-    reads_theta: bool = True,
+    **network: Any,
 ) -> ComposedFlow:
     """One flow for all coordinates, for more than about ten of them.
 
@@ -180,25 +151,16 @@ def layered_spline(
         problem: The problem whose x it proposes.
         coordinates: As for `composed_spline`.
         bins: Number of bins of each spline.
-        width: Width of the masked layers' networks, D - 1 at least.
-        hidden: Widths of the hidden layers of the network that reads y and theta.
-        activation: The networks' activation.
-        reads_theta: Whether they read theta beside y.
+        width: Width of the masked layer's network, D - 1 at least.
+        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
     dim = len(coordinates)
     stack: list[Layer] = [
         Marginals(dim, bins=bins),
-        MaskedAffine(dim, hidden=width, activation=activation, backwards=False),
+        MaskedAffine(dim, hidden=width, activation=network["activation"], backwards=False),
         RadialSpline(dim, bins=bins),
     ]
-    return _to_support(
-        problem,
-        stack,
-        coordinates,
-        hidden=hidden,
-        activation=activation,
-        reads_theta=reads_theta,
-    )
+    return _to_support(problem, stack, coordinates, **network)
 
 
 def _to_support(

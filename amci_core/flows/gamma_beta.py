@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["GammaBeta"]
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,29 +31,18 @@ class GammaBeta(Trainable):
         problem: A problem whose x is a positive number and a probability.
         size: The unit of x_1, about its mean.
         spread: The unit of its standard deviation.
-        hidden: Widths of the hidden layers of each network.
-        activation: The networks' activation.
+        network: `hidden` and `activation` of each network, see `Conditioner`.
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, appendix "Cancer
         example", paragraph "Amortization".
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        size: float,
-        spread: float,
-        hidden: Sequence[int],
-        activation: str,
-    ) -> None:
+    def __init__(self, problem: Problem, *, size: float, spread: float, **network: Any) -> None:
         super().__init__()
-        self.problem = problem
-        self.size, self.spread = size, spread
-        network: dict[str, Any] = {"out": 2, "hidden": hidden, "activation": activation}
-        self.gamma = Conditioner(problem, **network)
-        self.beta = Conditioner(problem, preceding=1, **network)
+        self.problem, self.size, self.spread = problem, size, spread
+        self.gamma = Conditioner(problem, out=2, **network)
+        self.beta = Conditioner(problem, out=2, preceding=1, **network)
 
     def initialize(self, generator: torch.Generator) -> None:
         self.gamma.initialize(generator)

@@ -66,11 +66,8 @@ class ComposedFlow(Trainable):
     Arguments:
         problem: The problem whose x it proposes.
         layers: The layers, first after the base first.
-        hidden: Widths of the conditioner's hidden layers; none makes it affine.
-        activation: The conditioner's activation.
-        reads_theta: Whether it depends on theta beside y.
         base: The flow whose points the layers transform; None for a standard normal.
-        small: Whether the parameters start near zero.
+        network: `hidden`, `activation`, `reads_theta` and `small` of the `Conditioner`.
     """
 
     FORMER_NAMES: ClassVar = {r"own\.": "base.", r"flow\.flows\.": "layers.", r"flow\.q0\.": None}
@@ -80,31 +77,20 @@ class ComposedFlow(Trainable):
         problem: Problem,
         layers: Sequence[Layer],
         *,
-        hidden: Sequence[int],
-        activation: str,
-        reads_theta: bool = True,
         base: Trainable | None = None,
-        small: bool = True,
+        **network: Any,
     ) -> None:
         super().__init__()
         self.problem, self.base, self.layers = problem, base, nn.ModuleList(layers)
         self.widths = [layer.width for layer in layers]
-        self.conditioner = None
-        if sum(self.widths):
-            self.conditioner = Conditioner(
-                problem,
-                out=sum(self.widths),
-                hidden=hidden,
-                activation=activation,
-                reads_theta=reads_theta,
-                small=small,
-            )
+        width = sum(self.widths)
+        self.conditioner = Conditioner(problem, out=width, **network) if width else None
         self.initialize(torch.Generator().manual_seed(0))
 
     def initialize(self, generator: torch.Generator) -> None:
         for part in (self.base, self.conditioner, *self.layers):
             if part is not None:
-                part.initialize(generator)  # type: ignore[operator]
+                part.initialize(generator)
 
     def whiten(self, centre: Tensor, matrix: Tensor) -> None:
         """Sets the linear layer: x in unconstrained space is centre (D,) + A z, A (D, D)."""
@@ -124,9 +110,10 @@ class ComposedDensity(TransformedDensity):
         if flow.conditioner is not None:
             parameters = flow.conditioner(*flat_cases(y, theta))
         shape, dim = y.shape[:-1], flow.problem.x.dim
-        base = StandardNormal(shape, dim=dim, like=parameters)
-        self._base: Any = base if flow.base is None else flow.base.at(y, theta)
-        super().__init__(shape, dim=dim, like=self._base.like)
+        standard = StandardNormal(shape, dim=dim, like=parameters)
+        base: Any = standard if flow.base is None else flow.base.at(y, theta)
+        self._base = base
+        super().__init__(shape, dim=dim, like=base.like)
         columns = parameters.split(flow.widths, -1)
         self._layers: list[tuple[Any, Any]] = [
             (layer, layer.prepare(c))  # type: ignore[operator]
@@ -154,7 +141,8 @@ class ComposedDensity(TransformedDensity):
             z, log_det = layer.inverse(z, prepared)
             log_dets.append(log_det)
         log_q = self._base.log_prob(z.reshape(x.shape))
-        return sum(log_dets, log_q.reshape(z.shape[:-1])).reshape(log_q.shape)
+        total: Tensor = sum(log_dets, log_q.reshape(z.shape[:-1]))
+        return total.reshape(log_q.shape)
 
 
 class StandardNormal(TransformedDensity):

@@ -180,8 +180,8 @@ class Mixture(Trainable):
         """The density at y (*, D_y) and theta (*, D_theta), given that of the defence."""
         log_odds: Tensor | float
         if isinstance(self.weight, Conditioner):
-            log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * self.weight(*flat_cases(y, theta))
-            log_odds = log_odds.reshape(*y.shape[:-1], 1)
+            free: Tensor = self.weight(*flat_cases(y, theta)).reshape(*y.shape[:-1], 1)
+            log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * free
         else:
             log_odds = math.log(self.weight / (1 - self.weight))
         flow = self.flow.at(y, theta)
@@ -323,9 +323,7 @@ def centres(
     *,
     coordinates: Sequence[Mapping[str, Any]],
     components: int,
-    hidden: Sequence[int],
-    activation: str,
-    reads_theta: bool = True,
+    **network: Any,
 ) -> Centres:
     """Several Student-t components, whose centres and scales depend on y and theta.
 
@@ -333,18 +331,10 @@ def centres(
         problem: The problem whose x it proposes.
         coordinates: As for `composed_spline`.
         components: Number of components.
-        hidden: Widths of the network's hidden layers.
-        activation: The network's activation.
-        reads_theta: Whether it reads theta beside y.
+        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
     bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
-    conditioner = Conditioner(
-        problem,
-        out=components * (1 + 2 * len(bijectors)),
-        hidden=hidden,
-        activation=activation,
-        reads_theta=reads_theta,
-    )
+    conditioner = Conditioner(problem, out=components * (1 + 2 * len(bijectors)), **network)
     about = torch.tensor([[b.centre for b in bijectors], [b.scale for b in bijectors]])
     made = Centres(conditioner, ToSupport(bijectors), about, components)
     made.initialize(torch.Generator().manual_seed(0))
@@ -396,9 +386,7 @@ def defended_spline(
     coordinates: Sequence[Mapping[str, Any]],
     defence: Mapping[str, Any],
     bins: int,
-    hidden: Sequence[int],
-    activation: str,
-    reads_theta: bool = True,
+    **network: Any,
 ) -> Mixture:
     """Splines coordinate by coordinate, with q2 as the defensive component.
 
@@ -407,15 +395,8 @@ def defended_spline(
         coordinates: As for `autoregressive_spline`.
         defence: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
         bins: Number of bins of each spline.
-        hidden: Widths of the hidden layers of each network.
-        activation: The networks' activation.
-        reads_theta: Whether they read theta beside y.
+        network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
     """
-    network: dict[str, Any] = {
-        "hidden": hidden,
-        "activation": activation,
-        "reads_theta": reads_theta,
-    }
     flow = autoregressive_spline(problem, coordinates=coordinates, bins=bins, **network)
-    weight = Conditioner(problem, out=1, **network)
-    return Mixture(flow, autoregressive_spline(problem, **defence), weight)
+    q2 = autoregressive_spline(problem, **defence)
+    return Mixture(flow, q2, Conditioner(problem, out=1, **network))

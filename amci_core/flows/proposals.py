@@ -126,11 +126,12 @@ class Proposals:
             raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
         if q2 is None and not _knows_evidence(problem):
             raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
-        q1_plus, q1_minus, q2 = (
-            None if make is None else External(name, make, problem.x.dim, dtype)
-            for name, make in zip(NAMES, (q1_plus, q1_minus, q2), strict=True)
-        )
-        made = cls(problem.name, variant, q1_plus, q1_minus, q2)
+        makers = zip(NAMES, (q1_plus, q1_minus, q2), strict=True)
+        parts: Any = {
+            name: External(name, make, problem.x.dim, dtype) if make is not None else None
+            for name, make in makers
+        }
+        made = cls(problem.name, variant, **parts)
         for each in made.as_tuple:
             if isinstance(each, External):
                 each.check(problem)
@@ -168,11 +169,8 @@ class Proposals:
         if not all(isinstance(part, nn.Module | None) for part in self.as_tuple):
             return None
         # Copied together: a proposal can hold another as a component.
-        q1_plus, q1_minus, q2 = (
-            part.to(target) if isinstance(part, nn.Module) else None
-            for part in copy.deepcopy(self.as_tuple)
-        )
-        return replace(self, q1_plus=q1_plus, q1_minus=q1_minus, q2=q2)
+        parts: Any = zip(NAMES, copy.deepcopy(self.as_tuple), strict=True)
+        return replace(self, **{name: part and part.to(target) for name, part in parts})
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
