@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from amci_core.models import Variable
 
 BAD_INPUT = 2
-# The longest message that is printed whole; a number of 5,000 digits would fill the screen.
-LONGEST = 600
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -47,21 +45,19 @@ def _amci(
 def problems(form: terminal.FormatOption = terminal.Format.table) -> None:
     """List the problems, with the ranges of y and theta."""
     found = [amci.problem(name) for name in amci.problems()]
-    if form is terminal.Format.table:
+    if form is terminal.Format.json:
+        terminal.print_json(
+            {
+                p.name: {
+                    **{"title": p.title, "description": p.description},
+                    **{"y": _variable(p.y), "theta": _variable(p.theta)},
+                }
+                for p in found
+            }
+        )
+    else:
         rows = [(p.name, p.title, _range(p.y), _range(p.theta)) for p in found]
         terminal.print_table("Problems", ("name", "title", "y", "theta"), rows)
-        return
-    terminal.print_json(
-        {
-            p.name: {
-                "title": p.title,
-                "description": p.description,
-                "y": _variable(p.y),
-                "theta": _variable(p.theta),
-            }
-            for p in found
-        }
-    )
 
 
 def _variable(variable: Variable | None) -> dict[str, Any] | None:
@@ -104,8 +100,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _refuse(message: str) -> NoReturn:
-    line = " ".join(message.split())
-    if len(line) > LONGEST:
-        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 4 :]}"
-    typer.echo(f"amci: {line}", err=True)
+    typer.echo(f"amci: {' '.join(message.split())}", err=True)
     sys.exit(BAD_INPUT)

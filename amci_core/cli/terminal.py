@@ -19,7 +19,6 @@ __all__ = [
     "print_table",
     "progress",
     "split",
-    "studies",
 ]
 
 import json
@@ -119,31 +118,15 @@ def load_one(problem: str) -> Problem:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, where that is a screen, with the time left; called with done and all."""
-    with studies() as tell:
-        yield lambda done, total: tell(what, done, total)
-
-
-@contextmanager
-def studies() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for one study after another; called with its name, what is done and all of it."""
+    """A bar on stderr, if that is a screen, with the time left; called with done and total."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     screen = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
-    known: dict[str, Any] = {}
-
-    def tell(name: str, done: int, total: int) -> None:
-        if name not in known:
-            for task in known.values():
-                bar.update(task, visible=False)
-            known[name] = bar.add_task(name, total=total)
-        bar.update(known[name], completed=done, total=total)
-
-    with bar:
-        yield tell
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:

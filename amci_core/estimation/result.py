@@ -21,7 +21,6 @@ from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,
     Uncertainty,
-    of_errors,
     of_table,
     table_errors,
     term_errors,
@@ -130,7 +129,7 @@ class Estimate:
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
         if self._regressed or self.prepared.components is not None:
-            found = of_errors(self._errors)
+            found = self._errors.uncertainty
         else:
             found = of_table(self.prepared, self._pooled, self.combined)
         return found.with_draws(self.evidence.r_eff)

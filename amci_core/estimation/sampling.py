@@ -97,8 +97,8 @@ class Sampler:
                 default the same.
 
         Raises:
-            ValueError: common random numbers are wanted, and the numbers of points differ or a
-                proposal does not transport base points.
+            ValueError: a value is none that an estimate can be made of; or common random numbers
+                are wanted, and a proposal does not transport base samples.
         """
         drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
         densities: dict[int, Density] = dict(self.densities)
@@ -129,9 +129,10 @@ class Sampler:
 
         points = row(self.points)
         f, log_joint = self.integrand(points)
-        log_E2 = self.log_E2
-        if log_E2 is not None and runs is not None:
-            log_E2 = log_E2[..., None]
+        theta = None if self.theta is None else self.theta.cpu()
+        log_E2 = self.problem.log_evidence(self.y.cpu(), theta)
+        if log_E2 is not None:
+            log_E2 = np.asarray(log_E2)[(..., *(() if runs is None else (None,)))]
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),
@@ -143,56 +144,38 @@ class Sampler:
             log_E2=log_E2,
         )
 
-    @property
-    def log_E2(self) -> Array | None:
-        """log E2 in nats, (*), where the problem knows it."""
-        theta = None if self.theta is None else self.theta.cpu()
-        known = self.problem.log_evidence(self.y.cpu(), theta)
-        return None if known is None else np.asarray(known)
-
     def integrand(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """f and log p(x, y) in nats at points x (*, n, D), (*, n) each.
-
-        Raises:
-            ValueError: a value is none that an estimate can be made of.
-        """
-        f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
-        log_joint = self.problem.log_joint(points, self.y)
-        # Where p(x, y) is zero f may be no number.
-        f = f.where(log_joint > -torch.inf, 0.0)
-        self._check(points, f, log_joint)
-        return f, log_joint
-
-    def _check(self, points: Tensor, f: Tensor, log_joint: Tensor) -> None:
-        """Refuses values that would make an estimate wrong in silence.
 
         Raises:
             ValueError: f is not finite, or negative though it should not be; or p(x, y) is not
                 finite.
         """
-        size = f.abs()
-        never_negative = self.problem.nonnegative
+        f = self.problem.f(points, None if self.theta is None else self.theta[..., None, :])
+        log_joint = self.problem.log_joint(points, self.y)
+        # If p(x, y) is zero f may be no number.
+        f = f.where(log_joint > -torch.inf, 0.0)
+        negative = (f < 0) if self.problem.nonnegative else torch.zeros_like(f, dtype=torch.bool)
         densities = "log_prior and log_likelihood: expected numbers below infinity"
         for expected, values, bad in (
             (densities, log_joint, ~(log_joint < torch.inf)),
-            ("f: expected finite numbers", f, ~size.isfinite()),
-            ("f: expected values >= 0, since nonnegative is True", f, (f < 0) & never_negative),
+            ("f: expected finite numbers", f, ~f.isfinite()),
+            ("f: expected values >= 0, since nonnegative is True", f, negative),
         ):
             if bad.any():
                 at = points.expand(*bad.shape, -1)[bad][0].tolist()
                 raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}")
+        return f, log_joint
 
     def _shared_noise(
         self, drawn: dict[int, int], sets: int, generator: torch.Generator
     ) -> Tensor:
         if len(set(drawn.values())) > 1:
-            raise ValueError(
-                f"counts: common random numbers need equal ones, got {list(drawn.values())}"
-            )
+            raise ValueError(f"draws: common random numbers need equal numbers, got {drawn}")
         for j in drawn:
             if not isinstance(self.densities[j], TransformedDensity):
                 raise ValueError(
-                    "estimator: common random numbers need proposals that transport base points, "
+                    "estimator: common random numbers need proposals that transport base samples, "
                     f"and {PROPOSALS[j]} of these does not"
                 )
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets

@@ -68,9 +68,8 @@ def split_draws(
         )
     if moments.log_mean.ndim > 1:
         raise ValueError(f"moments: expected one case's, got batch {moments.log_mean.shape[:-1]}")
-    price = np.asarray(costs)
-    numbers = price.dtype.kind in "iuf" and price.shape == (3,)
-    if not numbers or not (np.isfinite(price) & (price > 0)).all():
+    price = np.asarray(costs, dtype=np.float64)
+    if price.shape != (3,) or not (price > 0).all():
         raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
     table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
     used = np.array(tables.needed(table))
@@ -78,7 +77,9 @@ def split_draws(
     expected = f"at least {least:g}, one draw of each proposal"
     total = check_number("draws", draws, expected, lambda value: least <= value < math.inf)
     spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments) * price), posinf=0.0)[used]
-    shares = _bounded(spent if spent.sum() > 0 else np.ones(len(used)))
+    spent = spent if spent.sum() > 0 else np.ones(len(used))
+    shares = np.maximum(spent / spent.sum(), LEAST_SHARE)
+    shares /= shares.sum()
     counts = np.zeros(3, dtype=np.int64)
     counts[used] = np.maximum(np.floor(shares * total / price[used] + 1e-9), 1)
     # Where one draw is more than a share buys, the largest count gives way.
@@ -156,9 +157,3 @@ def snis_bound(mean_absolute_deviation: Array, budgets: ArrayLike) -> Array:
     """
     deviation = np.asarray(mean_absolute_deviation, dtype=np.float64)
     return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
-
-
-def _bounded(shares: Array) -> Array:
-    """Shares that sum to one, none below the least."""
-    kept = np.maximum(shares / shares.sum(), LEAST_SHARE)
-    return np.asarray(kept / kept.sum())

@@ -180,27 +180,19 @@ def validate(table: ArrayLike) -> Table:
         >>> validate([[1, 0, 0], [0, 0, 0], [0, 0, 1]]).shape
         (3, 3)
     """
-    expected = (
-        f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "
-        f"columns {', '.join(TERMS)}"
-    )
-    try:
-        entries = np.asarray(table)
-    except ValueError:
-        raise ValueError(f"{expected}, got rows of unequal length: {table!r}") from None
-    if entries.shape != (3, 3):
-        raise ValueError(f"{expected}, got shape {entries.shape}")
-    if entries.dtype.kind not in "iuf" or not np.isfinite(entries).all():
-        raise ValueError(f"{expected}, got {entries.tolist()}")
-    checked = entries.astype(np.float64)
-    to_one = np.isclose(checked.sum(axis=0), 1)
-    to_one[1] |= not checked[:, 1].any()
-    if not to_one.all():
+    entries = np.asarray(table, dtype=np.float64)
+    if entries.shape != (3, 3) or not np.isfinite(entries).all():
+        raise ValueError(
+            f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "
+            f"columns {', '.join(TERMS)}, got {entries.tolist()}"
+        )
+    sums = entries.sum(axis=0)
+    if not (np.isclose(sums, 1) | [False, not entries[:, 1].any(), False]).all():
         raise ValueError(
             "table: expected columns that sum to one (that of E1_minus may be zero, for f >= 0), "
-            f"got sums {checked.sum(axis=0).tolist()}"
+            f"got sums {sums.tolist()}"
         )
-    return checked
+    return entries
 
 
 def needed(table: Table) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ __all__ = [
     "bessel",
     "centred",
     "effective_number",
-    "of_errors",
     "of_table",
     "rounding",
     "table_errors",
@@ -95,6 +94,12 @@ class Errors:
         error = np.sqrt(self.variance)
         n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
         return np.where(error <= self.rounding, np.inf, n)
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """By these draws alone."""
+        error = np.maximum(np.sqrt(self.variance), self.rounding)
+        return Uncertainty(self.log_unit, self.value, error, self.covariance, self.determined_by)
 
     @property
     def largest_share(self) -> Array:
@@ -190,14 +195,6 @@ class Uncertainty:
                 lower = np.where(self.value > 0, self.value / factor, lower)
                 upper = np.where(self.value > 0, self.value * factor, upper)
         return lower, upper
-
-
-def of_errors(errors: Errors) -> Uncertainty:
-    """The uncertainty by an estimate's own draws."""
-    error = np.maximum(np.sqrt(errors.variance), errors.rounding)
-    return Uncertainty(
-        errors.log_unit, errors.value, error, errors.covariance, errors.determined_by
-    )
 
 
 def table_errors(prepared: Prepared, combined: Combined) -> Errors:
