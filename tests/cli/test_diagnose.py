@@ -123,14 +123,6 @@ def test_bad_input_ends_with_code_2_and_one_line(run, tmp_path, name):
     assert why in err
 
 
-def test_sizes_have_limits(columns):
-    content = csv_of(columns).encode()
-    with pytest.raises(ValueError, match=r"table: expected at most 1,000 bytes, got 57,113"):
-        read_table(content, name="draws.csv", max_bytes=1000)
-    with pytest.raises(ValueError, match="table: expected at most 100 draws"):
-        read_table(content, name="draws.csv", max_rows=100)
-
-
 def test_parquet_has_limits_as_well():
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

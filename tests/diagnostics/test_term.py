@@ -6,7 +6,7 @@ from discrete import prepared, row
 
 from amci_core.diagnostics import diagnose
 from amci_core.estimators.mis import pooled
-from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
+from amci_core.estimators.tables import reuse, snis_q1, snis_q2
 
 
 def diagnosed(table, draws):
@@ -86,39 +86,12 @@ def test_a_shared_term_is_judged_on_the_draws_of_both_in_their_shares():
     assert found["E1_plus"].largest_weight == pytest.approx(0.9 / 8 / total)
 
 
-def test_a_heavy_tail_of_draws_that_a_table_shares_is_seen():
-    # q2's own draws are fine; the table takes half of E2 from q1's, whose weights have no mean.
-    heavy = np.log(1 + np.random.default_rng(0).pareto(1.0, 4000))
-    draws = row(points(0, heavy, np.ones(4000)), points(2, np.zeros(4000), np.ones(4000)))
-    plain = diagnosed(amci() * [[1], [0], [1]], draws)["E2"]
-    shared = diagnosed(reuse(alpha=1.0, beta=0.5), draws)["E2"]
-    assert plain.ess == pytest.approx(4000)
-    assert shared.ess < 400
-    assert shared.pareto_k > 0.8
-
-
-def test_the_negative_part_has_its_own_diagnostics():
-    f = [1.0, 1.0, 0.0, -3.0]
-    draws = row(*(points(j, np.zeros(4), f) for j in range(3)), signed=True)
-    found = diagnosed(amci(), draws)
-    assert found["E1_plus"].ess == pytest.approx(2)
-    assert found["E1_minus"].ess == pytest.approx(1)
-    assert found["E1_minus"].nonzero_share == 0.25
-
-
 def test_weights_far_from_one_keep_their_shares():
     near = diagnosed(snis_q2(), row(uneven(2)))["E2"]
     for nats in (-4000, 4000):
         far = diagnosed(snis_q2(), row(uneven(2, nats)))["E2"]
         np.testing.assert_allclose(far.ess, near.ess, rtol=1e-9)
         np.testing.assert_allclose(far.largest_weight, near.largest_weight, rtol=1e-9)
-
-
-def test_batches_keep_their_shape():
-    draws = row(*(points(j, np.zeros((3, 2, 5)), np.ones((3, 2, 5))) for j in (0, 2)))
-    found = diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"]
-    assert found.ess.shape == found.largest_weight.shape == (3, 2)
-    assert found.nonzero_share.shape == (3, 2)
 
 
 def test_other_draws_show_what_a_proposal_misses():
@@ -132,13 +105,6 @@ def test_other_draws_show_what_a_proposal_misses():
     assert found["E1_plus"].uncovered_mass == pytest.approx(second / (first + second))
     assert found["E2"].uncovered_mass == 0
     assert np.isnan(alone["E1_plus"].uncovered_mass)
-
-
-def test_what_a_proposal_cannot_reach_at_all_is_missed():
-    shares = {"q1": 0.0, "q2": 0.5}
-    draws = row(two_cells(0, 100, 0, **shares), two_cells(2, 50, 50, **shares))
-    # 150 draws of the first cell with a mixture of 3 / 4, 50 of the second with one of 1 / 4.
-    assert diagnosed(reuse(alpha=1, beta=0), draws)["E1_plus"].uncovered_mass == pytest.approx(0.5)
 
 
 def test_a_term_names_its_proposal_and_the_draws_that_count():

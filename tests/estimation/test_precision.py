@@ -1,6 +1,5 @@
 """Estimates to a stated precision, to a stated total, and those that decide for themselves."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -116,12 +115,6 @@ def test_a_batch_says_of_each_pair_what_speaks_against_it():
     assert found.verdict[1].text.startswith(str(alone.verdict.level))
 
 
-def test_a_batch_of_one_is_a_batch():
-    found = amci.estimate_to(PROBLEM, amci.load_proposals("tail-1d"), [[1.0]], 3.0)
-    assert found.value.shape == (1,)
-    assert found.counts.tolist() == [[32, 0, 32, 9]]
-
-
 def test_a_batch_may_have_no_y_or_no_theta():
     for name in ("peak", "cancer", "gain-loss"):
         problem, proposals = amci.problem(name), amci.load_proposals(name)
@@ -147,15 +140,6 @@ def test_a_total_is_split_and_charged_with_its_pilot():
     equal = amci.estimate(PROBLEM, IMPERFECT, np.ones((3000, 1)), 2.0, draws=2000, **how).value
     # Nine tenths of the error come from E1 here: an equal split wastes draws.
     assert np.var(split) < 0.9 * equal.var()
-
-
-@pytest.mark.parametrize("estimator", ["amci-cv", "amci", "reuse:0.9:0.1"])
-def test_what_is_charged_is_what_is_drawn_and_the_pilot(estimator):
-    found = amci.estimate(
-        PROBLEM, IMPERFECT, 1.0, 2.0, draws=700, split="pilot", pilot=50, estimator=estimator
-    )
-    assert found.draws == found.prepared.draws.n + 100
-    assert 695 < found.draws <= 700
 
 
 def test_reuse_takes_its_shares_as_arguments():
@@ -185,11 +169,6 @@ def test_a_pilot_gives_the_shift_and_is_charged():
     assert abs(found.shift - problem.truth(1.0, -0.5)) < 5 * pilot.standard_error
     assert found.draws == 1000
     assert abs(found.value - problem.truth(1.0, -0.5)) < 4 * found.standard_error
-
-
-def test_a_shift_without_proposals_of_its_own_is_told():
-    with pytest.warns(UserWarning, match="were trained for f, not for f - -0.5"):
-        amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, shift=-0.5)
 
 
 def test_common_random_numbers_help_where_errors_go_together():
@@ -261,11 +240,3 @@ def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
     assert (abs(found.draws / (4 * 293) - 1) < 0.25).all()
     if np.ndim(y) == 0:
         assert found.text == "no: do not trust: of no avail"
-
-
-def test_whether_it_was_reached_is_said_in_words():
-    assert amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 1.0, relative_error=0.1).text == "yes"
-    found = amci.estimate_to(PROBLEM, IMPERFECT, [[1.0]], 3.0, relative_error=1e-3, max_draws=3000)
-    assert re.fullmatch(
-        r"no: the half-width is 0\.\d+ of the estimate after [23],\d+ draws", found.text
-    )

@@ -43,13 +43,6 @@ def test_no_split_has_less_variance(scheme, table, costs):
         assert float(predicted_variance(moments(), other, table=table)) > least * (1 - 1e-3)
 
 
-def test_without_sharing_draws_go_as_the_standard_deviations():
-    counts = np.array(list(split_draws(moments(), 100_000).values()))
-    deviations = [np.sqrt(MODEL.covariance(j)[j, j]) for j in range(3)]
-    expected = np.array(deviations) * [1, 1, abs(MODEL.mu)]
-    np.testing.assert_allclose(counts / counts.sum(), expected / expected.sum(), atol=2e-4)
-
-
 @pytest.mark.parametrize(("estimator", "proposal"), [("snis-q1", "q1_plus"), ("snis-q2", "q2")])
 def test_snis_gives_all_draws_to_its_one_proposal(estimator, proposal):
     assert split_draws(moments(), 1000, estimator=estimator) == {proposal: 1000}

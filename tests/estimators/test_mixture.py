@@ -1,7 +1,6 @@
 """SNIS with the mixture of all proposals, independent and stratified."""
 
 import numpy as np
-import pytest
 from discrete import judged, signed
 
 from amci_core.estimators import ESTIMATORS
@@ -22,23 +21,6 @@ def test_points_are_weighted_by_the_density_of_the_mixture():
         expected = draws.log_joint[run, source] - np.log(np.mean(q))
         np.testing.assert_allclose(mixed.log_weight(2)[run, i], expected, rtol=1e-12)
         assert mixed.f[run, i] == draws.f[run, source]
-
-
-@pytest.mark.parametrize("stratified", [False, True])
-def test_components_are_equally_likely_at_every_place(stratified):
-    runs, n, J = 30_000, 5, 3
-    components = Mixture(stratified).choices((runs, n), J, np.random.default_rng(1))
-    tolerance = 4 * np.sqrt(1 / J * (1 - 1 / J) / runs)
-    for j in range(J):
-        assert (abs((components == j).mean(axis=0) - 1 / J) < tolerance).all()
-
-
-def test_stratified_components_are_balanced_in_every_run():
-    components = Mixture(stratified=True).choices((100, 10), 3, np.random.default_rng(2))
-    for n in range(1, 11):
-        shares = np.stack([(components[:, :n] == j).sum(axis=1) for j in range(3)])
-        assert np.ptp(shares, axis=0).max() <= 1
-    assert len(np.unique(components[:, 0])) == 3
 
 
 def test_stratifying_lowers_the_variance_of_a_term():

@@ -9,7 +9,6 @@ from discrete import moments_of, signed
 from amci_core.estimators import Moments, relative_variance, resolve
 from amci_core.estimators.tables import (
     amci,
-    needed,
     optimum,
     paper_optimum,
     reuse,
@@ -23,18 +22,6 @@ def test_reuse_contains_the_estimators_of_the_paper():
     np.testing.assert_array_equal(reuse(alpha=1, beta=0), amci() * no_minus)
     np.testing.assert_array_equal(reuse(alpha=0, beta=0), snis_q2() * no_minus)
     np.testing.assert_array_equal(reuse(alpha=1, beta=1), snis_q1() * no_minus)
-
-
-def test_columns_of_every_reuse_table_sum_to_one():
-    for alpha, beta in [(0.3, -0.4), (1.7, 0.5), (-1, 2)]:
-        np.testing.assert_allclose(reuse(alpha=alpha, beta=beta).sum(axis=0), [1, 0, 1])
-
-
-def test_a_table_names_the_proposals_that_it_needs():
-    assert needed(amci()) == (0, 1, 2)
-    assert needed(snis_q1()) == (0,)
-    assert needed(reuse(alpha=0.5, beta=0.0)) == (0, 2)
-    assert needed(reuse(alpha=0, beta=0)) == (2,)
 
 
 def moments(variances_q1: tuple[float, float], variances_q2: tuple[float, float], *, n, m):
@@ -57,24 +44,6 @@ def test_the_papers_optimum_is_its_formula():
     alpha, beta = shares(moments((2.0, 3.0), (5.0, 0.5), n=40, m=10))
     assert alpha == pytest.approx(40 / (10 * 2.0 / 5.0 + 40))
     assert beta == pytest.approx(40 / (10 * 3.0 / 0.5 + 40))
-
-
-def test_the_papers_optimum_minimises_the_variance_of_each_term():
-    n, m, var_1, var_2 = 30, 70, 0.8, 0.3
-    alpha, _ = shares(moments((var_1, 1.0), (var_2, 1.0), n=n, m=m))
-    grid = np.linspace(-1, 2, 3001)
-    variance = grid**2 * var_1 / n + (1 - grid) ** 2 * var_2 / m
-    assert alpha == pytest.approx(grid[variance.argmin()], abs=1e-3)
-
-
-def test_the_papers_optimum_with_exact_or_blind_proposals():
-    alpha, beta = shares(moments((0.0, np.inf), (4.0, 0.0), n=64, m=64))
-    assert (alpha, beta) == (1, 0)
-    alpha, beta = shares(moments((1.0, 0.0), (np.inf, 0.0), n=64, m=64))
-    assert (alpha, beta) == (1, 0.5)
-    # A variance that overflowed is no number.
-    alpha, beta = shares(moments((np.nan, 1.0), (1.0, np.nan), n=64, m=64))
-    assert (alpha, beta) == (0, 1)
 
 
 MODEL = replace(signed(), f=abs(signed().f))
@@ -124,18 +93,6 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
     assert table[0, 2] == 0
     assert table[0, 0] != 0
     np.testing.assert_allclose(table.sum(axis=0), [1, 0, 1], rtol=1e-12)
-
-
-def test_exact_proposals_leave_the_optimum_at_amci():
-    covariance = np.zeros((3, 3, 3))
-    found = moments_of(MODEL.terms, covariance, np.array([5.0, 5.0, 5.0]))
-    np.testing.assert_array_equal(optimum(found), reuse(1, 0))
-
-
-def test_the_optimum_does_not_depend_on_the_scale_of_a_term():
-    found = MODEL.moments((40, 30, 50))
-    scaled = replace(found, log_mean=found.log_mean - [5000, 5000, 300])
-    np.testing.assert_allclose(optimum(scaled), optimum(found), rtol=1e-7)
 
 
 @pytest.mark.parametrize(
