@@ -13,7 +13,9 @@ from contextlib import contextmanager
 # training.
 now: Callable[[], float] = time.perf_counter
 
-FEWEST_POINTS, MOST_POINTS = 16, 8192
+FEWEST_POINTS, MOST_POINTS = 16, 4096
+# Seconds after which no more points are tried.
+ENOUGH = 0.02
 
 
 class Budget:
@@ -59,18 +61,16 @@ class Budget:
         return now() - self.began
 
 
-def seconds_per_point(call: Callable[[int], object], within: float) -> float:
-    """Seconds that a function takes for each of n points, measured at a larger and larger n.
+def seconds_per_point(call: Callable[[int], object]) -> float:
+    """Seconds that a function takes for each of n points; `call(n)` evaluates it at these.
 
-    Arguments:
-        call: Evaluates it at n points.
-        within: Seconds after which no larger n is tried.
+    It is measured at a larger and larger n, until that takes long.
     """
-    n, began = FEWEST_POINTS, now()
+    n = FEWEST_POINTS
     while True:
         started = now()
         call(n)
-        ended = now()
-        if n == MOST_POINTS or ended - began > within:
-            return (ended - started) / n
-        n = min(4 * n, MOST_POINTS)
+        taken = now() - started
+        if n >= MOST_POINTS or taken > ENOUGH:
+            return taken / n
+        n *= 4

@@ -16,7 +16,7 @@ from amci_core.training.trainer import Progress
 
 
 class Display:
-    """Shows the progress of each proposal in a bar of its own, from the first report on.
+    """Shows each proposal's progress in a bar for each stage, from the first report on.
 
     Arguments:
         shown: Whether it shows anything; None: only if stderr is a terminal, or in a notebook.
@@ -59,13 +59,8 @@ class Display:
             f"loss {loss}  validation {quality.divergence:.3g} nats  "
             f"relative variance {quality.relative_variance:.3g}"
         )
-        about = f"{report.proposal}, {report.stage}" if report.stage else report.proposal
-        if report.proposal not in self._tasks:
-            self._tasks[report.proposal] = self._bar.add_task(about, figures="")
-        self._bar.update(
-            self._tasks[report.proposal],
-            description=about,
-            completed=report.step,
-            total=report.steps,
-            figures=figures,
-        )
+        name = f"{report.proposal}, {report.stage}"
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(name, figures="")
+        task = self._tasks[name]
+        self._bar.update(task, completed=report.step, total=report.steps, figures=figures)

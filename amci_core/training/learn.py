@@ -13,7 +13,6 @@ __all__ = ["VARIANT", "learn", "stream_learning"]
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -25,6 +24,7 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.checking import check
+from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.supports import coordinates_of
@@ -54,8 +54,8 @@ from amci_core.training.trainer import (
     TermRecipe,
     Trainer,
     TrainingDiverged,
-    in_turn,
     stream_seeds,
+    usable,
 )
 
 VARIANT = "learnt"
@@ -96,8 +96,6 @@ HELD_OUT, LEAST_HELD_OUT = (96, 128), (8, 32)
 REPORTING = 0.1
 # Cases in a step of refinement, and the steps that the time is to have at least.
 REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
-# The share of the time for initialization that timing the density takes.
-TIMING = 0.01
 # The defensive density's weight until it is chosen, and the share of the time that this takes.
 WEIGHT, WEIGHING = 0.01, 0.05
 
@@ -106,7 +104,6 @@ Say = Callable[[str], None]
 
 def stream_learning(
     problem: Problem,
-    terms: Mapping[str, TermRecipe] | None = None,
     *,
     minutes: float | None = None,
     steps: int | None = None,
@@ -130,8 +127,6 @@ def stream_learning(
 
     Arguments:
         problem: The problem.
-        terms: For each proposal how it is built and trained, without search, defensive density
-            and check; by default everything is automatic.
         minutes: Time for everything together, on one core; by default 5. The number of steps then
             depends on how fast the machine is.
         steps: Instead, steps for each proposal: the same seed then gives the same weights on the
@@ -146,13 +141,13 @@ def stream_learning(
 
     Yields:
         A report, and the best proposals so far: some hundred times for each proposal, one proposal
-        after the other. Later ones are their defensive density; with `terms`, untrained.
+        after the other. Later ones are their defensive density.
 
     Raises:
-        ValueError: an argument is out of range, terms do not fit the problem, the check of the
-            problem found an error, the folder is not what `resume` says it is, or no draw of the
-            prior reaches f and the problem has no defensive density.
-        TrainingDiverged: a loss, a gradient or a parameter was not finite; only with `terms`.
+        ValueError: an argument is out of range, the check of the problem found an error, the
+            folder is not what `resume` says it is, or no draw of the prior reaches f and the
+            problem has no defensive density.
+        TrainingDiverged: a loss, a gradient or a parameter of every proposal was not finite.
 
     Warning:
         Where cores are busy call `torch.set_num_threads(1)` first. A part of the term that no draw
@@ -179,12 +174,6 @@ def stream_learning(
             allowed=lambda m: 0 < m <= MAX_MINUTES,
         )
     check_seed(seed)
-    if terms is not None:
-        if "q1_plus" not in terms:
-            raise ValueError(f"terms: expected recipes with one for q1_plus, got {terms!r}")
-        if steps is None or folder is not None or choices is not None:
-            raise ValueError("steps: with terms expected steps, no folder and no choices")
-        return _by_recipes(problem, terms, steps, seed)
     choices = choices or Choices()
     if choices.family is not None and choices.family not in form_names(problem):
         known = ", ".join(form_names(problem))
@@ -201,122 +190,14 @@ def stream_learning(
             say(str(finding))
         # The first optimizer of a process imports for seconds.
         OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
-    return _automatic(problem, budget, steps, seed, checkpoint, choices, say)
-
-
-def learn(
-    problem: Problem,
-    terms: Mapping[str, TermRecipe] | None = None,
-    *,
-    minutes: float | None = None,
-    steps: int | None = None,
-    seed: int = 0,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    choices: Choices | None = None,
-    progress: bool | Callable[[Progress], None] | None = None,
-) -> Proposals:
-    """Trains proposals for a problem, registered or not; see `stream_learning` for how.
-
-    Arguments:
-        problem: The problem.
-        terms: As for `stream_learning`.
-        minutes: Time for everything together, on one core; by default 5.
-        steps: Instead, steps for each proposal.
-        seed: Whole number >= 0.
-        folder: Where the best so far is saved; None for nowhere.
-        resume: Whether to go on from the folder's checkpoint.
-        choices: The form of the proposals; by default automatic.
-        progress: Whether to show progress bars, with the time left; None: only in a terminal or a
-            notebook. Or a function, which is called with every report.
-
-    Returns:
-        The best of each. Ctrl-C ends the training with the best so far.
-
-    Raises:
-        ValueError: see `stream_learning`.
-
-    Warning:
-        Where a training with `terms` diverges, the best until then is what you get, with a
-        UserWarning.
-
-    Example:
-        >>> import amci_core as amci
-        >>> learn(amci.problem("peak"), steps=1).present
-        (0,)
-    """
-    best: Proposals | None = None
-    report = progress if callable(progress) else None
-    with Display(False if report else progress) as display:  # type: ignore[arg-type]
-        try:
-            for here, newest in stream_learning(
-                problem,
-                terms,
-                minutes=minutes,
-                steps=steps,
-                seed=seed,
-                folder=folder,
-                resume=resume,
-                choices=choices,
-                say=display.say,
-            ):
-                best = newest
-                (report or display)(here)
-        except (KeyboardInterrupt, TrainingDiverged) as error:
-            if best is None:
-                raise
-            if isinstance(error, TrainingDiverged):
-                warnings.warn(str(error), stacklevel=2)
-            display.say("interrupted: these are the best so far")
-    assert best is not None  # a stream has an item at least
-    return best
-
-
-def _by_recipes(
-    problem: Problem, terms: Mapping[str, TermRecipe], steps: int, seed: int
-) -> Iterator[tuple[Progress, Proposals]]:
-    reports = max(1, min(REPORTS, steps // 5))
-    trainers = {
-        name: Trainer(problem, name, term, steps=steps, seed=seed, reports=reports)
-        for name, term in terms.items()
-    }
-    recipes = {name: asdict(term) for name, term in terms.items()}
-    configuration = {
-        "seed": seed,
-        "steps": dict.fromkeys(terms, steps),
-        "recipe": recipes,
-        "proposals": {
-            name: {key: term[key] for key in ("family", "arguments")}
-            for name, term in recipes.items()
-        },
-    }
-
-    def stream() -> Iterator[tuple[Progress, Proposals]]:
-        flows = {name: _usable(trainer.proposal) for name, trainer in trainers.items()}
-        for trainer, progress in in_turn(trainers):
-            flows[trainer.name] = _usable(trainer.best_proposal())
-            yield progress, _gathered(problem, flows, configuration)
-
-    return stream()
-
-
-def _automatic(
-    problem: Problem,
-    budget: Budget,
-    steps: int | None,
-    seed: int,
-    checkpoint: Checkpoint,
-    choices: Choices,
-    say: Say,
-) -> Iterator[tuple[Progress, Proposals]]:
     names, state = terms_of(problem), checkpoint.state or {}
     flows: dict[str, Trainable] = {}
     configuration: dict[str, Any] = {"seed": seed, "steps": {}, "recipe": {}, "proposals": {}}
     for name in names:
         target = TARGETS[name](problem)
+        flows[name] = usable(DefensiveComponent(target.problem, target.term))
         entry = {"family": "broad", "arguments": {"term": target.term}}
         configuration["proposals"][name] = entry
-        flows[name] = _usable(FAMILIES["broad"](target.problem, term=target.term))
     if state:
         before, configuration = load_proposals(problem, folder=checkpoint.folder), state["card"]
         flows = {name: getattr(before, name) for name in names}
@@ -325,7 +206,9 @@ def _automatic(
     run: _Run | None = None
 
     def ready() -> Proposals:
-        return _gathered(problem, flows, copy.deepcopy(configuration))
+        card = {"configuration": copy.deepcopy(configuration)}
+        each = (flows.get(name) for name in PROPOSALS)
+        return Proposals(problem.name, VARIANT, *each, card)  # type: ignore[arg-type]
 
     def save() -> None:
         if checkpoint.folder is None or run is None:
@@ -346,9 +229,9 @@ def _automatic(
                 # What one proposal leaves of its time, the next ones have.
                 at = state.pop("run", None)
                 run = _Run(problem, name, budget, len(left) - i, steps, seed, choices, say, at)
-                configuration["recipe"][name] = {r.objective: asdict(r) for r in run.recipes}
                 for progress, flows[name] in run.run(before_step):
-                    configuration["steps"][name] = progress.step
+                    configuration["steps"][name] = sum(run.done.values())
+                    configuration["recipe"][name] = run.recipes
                     configuration["proposals"][name] = run.entry
                     yield progress, ready()
             except (NotReached, TrainingDiverged) as error:
@@ -375,6 +258,65 @@ def _automatic(
     yield progress, ready()
 
 
+def learn(
+    problem: Problem,
+    *,
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    choices: Choices | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> Proposals:
+    """Trains proposals for a problem, registered or not; see `stream_learning` for how.
+
+    Arguments:
+        problem: The problem.
+        minutes: Time for everything together, on one core; by default 5.
+        steps: Instead, steps for each proposal.
+        seed: Whole number >= 0.
+        folder: Where the best so far is saved; None for nowhere.
+        resume: Whether to go on from the folder's checkpoint.
+        choices: The form of the proposals; by default automatic.
+        progress: Whether to show progress bars, with the time left; None: only in a terminal or a
+            notebook. Or a function, which is called with every report.
+
+    Returns:
+        The best of each. Ctrl-C ends the training with the best so far.
+
+    Raises:
+        ValueError: see `stream_learning`.
+
+    Example:
+        >>> import amci_core as amci
+        >>> learn(amci.problem("peak"), steps=1).present
+        (0,)
+    """
+    best: Proposals | None = None
+    report = progress if callable(progress) else None
+    with Display(False if report else progress) as display:  # type: ignore[arg-type]
+        try:
+            for here, newest in stream_learning(
+                problem,
+                minutes=minutes,
+                steps=steps,
+                seed=seed,
+                folder=folder,
+                resume=resume,
+                choices=choices,
+                say=display.say,
+            ):
+                best = newest
+                (report or display)(here)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            display.say("interrupted: these are the best so far")
+    assert best is not None  # a stream has an item at least
+    return best
+
+
 class _Run:
     """The training run of one proposal, from initialization to its defensive density.
 
@@ -390,8 +332,8 @@ class _Run:
         state: What `state` gave for a run that goes on.
     """
 
-    # Attributes that a checkpoint holds beside tensors of the target, trainer and generator.
-    PLAIN = ("form", "family", "found", "weights", "stage", "bests", "renewed", "before", "spent")
+    # Attributes that a checkpoint holds beside the target's, the trainer's and the generator's.
+    PLAIN = ("form", "family", "found", "weights", "stage", "bests", "renewed", "done", "recipes")
 
     def __init__(
         self,
@@ -411,14 +353,14 @@ class _Run:
         self.timed, self.planned = steps is None, steps or MAX_STEPS
         self.many = problem.x.dim > MANY
         self.pretraining = PRETRAINING_MANY if self.many else PRETRAINING
-        first = self.planned if self.timed else max(1, round(self.pretraining * self.planned))
-        self.steps = (first, self.planned if self.timed else self.planned - first)
+        first = max(1, round(self.pretraining * self.planned))
+        self.steps = {"imitate": first, "refine": self.planned - first}
         self.target = TARGETS[name](problem)
         self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
         self.weight = WEIGHT
         self.trainer: Trainer | None = None
-        self.stage, self.bests, self.renewed = 0, list[float](), 0
-        self.before, self.spent = 0, 0.0  # steps and seconds of the stages before
+        self.stage, self.bests, self.renewed = "imitate", list[float](), 0
+        self.done, self.recipes = dict[str, int](), dict[str, Any]()
         self._resumed = None if state is None else state["trainer"]
         with budget.initializing():
             if state is None:
@@ -426,19 +368,13 @@ class _Run:
                 self._initialize(choices, min(SCOUTING * self.to_initialize, most))
             else:
                 self._load(state)
-            self.pace = math.inf  # evaluations of the density a second
-            if self.timed:
-                each = self.target.seconds_per_point(TIMING * self.to_initialize)
-                self.pace = 1 / max(each, 1e-12)
-        self.recipes = [self._recipe(objective) for objective in ("imitate", "refine")]
+            # Evaluations of the density a second.
+            self.pace = 1 / max(self.target.seconds_per_point, 1e-12) if self.timed else math.inf
         count = sum(each.numel() for each in self.weights.values())
         length = f"about {self._left():.0f} s to go" if self.timed else f"{self.planned:,} steps"
-        assert self.target.particles is not None
-        missed = self.target.particles.missed
-        self.say(
-            f"{self.form} ({self.family['family']}), {count:,} parameters; {length}"
-            + (f"; {missed:.0%} of the cases were not reached" if missed else "")
-        )
+        self.say(f"{self.form} ({self.family['family']}), {count:,} parameters; {length}")
+        if missed := self.target.drawn.missed:
+            self.say(f"{missed:.0%} of the cases were not reached")
 
     def _left(self) -> float:
         return max(self.until - clock.now(), 0.0)
@@ -533,117 +469,88 @@ class _Run:
         loss = -torch.logaddexp(flow(y, theta).log_prob(x), log_h + math.log(WEIGHT)).mean()
         return float(loss) if bool(loss.isfinite()) else math.inf
 
-    def _recipe(self, objective: str) -> TermRecipe:
+    def _trainer(self, share: float, weighing: float) -> Trainer:
+        """The trainer of the stage; where the density is costly it has few points and cases."""
+        left = self._left()
         settings = _pretraining(self.problem)
-        if objective == "refine":
+        if self.stage == "refine":
+            points = self.pace * left / LEAST_STEPS
             cases = REFINED // 2 if self.many else REFINED
-            points = self.pace * self._left() / LEAST_STEPS
             cases = int(min(cases, max(points / 16, LEAST_REFINED)))
             spread = cases // 4 if bounded(self.problem) else 0
-            settings = {
-                "cases": cases - spread,
-                "uniform_cases": spread,
-                "from_proposal": 12,
-                "from_reference": 4,
-            }
-        return TermRecipe(
-            **self.family, objective=objective, settings=settings, learning_rate=RATES[objective]
-        )
-
-    def _trainer(self, until: float) -> Trainer:
-        """The trainer of the stage; where the density is costly its reports take few points."""
+            settings = {"cases": cases - spread, "uniform_cases": spread}
+            settings |= {"from_proposal": 12, "from_reference": 4}
         (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
-        if self.many:
-            cases = 64
         # Half of the points are the defensive density's.
-        points = self.pace * REPORTING * self._left() / 4
+        points = self.pace * REPORTING * left / 4
         draws = int(min(draws, max(points / (2 * least_cases), least_draws)))
+        cases = 64 if self.many else cases
         cases = int(min(cases, max(points / (2 * draws), least_cases)))
-        reports = REPORTS // 2 if self.timed else max(2, min(REPORTS, self.planned // 5)) // 2
-        return Trainer(
+        recipe = TermRecipe(**self.family, objective=self.stage, settings=settings)
+        recipe = replace(recipe, learning_rate=RATES[self.stage])
+        self.recipes[self.stage] = asdict(recipe)
+        reports = REPORTS if self.timed else max(2, min(REPORTS, self.planned // 5))
+        trainer = Trainer(
             self.problem,
             self.name,
-            self.recipes[self.stage],
+            recipe,
             steps=self.steps[self.stage],
             seed=self.seed,
-            reports=reports,
+            reports=reports // 2,
             target=self.target,
             start=self.weights,
             held_out={"cases": cases, "draws": draws, "weight": WEIGHT},
-            until=until,
+            until=clock.now() + share * (left - weighing) if self.timed else math.inf,
         )
+        if self._resumed is not None:
+            trainer.load_state(self._resumed)
+            self._resumed = None
+        return trainer
 
     def run(self, before_step: Callable[[], None]) -> Iterator[tuple[Progress, Trainable]]:
         """At every report: the progress, and the best proposal so far, mixed."""
         weighing = WEIGHING * self._left() if self.timed else math.inf
-        while True:
-            last_stage = self.stage == 1 or not self.steps[1]
-            share = 1.0 if last_stage else self.pretraining
-            until = clock.now() + share * (self._left() - weighing) if self.timed else math.inf
-            self.trainer = trainer = self._trainer(until)
-            if self._resumed is not None:
-                trainer.load_state(self._resumed)
-                self._resumed = None
-            # Other cases are drawn after each quarter of pre-training.
-            stops = (
-                set() if self.timed or self.stage else {trainer.steps * i // 4 for i in (1, 2, 3)}
-            )
-            for progress in trainer.run(stops=stops, before_step=before_step):
-                if self.stage == 0 and self.problem.y is not None:
-                    self._renew(progress)
-                if (
-                    self.stage == 1
-                    and not progress.quality.relative_variance < BACK * progress.best
-                ):
+        stages = [stage for stage in RATES if self.steps[stage]]
+        for stage in stages[stages.index(self.stage) :]:
+            self.stage, last = stage, stage == stages[-1]
+            self.trainer = trainer = self._trainer(1.0 if last else self.pretraining, weighing)
+            quarters = set[int]()
+            if self.stage == "imitate" and not self.timed:
+                quarters = {trainer.steps * i // 4 for i in (1, 2, 3)}
+            for progress in trainer.run(stops=quarters, before_step=before_step):
+                if self.stage == "imitate":
+                    self._renew(trainer)
+                elif not progress.quality.relative_variance < BACK * progress.best:
                     trainer.go_back()
                 self.bests.append(progress.best)
-                ended = progress.ended or (self.stage == 1 and self._stale())
+                self.done[self.stage] = progress.step
+                ended = progress.ended or (self.stage == "refine" and self._stale(trainer))
                 flow = trainer.best_proposal()
-                if ended and last_stage:
+                if ended and last:
                     self._choose(flow, weighing)
-                step = self.before + progress.step
-                steps = self.before + progress.steps + (0 if last_stage else self.steps[1])
-                if self.timed and not last_stage:
-                    steps = round(progress.steps / share)
-                yield (
-                    replace(
-                        progress,
-                        step=step,
-                        steps=step if ended and last_stage else max(steps, step + 1),
-                        seconds=self.spent + progress.seconds,
-                        stage=self.recipes[self.stage].objective,
-                    ),
-                    self._mixed(flow),
-                )
+                yield progress, self._mixed(flow)
                 if ended:
                     break
-            if last_stage:
-                return
-            self.weights, self.before, self.spent = trainer.best, trainer.step, trainer.seconds
-            self.stage, self.bests = 1, []
+            if not last:
+                self.weights, self.bests = trainer.best, []
 
-    def _renew(self, progress: Progress) -> None:
+    def _renew(self, trainer: Trainer) -> None:
         """Draws other cases after each quarter: the network must not learn these by heart."""
-        assert self.trainer is not None
-        assert self.target.particles is not None
-        if progress.ended or self.renewed == 3:
-            return
-        if self.trainer.done + 1 / self.trainer.steps <= (self.renewed + 1) / 4:
+        reached = trainer.done + 1 / trainer.steps > (self.renewed + 1) / 4
+        if self.problem.y is None or self.renewed == 3 or not reached:
             return
         self.renewed += 1
         # Otherwise the particles that there are have to do.
         with self.budget.initializing(), suppress(NotReached):
-            seconds, old = RENEWING * self.to_initialize, self.target.particles
+            seconds, old = RENEWING * self.to_initialize, self.target.drawn
             new = draw_particles(self.target, self.generator, steps=self.planned, seconds=seconds)
             self.target.particles = joined([new, old], most=len(old.y))
 
-    def _stale(self) -> bool:
+    def _stale(self, trainer: Trainer) -> bool:
         """Whether nothing has improved for long, or nothing is left to gain."""
-        assert self.trainer is not None
-        if self.bests[-1] < PERFECT:
-            return True
-        patience = max(6, round(PATIENCE * self.trainer.reports))
-        return len(self.bests) > patience and self.bests[-1] > BETTER * self.bests[-1 - patience]
+        patience = max(6, round(PATIENCE * trainer.reports))
+        best, before = self.bests[-1], self.bests[:-patience]
+        return best < PERFECT or (bool(before) and best > BETTER * before[-1])
 
     def _choose(self, flow: Trainable, seconds: float) -> None:
         """Takes the mixture, its defensive density or the prior: the best on held-out cases."""
@@ -657,8 +564,8 @@ class _Run:
 
     def _mixed(self, flow: Trainable) -> Trainable:
         if 0 < self.weight < 1:
-            return _usable(Mixture(flow, copy.deepcopy(self.defence), self.weight))
-        return _usable(self.defence if self.weight else self.prior)
+            return usable(Mixture(flow, self.defence, self.weight))
+        return usable(self.defence if self.weight else self.prior)
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -667,21 +574,20 @@ class _Run:
         if 0 < self.weight < 1:
             arguments |= {"own": self.family, "share": self.weight, "form": self.form}
             return {"family": "defensive", "arguments": arguments}
-        return {
-            "family": "broad",
-            "arguments": arguments | ({} if self.weight else {"found": None}),
-        }
+        found = self.found if self.weight else None
+        return {"family": "broad", "arguments": {**arguments, "found": found}}
 
     def state(self) -> dict[str, Any] | None:
         """What the rest of the run depends on; None if there is nothing to resume from."""
         trainer = None if self.trainer is None else self.trainer.state()
         if trainer is None:
             return None
-        particles = (self.target.particles, self.target.posterior)
+        posterior = self.target.posterior
         return {
             "plain": {name: getattr(self, name) for name in self.PLAIN},
             "centres": self.centres.state_dict(),
-            "particles": [None if each is None else tuple(each) for each in particles],
+            "particles": tuple(self.target.drawn),
+            "posterior": None if posterior is None else tuple(posterior),
             "generator": self.generator.get_state(),
             "trainer": trainer,
         }
@@ -691,9 +597,9 @@ class _Run:
         around = centres(self.target.problem, **self.found)
         around.load_state_dict(state["centres"])
         self._defend(around)
-        self.target.particles, self.target.posterior = (
-            None if each is None else Particles(*each) for each in state["particles"]
-        )
+        self.target.particles = Particles(*state["particles"])
+        if state["posterior"] is not None:
+            self.target.posterior = Particles(*state["posterior"])
         self.generator.set_state(state["generator"])
 
 
@@ -722,21 +628,3 @@ def _axes(coordinates: list[dict[str, Any]], found: Particles) -> tuple[Tensor, 
     values, vectors = torch.linalg.eigh((z.T @ z / len(z)).double())
     order = (values - 1).abs().argsort(descending=True)
     return centre, scale[:, None] * vectors[:, order].to(scale)
-
-
-def _usable(flow: Trainable) -> Trainable:
-    """A copy in float64, without gradients."""
-    return copy.deepcopy(flow).double().eval().requires_grad_(False)
-
-
-def _gathered(
-    problem: Problem, flows: Mapping[str, Trainable], configuration: Mapping[str, Any]
-) -> Proposals:
-    return Proposals(
-        problem=problem.name,
-        variant=VARIANT,
-        q1_plus=flows["q1_plus"],
-        q1_minus=flows.get("q1_minus"),
-        q2=flows.get("q2"),
-        card={"configuration": configuration},
-    )

@@ -256,22 +256,16 @@ class ImitateObjective(Objective):
     Arguments:
         cases: Cases in a step.
         points: Particles of each in a step.
-
-    Raises:
-        ValueError: the target has no particles.
     """
 
     def __init__(
         self, target: Target, generator: torch.Generator, *, cases: int, points: int
     ) -> None:
         super().__init__(target, generator)
-        if target.particles is None:
-            raise ValueError("objective: imitate needs particles of the target")
         self.cases, self.points = cases, points
 
     def loss(self, q: Trainable) -> Tensor:
-        found = self.target.particles
-        assert found is not None
+        found = self.target.drawn
         rows, n = len(found.y), found.x.shape[1]
         chosen = torch.randint(rows, (min(self.cases, rows),), generator=self.generator)
         some = torch.randint(n, (len(chosen), min(self.points, n)), generator=self.generator)

@@ -56,8 +56,6 @@ BLOCK, LEAST_BLOCK = 256, 16
 # Evaluations of the density for each particle, about; particles of costly densities; draws of the
 # paper's data set, where even these take too long.
 EVALUATIONS, FEW_PARTICLES, DRAWN = 80, 64, 20_000
-# The share of the time that timing the density takes.
-TIMING = 0.05
 
 
 class NotReached(ValueError):
@@ -102,43 +100,40 @@ def draw_particles(
     )
     if problem.y is None and problem.theta is None:
         cases = 16
-    until, parts, block = clock.now() + seconds, list[Particles](), BLOCK
+    until, block = clock.now() + seconds, BLOCK
     if math.isfinite(seconds):
-        each = EVALUATIONS * target.seconds_per_point(TIMING * seconds)
+        each = EVALUATIONS * target.seconds_per_point
         if LEAST_BLOCK * particles * each > seconds / 2:
             particles = FEW_PARTICLES
         if LEAST_BLOCK * particles * each > seconds / 2:
             return _from_data_set(target, until, generator)
         block = min(BLOCK, max(LEAST_BLOCK, int(seconds / 2 / (particles * each))))
-    failed: NotReached | None = None
+    parts, taken = list[Particles](), 0.0
     # Block by block: with little time there are fewer cases, each of them reached.
-    while cases > 0 and (block >= LEAST_BLOCK or not (parts or failed)):
-        began, block = clock.now(), min(block, cases)
-        spread = block // 4 if bounded(problem) else 0
-        y, theta = target.cases(block - spread, uniform=spread, generator=generator)
-        cases -= block
+    while cases > 0 and (not taken or clock.now() + taken < until):
+        began, size = clock.now(), min(block, cases)
+        cases -= size
+        spread = size // 4 if bounded(problem) else 0
+        y, theta = target.cases(size - spread, uniform=spread, generator=generator)
         try:
-            parts.append(smc(target, y, theta, particles, generator, seconds=until - began))
-        except NotReached as error:
-            failed = error
-        if math.isfinite(seconds):
-            taken = max(clock.now() - began, 1e-9)
-            block = min(BLOCK, int(block * (until - clock.now()) / taken))
-    if not parts and failed is not None:
-        raise failed
+            parts.append(smc(target, y, theta, particles, generator, seconds=until - began)[0])
+        except NotReached:
+            if cases <= 0 and not parts:
+                raise
+        taken = clock.now() - began
     return joined(parts)
 
 
 def joined(parts: Sequence[Particles], most: int | None = None) -> Particles:
     """The cases of all parts, at most so many of them; their particles are as many everywhere."""
     n = min(part.x.shape[1] for part in parts)
-    fields = [(p.y, p.theta, p.line[:, :n], p.x[:, :n], p.rows) for p in parts]
-    y, theta, line, x, rows = (
+    fields = [(part.y, part.theta, part.line[:, :n], part.x[:, :n]) for part in parts]
+    y, theta, line, x = (
         None if each[0] is None else torch.cat(each)[:most]  # type: ignore[arg-type]
         for each in zip(*fields, strict=True)
     )
     missed = sum(part.missed for part in parts) / len(parts)
-    return Particles(y, theta, line, x, rows, missed)  # type: ignore[arg-type]
+    return Particles(y, theta, line, x, missed)  # type: ignore[arg-type]
 
 
 def _from_data_set(target: Target, until: float, generator: torch.Generator) -> Particles:
@@ -164,7 +159,7 @@ def _from_data_set(target: Target, until: float, generator: torch.Generator) -> 
     index = torch.multinomial(sample.log_r.softmax(0), n, replacement=True, generator=generator)
     y, x = sample.y[index].float(), sample.x[index].float()[:, None]
     theta = None if sample.theta is None else sample.theta[index].float()
-    return Particles(y, theta, target.to_support.inverse(x, None)[0], x, index, 0.0)
+    return Particles(y, theta, target.to_support.inverse(x, None)[0], x, 0.0)
 
 
 def smc(
@@ -175,7 +170,7 @@ def smc(
     generator: torch.Generator,
     *,
     seconds: float = math.inf,
-) -> Particles:
+) -> tuple[Particles, Tensor]:
     """Particles that follow the target at given y (cases, D_y) and theta (cases, D_theta).
 
     Arguments:
@@ -187,7 +182,7 @@ def smc(
         seconds: After so long it ends with the cases that it has reached.
 
     Returns:
-        The cases that were reached, with their particles.
+        The cases that were reached, with their particles, and their rows in y.
 
     Raises:
         NotReached: the term is zero at all draws of the prior in every case, or no case was
@@ -265,7 +260,7 @@ def smc(
     # Copies, which training may differentiate through.
     rows, missed = everyone.clone(), 1 - len(everyone) / len(y)
     theta = None if theta is None else theta[rows]
-    return Particles(y[rows], theta, line.clone(), x.clone(), rows, missed)
+    return Particles(y[rows], theta, line.clone(), x.clone(), missed), rows
 
 
 class _Sampler:

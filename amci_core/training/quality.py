@@ -57,9 +57,8 @@ LEAST_CASES, LEAST_WEIGHT_DRAWS = 8, 32
 # About how long the check for a card may take.
 CHECK_SECONDS = 600.0
 CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS = 30, 100_000, 10_000, 2_000
-# Where evaluations are costly there are fewer cases, and at a single one fewer draws; the share of
-# the time that timing a draw takes.
-FEWEST_DRAWS, TIMING = 200, 0.05
+# Where evaluations are costly there are fewer cases, and at a single one fewer draws.
+FEWEST_DRAWS = 200
 # Further cases, from which particles pass on.
 BESIDE, PARTICLES = 226, 128
 # Evaluations of the density for each particle, at least.
@@ -331,7 +330,7 @@ def _affordable(
         of_each = {PROPOSALS[j]: n for j in proposals.present}
         assert estimate(problem, proposals, *at[0], draws=of_each, seed=0).diagnostics
 
-    each = clock.seconds_per_point(call, TIMING * seconds)
+    each = clock.seconds_per_point(call)
     points = max(until - clock.now(), 0.0) / max(each, 1e-12)
     cases = int(min(max(points / LEAST_DRAWS, 1), len(at)))
     return cases, int(min(max(points / cases, FEWEST_DRAWS), most))
@@ -347,21 +346,19 @@ def _particles(
 ) -> dict[int, Tensor]:
     """Particles (n, D) of the term of a proposal, by the number of their case."""
     target = TARGETS[name](problem)
-    if math.isfinite(seconds):
-        points = EVALUATIONS * PARTICLES * (len(y) + BESIDE)
-        if points * target.seconds_per_point(TIMING * seconds) > seconds:
-            return {}
+    points = EVALUATIONS * PARTICLES * (len(y) + BESIDE)
+    if math.isfinite(seconds) and points * target.seconds_per_point > seconds:
+        return {}
     more_y, more_theta = target.cases(BESIDE, uniform=0, generator=generator)
     both = None
     if theta is not None and more_theta is not None:
         both = torch.cat([theta.float(), more_theta])
     rows = torch.cat([y.float(), more_y])
     try:
-        found = smc(target, rows, both, PARTICLES, generator, seconds=seconds)
+        found, places = smc(target, rows, both, PARTICLES, generator, seconds=seconds)
     except NotReached:
         return {}
-    places = enumerate(found.rows.tolist())
-    return {row: found.x[i].double() for i, row in places if row < len(y)}
+    return {row: found.x[i].double() for i, row in enumerate(places.tolist()) if row < len(y)}
 
 
 def in_words(problem: Problem, check: Mapping[str, Any]) -> str:

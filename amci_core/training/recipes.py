@@ -21,10 +21,8 @@ from amci_core._arguments import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
 from amci_core.estimators import PROPOSALS
 from amci_core.evaluation import evaluate
-from amci_core.flows import FAMILIES
 from amci_core.io import (
     StoredFileError,
-    check_object,
     plain,
     pretrained_root,
     read_json,
@@ -37,7 +35,6 @@ from amci_core.proposals import load_proposals, write_proposals
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.quality import report, write_card
 from amci_core.training.trainer import (
-    OPTIMIZERS,
     REPORTS,
     Checkpoint,
     Progress,
@@ -48,17 +45,7 @@ from amci_core.training.trainer import (
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
-# Frames of a training's history unless its recipe says otherwise, and at most.
-FRAMES, MOST_FRAMES = 8, 24
-NUMBER = (int, float)
-RECIPE: dict[str, Any] = dict(note=(str,), budget_minutes=NUMBER, film=(int,), terms=(dict,))
-TERM: dict[str, Any] = {
-    **dict.fromkeys(("family", "objective", "optimizer"), (str,)),
-    **dict.fromkeys(("arguments", "settings"), (dict,)),
-    **dict.fromkeys(("learning_rate", "share"), NUMBER),
-    "annealed": (bool,),
-    "steps_per_minute": (int,),
-}
+from amci_core.io import (
 # The check of trained proposals takes about this share of the time that they took.
 CHECK_SHARE = 0.2
 FILMED = "q1_plus"
@@ -128,43 +115,22 @@ def read_recipe(path: Path) -> Recipe:
     """Reads a recipe; `path` is the file or the folder with its `recipe.json`.
 
     Raises:
-        StoredFileError: the file cannot be read, or an entry is missing, unknown, of another type
-            or out of range; the message names file and entry.
+        StoredFileError: the file cannot be read, or an entry is missing or unknown; the message
+            names file and entry. What family and objective do not take `train` refuses.
     """
     path = path / FILE if path.is_dir() else path
     content = read_json(path)
-    check_object(path, content, RECIPE, only=True)
-    # What was read, by its place, with whether it is allowed and what is.
-    checks = [
-        (
-            "film",
-            content["film"],
-            2 <= content["film"] <= MOST_FRAMES,
-            f"2 to {MOST_FRAMES} frames",
-        ),
-        ("terms", [*content["terms"]], "q1_plus" in content["terms"], "an object with q1_plus"),
-    ]
-    numbers = {"budget_minutes": (content["budget_minutes"], 24 * 60.0)}
-    for name, term in content["terms"].items():
-        place = f"terms.{name}"
-        check_object(path, term, TERM, within=place, only=True)
-        checks.append(("the name of a term", name, name in PROPOSALS, " or ".join(PROPOSALS)))
-        known = {"family": FAMILIES, "objective": OBJECTIVES, "optimizer": OPTIMIZERS}
-        checks += [
-            (f"{place}.{key}", term[key], term[key] in names, " or ".join(names))
-            for key, names in known.items()
-        ]
-        most = {"learning_rate": 1.0, "steps_per_minute": 1e9, "share": 1.0}
-        numbers |= {f"{place}.{key}": (term[key], limit) for key, limit in most.items()}
-    checks += [
-        (place, value, 0 < value <= limit, f"a number above 0 and at most {limit:g}")
-        for place, (value, limit) in numbers.items()
-    ]
-    for place, value, allowed, expected in checks:
-        if not allowed:
-            raise StoredFileError(f"{path}: expected {expected} as {place}, got {value!r}")
-    terms = {name: TermRecipe(**term) for name, term in content["terms"].items()}
-    return Recipe(terms, content["budget_minutes"], content["note"], content["film"])
+    try:
+        terms = {name: TermRecipe(**term) for name, term in content.pop("terms").items()}
+        read = Recipe(terms, **content)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise StoredFileError(f"{path}: not a recipe ({error})") from None
+    if "q1_plus" not in terms or not terms.keys() <= {*PROPOSALS}:
+        raise StoredFileError(
+            f"{path}: expected terms for q1_plus and others of {', '.join(PROPOSALS)}, "
+            f"got {', '.join(terms)}"
+        )
+    return read
 
 
 def train(
@@ -332,7 +298,7 @@ class _Training:
         """Writes the best weights, the configuration and the log; a checkpoint if unfinished."""
         if not complete:
             self._save()
-        best = {name: trainer.best_proposal() for name, trainer in self.trainers.items()}
+        best = {name: trainer.best_proposal().float() for name, trainer in self.trainers.items()}
         configuration = {
             **self.plan,
             "complete": complete,

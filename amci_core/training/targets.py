@@ -131,7 +131,6 @@ class Particles(NamedTuple):
         theta: (cases, D_theta), or None.
         line: The particles in the unconstrained space of the coordinates, (cases, n, D).
         x: The particles, (cases, n, D).
-        rows: Their places among the cases that were requested, (cases,).
         missed: Share of the cases that were requested, but not reached.
     """
 
@@ -139,7 +138,6 @@ class Particles(NamedTuple):
     theta: Tensor | None
     line: Tensor
     x: Tensor
-    rows: Tensor
     missed: float
 
     def take(self, rows: slice) -> Particles:
@@ -166,6 +164,13 @@ class Target:
         self._defence: dict[torch.dtype, Trainable] = {}
         self.particles: Particles | None = None
         self.posterior: Particles | None = None
+
+    @property
+    def drawn(self) -> Particles:
+        """Its particles, which must have been drawn."""
+        if self.particles is None:
+            raise ValueError("objective: imitate needs particles of the target")
+        return self.particles
 
     @cached_property
     def to_support(self) -> ToSupport:
@@ -229,8 +234,9 @@ class Target:
         # Where p(x, y) is zero f may be no number.
         return (log_joint + f_plus.log()).masked_fill(log_joint == -torch.inf, -torch.inf)
 
-    def seconds_per_point(self, within: float) -> float:
-        """Seconds that `log_density` takes for a point, measured in about so many seconds."""
+    @cached_property
+    def seconds_per_point(self) -> float:
+        """Seconds that `log_density` takes for a point, about."""
         generator = torch.Generator().manual_seed(0)
         y, theta = self.cases(1, uniform=0, generator=generator)
 
@@ -238,7 +244,7 @@ class Target:
             x = self.problem.sample_prior(n, generator).double()
             self.log_density(x[None], y.double(), None if theta is None else theta.double())
 
-        return clock.seconds_per_point(call, within)
+        return clock.seconds_per_point(call)
 
     @property
     def refers(self) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "TrainingDiverged",
     "in_turn",
     "stream_seeds",
+    "usable",
 ]
 
 import copy
@@ -108,8 +109,8 @@ class Progress:
         loss: Mean loss since the last report (NaN before the first step).
         quality: Held-out quality now.
         best: Held-out relative variance of the best so far.
-        seconds: Time spent on this proposal.
-        stage: Its stage, if the training has several.
+        seconds: Time spent on its steps.
+        stage: Name of the objective.
     """
 
     proposal: str
@@ -119,11 +120,11 @@ class Progress:
     quality: Quality
     best: float
     seconds: float
-    stage: str = ""
+    stage: str
 
     @property
     def ended(self) -> bool:
-        """Whether this is the proposal's last report."""
+        """Whether this is the trainer's last report."""
         return self.step == self.steps
 
 
@@ -350,13 +351,13 @@ class Trainer:
         if math.isfinite(self._until) and self.step < steps:
             steps = max(self.step + 1, round(self.step / max(self.done, 1e-9)))
         best = self.best_quality.relative_variance
-        return Progress(self.name, self.step, steps, loss, quality, best, self.seconds)
+        stage = self.recipe.objective
+        return Progress(self.name, self.step, steps, loss, quality, best, self.seconds, stage)
 
     def best_proposal(self) -> Trainable:
-        """A copy of the proposal with the best weights so far, on the CPU."""
-        best: Trainable = copy.deepcopy(self.proposal)
+        """A copy of the proposal with the best weights so far, ready to draw from on the CPU."""
+        best = usable(self.proposal)
         best.load_state_dict(self.best)
-        best.to("cpu")  # in place
         return best
 
     def state(self) -> dict[str, Any] | None:
@@ -456,6 +457,11 @@ class Checkpoint:
         """The training is complete."""
         if self.folder is not None:
             self._file.unlink(missing_ok=True)
+
+
+def usable(proposal: Trainable) -> Trainable:
+    """A copy in float64 on the CPU, without gradients."""
+    return copy.deepcopy(proposal).to("cpu", torch.float64).eval().requires_grad_(False)
 
 
 def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:

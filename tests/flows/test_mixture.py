@@ -9,8 +9,7 @@ import torch
 import amci_core as amci
 from amci_core.flows import FAMILIES
 from amci_core.flows.mixture import centres
-from amci_core.training import learn
-from amci_core.training.recipes import TermRecipe
+from amci_core.training.trainer import TermRecipe, Trainer, in_turn
 
 TAIL = amci.problem("tail-1d")
 PEAK = amci.problem("peak")
@@ -155,8 +154,12 @@ def test_training_copies_q2_and_trains_the_flow_alone():
         family="defended-spline",
         arguments={**refine.arguments, "defence": refine.arguments},
     )
-    learnt = learn(problem, {"q2": refine, "q1_plus": defended}, steps=2)
-    q2, q1_plus = learnt.q2.state_dict(), learnt.q1_plus.state_dict()
+    terms = {"q2": refine, "q1_plus": defended}
+    trainers = {
+        name: Trainer(problem, name, term, steps=2, seed=0) for name, term in terms.items()
+    }
+    list(in_turn(trainers))
+    q2, q1_plus = (trainers[name].best for name in ("q2", "q1_plus"))
     assert all(torch.equal(q1_plus[f"defence.{name}"], value) for name, value in q2.items())
     with pytest.raises(ValueError, match=r"^terms: .*q2 to be trained before it"):
-        learn(problem, {"q1_plus": defended, "q2": refine}, steps=2)
+        list(in_turn({"q1_plus": Trainer(problem, "q1_plus", defended, steps=1, seed=0)}))

@@ -19,7 +19,7 @@ def particles(problem, name, theta, y=None):
     """Particles on x of cases at given theta (cases, D_theta)."""
     target = TARGETS[name](problem)
     y = torch.empty(len(theta), 0) if y is None else y
-    return smc(target, y, theta, PARTICLES, torch.Generator().manual_seed(0))
+    return smc(target, y, theta, PARTICLES, torch.Generator().manual_seed(0))[0]
 
 
 class Above(Problem):

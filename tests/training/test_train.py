@@ -312,26 +312,17 @@ def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("note"), "note is missing"),
-        (lambda c: c.update(budget_minutes=-1), "expected a number above 0 .* as budget_minutes"),
-        (lambda c: c.update(film=1), "expected 2 to 24 frames as film, got 1"),
-        (lambda c: c["terms"].pop("q1_plus"), "expected an object with q1_plus as terms"),
-        (lambda c: c["terms"].update(q3=c["terms"]["q2"]), "expected q1_plus or .* got 'q3'"),
-        (
-            lambda c: c["terms"]["q2"].update(family="maf"),
-            r"expected half-line-spline or .* as terms\.q2\.family, got 'maf'",
-        ),
-        (
-            lambda c: c["terms"]["q2"].update(objective="guess"),
-            r"expected imitate or paper or refine as terms\.q2\.objective, got 'guess'",
-        ),
+        (lambda c: c.pop("note"), "missing .* 'note'"),
+        (lambda c: c["terms"]["q2"].update(colour="red"), "unexpected .* 'colour'"),
+        (lambda c: c["terms"].pop("q1_plus"), "expected terms for q1_plus"),
+        (lambda c: c["terms"].update(q3=c["terms"]["q2"]), "expected terms .* got .*q3"),
     ],
 )
 def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path, quick, change, message):
     content = read_json(quick / "tail-1d" / "spline" / "recipe.json")
     change(content)
     write_recipe(tmp_path / "mine", content)
-    with pytest.raises(StoredFileError, match=rf"mine/recipe\.json: {message}"):
+    with pytest.raises(StoredFileError, match=rf"mine/recipe\.json: .*{message}"):
         train("tail-1d", recipe_file=tmp_path / "mine", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
