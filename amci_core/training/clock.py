@@ -15,7 +15,7 @@ now: Callable[[], float] = time.perf_counter
 
 FEWEST_POINTS, MOST_POINTS = 16, 4096
 # Seconds after which no more points are tried.
-ENOUGH = 0.02
+ENOUGH = 0.1
 
 
 class Budget:
@@ -67,6 +67,7 @@ def seconds_per_point(call: Callable[[int], object]) -> float:
     It is measured at a larger and larger n, until that takes long.
     """
     n = FEWEST_POINTS
+    call(n)  # the first call may import and allocate
     while True:
         started = now()
         call(n)

@@ -45,7 +45,8 @@ from amci_core.training.trainer import (
 
 FILE = "recipe.json"
 DEFAULT_VARIANT = "spline"
-from amci_core.io import (
+# Frames of a training's history unless its recipe says otherwise.
+FRAMES = 8
 # The check of trained proposals takes about this share of the time that they took.
 CHECK_SHARE = 0.2
 FILMED = "q1_plus"
