@@ -107,7 +107,7 @@ def amortization_map(
             is missing, the first two coordinates of the other.
         size: Number of cases along both axes, or along each; at least 2. Fewer along an axis of
             whole numbers that has not as many.
-        draws: Points from each proposal, and as many from a broad reference, in each case.
+        draws: Points from each proposal, and as many from a defensive density, in each case.
         y: What y is where the axes do not move it; by default that of `Problem.typical_case`.
         theta: Likewise.
         seed: Whole number >= 0.

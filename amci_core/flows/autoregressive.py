@@ -8,7 +8,7 @@ one pass for all coordinates at once.
 
 from __future__ import annotations
 
-__all__ = ["SplineDensity", "SplineProposal", "autoregressive_spline", "half_line_spline"]
+__all__ = ["SplineProposal"]
 
 from collections.abc import Mapping, Sequence
 from functools import reduce

@@ -8,7 +8,7 @@ and is -inf there. `External` turns one into the other.
 
 from __future__ import annotations
 
-__all__ = ["External", "Maker", "SbiPosterior"]
+__all__ = ["SbiPosterior"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -6,7 +6,7 @@ and one line in `FAMILIES`. The families here are made of the layers in `amci_co
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "MANY", "Family", "forms"]
+__all__ = ["FAMILIES", "Family", "forms"]
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

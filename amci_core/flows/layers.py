@@ -6,18 +6,7 @@ layers of a flow.
 
 from __future__ import annotations
 
-__all__ = [
-    "Affine",
-    "ComposedFlow",
-    "Layer",
-    "Linear",
-    "Marginals",
-    "MaskedAffine",
-    "Radial",
-    "RadialSpline",
-    "ToSupport",
-    "Triangular",
-]
+__all__ = ["Affine", "ComposedFlow", "Layer", "MaskedAffine", "Radial"]
 
 import math
 from collections.abc import Callable, Sequence

@@ -14,16 +14,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = [
-    "Centres",
-    "DefensiveComponent",
-    "Mixture",
-    "MixtureDensity",
-    "centres",
-    "defended_spline",
-    "defensive_component",
-    "defensive_mixture",
-]
+__all__ = ["Centres", "DefensiveComponent", "Mixture", "MixtureDensity", "centres"]
 
 import math
 from collections.abc import Mapping, Sequence

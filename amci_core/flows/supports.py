@@ -13,13 +13,9 @@ __all__ = [
     "HalfLine",
     "Logistic",
     "SoftHalfLine",
-    "TruncatedLogistic",
     "UnitInterval",
     "coordinate_bijector",
     "coordinates_of",
-    "half_line",
-    "on_half_line",
-    "truncated_coordinates",
 ]
 
 import math

@@ -29,7 +29,7 @@ LEAST_DRAWS = 1000
 
 
 class CaseDraws:
-    """At least 1,000 draws from every proposal, and an eighth of all from the broad reference.
+    """At least 1,000 draws from every proposal, and an eighth of all from the defensive density.
 
     The first ones are those of `amci_core.estimate` with so many draws and that seed.
 

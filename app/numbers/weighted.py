@@ -1,4 +1,4 @@
-r"""Draws of all proposals and of a broad reference, weighted to each density of a case."""
+r"""Draws of all proposals and of a defensive density, weighted to each density of a case."""
 
 from __future__ import annotations
 

@@ -35,6 +35,6 @@ def note(name: str, variant: str) -> str:
     if name in own.OWN and variant == DEFENSIVE:
         return (
             "No proposals have been trained for this problem: every term is sampled from its "
-            "broad reference. Errors are those of plain importance sampling."
+            "defensive density. Errors are those of plain importance sampling."
         )
     return ""
