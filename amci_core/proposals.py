@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "DEFAULT_VARIANT",
+    "RENAMED",
     "available_variants",
     "load_history",
     "load_proposals",
@@ -45,6 +46,13 @@ FIGURES: dict[str, Any] = {
     "step": int,
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
+}
+# Earlier names in `evaluation.json` and `cases.parquet`.
+RENAMED = {
+    "pairs": "cases",
+    "unjudged": "undetermined",
+    "mean_judged": "determined",
+    "truth_matters": "reference_limited",
 }
 FORMER_FAMILIES = {"carried-spline": "composed-spline"}
 DEFAULT_VARIANT = "spline"
@@ -249,7 +257,12 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     if evaluation.get("weights", hashes) != hashes:
         raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
-    return evaluation
+    estimators = evaluation["estimators"].items()
+    return _renamed(evaluation) | {"estimators": {n: _renamed(each) for n, each in estimators}}
+
+
+def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {RENAMED.get(name, name): value for name, value in content.items()}
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from app.store import store_of
 KEPT = 16
 # Computations of independent runs.
 IN_RUNS = ("error_curves", "reuse", "evaluation")
-CURVE_FIGURES = ("mean", "mean_error", "mean_judged", "median_judged", "failed", "quartiles")
+CURVE_FIGURES = ("mean", "mean_error", "effective", "quartiles")
 REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
 
 
@@ -85,7 +85,7 @@ class Asked:
         found = _stream(self).merge(parts)
         if isinstance(found, ErrorCurves):
             for curve in found.by_name.values():
-                _compute(curve.squared, CURVE_FIGURES)
+                _compute(curve, CURVE_FIGURES)
         if isinstance(found, ReuseErrors):
             _compute(found, REUSE_FIGURES)
         return found

@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 import amci_core as amci
 from amci_core._arguments import part_seed
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, read_sweep, stream_evaluation
-from amci_core.evaluation.cases import Case
-from amci_core.evaluation.rows import cases_of
-from amci_core.evaluation.runs import BOUND, usual_estimators
-from amci_core.evaluation.sweep import Sweep, case_errors
-from amci_core.flows import Proposals
+from amci_core.evaluation.evaluate import Sweep, case_errors
+from amci_core.evaluation.runs import BOUND, default_estimators
 from amci_core.io import pretrained_root
+from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 from app import own
@@ -34,7 +34,7 @@ from app.choice import Choice
 BUDGETS = (2, 10, 100, 1000)
 CASES = "cases.parquet"
 # What the file of the cases and the card must agree on.
-SETTINGS = ("problem", "variant", "weights", "pairs", "runs", "budgets", "seed")
+SETTINGS = ("problem", "variant", "weights", "cases", "runs", "budgets", "seed")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Evaluated:
 
     Arguments:
         budgets: Total draws, B of them.
-        pairs: Number of cases that are wanted.
+        wanted: Requested number of cases.
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
         estimators: For each what `Cases.summary` gives, over budgets.
@@ -55,7 +55,7 @@ class Evaluated:
     """
 
     budgets: tuple[int, ...]
-    pairs: int
+    wanted: int
     runs: int
     seed: int
     estimators: Mapping[str, Mapping[str, Sequence[float]]]
@@ -67,7 +67,7 @@ class Evaluated:
     @property
     def done(self) -> int:
         """How many cases there are, or were left out."""
-        return self.pairs if self.cases is None else len(self.cases) + self.left_out
+        return self.wanted if self.cases is None else len(self.cases) + self.left_out
 
     @property
     def counted(self) -> int:
@@ -82,7 +82,7 @@ class Evaluated:
         shared = set.intersection(*map(set, shares))
         return cls(
             budgets=tuple(card["budgets"]),
-            pairs=card["pairs"],
+            wanted=card["cases"],
             runs=card["runs"],
             seed=card.get("seed", 0),
             estimators=card["estimators"],
@@ -93,12 +93,12 @@ class Evaluated:
         )
 
     @classmethod
-    def of_cases(cls, found: Sequence[Case | None], **about: Any) -> Evaluated:
+    def of_cases(cls, found: Sequence[pa.Table | None], **about: Any) -> Evaluated:
         """What the first cases of a sweep say; None for one that was left out."""
-        there = [case for case in found if case is not None]
+        there = [rows for rows in found if rows is not None]
         if not there:
             return cls(estimators={}, against_bound={}, left_out=len(found), **about)
-        cases = Cases(there)
+        cases = Cases(pa.concat_tables(there))
         drawn = [name for name in cases.by_name if name != BOUND and BOUND in cases.by_name]
         return cls(
             estimators={name: cases.summary(name) for name in cases.by_name},
@@ -151,35 +151,34 @@ def stored(choice: Choice) -> Stream[Evaluated]:
 
 
 def live(
-    problem: Problem, proposals: Proposals, *, pairs: int, runs: int, seed: int
+    problem: Problem, proposals: Proposals, *, cases: int, runs: int, seed: int
 ) -> Stream[Evaluated]:
     """A small sweep, one more case with each part.
 
     Where the problem does not know its truth, each case's is a reference value; a case that has
     none is left out.
     """
-    names = usual_estimators(problem, proposals)
+    names = default_estimators(problem, proposals)
     settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
-    about = {"budgets": BUDGETS, "pairs": pairs, "runs": runs, "seed": seed}
+    about = {"budgets": BUDGETS, "wanted": cases, "runs": runs, "seed": seed}
     if problem.knows_truth:
-        stream = stream_evaluation(problem, proposals, pairs=pairs, seed=seed, **settings)
+        stream = stream_evaluation(problem, proposals, cases=cases, seed=seed, **settings)
         part: Any = stream.part
     else:
-        y, theta = problem.cases(pairs, seed=seed)
+        y, theta = problem.cases(cases, seed=seed)
 
-        def part(number: int) -> Case | None:
+        def part(number: int) -> pa.Table | None:
             case = _row(y, number), _row(theta, number)
             try:
                 truth = amci.reference_value(problem, *case, relative_error=1e-4, draws=100_000)
             except ValueError:
                 return None
             of_case = int(part_seed(seed, number).generate_state(1)[0])
-            sweep = Sweep.of(
-                problem, proposals, pairs=1, truth=truth, cases=case, seed=of_case, **settings
-            )
-            return replace(case_errors(sweep, 0), number=number)
+            sweep = Sweep.of(problem, proposals, cases=case, truth=truth, seed=of_case, **settings)
+            rows = case_errors(sweep, 0)
+            return rows.set_column(0, "case", pa.array([number] * len(rows)))
 
-    return Stream(pairs, part, lambda found: Evaluated.of_cases(found, **about))
+    return Stream(cases, part, lambda found: Evaluated.of_cases(found, **about))
 
 
 def _row(values: Array | None, number: int) -> Array | None:
@@ -208,4 +207,4 @@ def _cases(choice: Choice) -> tuple[Cases | None, str]:
     card, settings = _card(choice), noted.get("settings", {})
     if any(card.get(name, settings.get(name)) != settings.get(name) for name in SETTINGS):
         return None, "The stored single cases belong to another evaluation and are left out."
-    return Cases(cases_of(table)), ""
+    return Cases(table), ""

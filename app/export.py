@@ -29,7 +29,7 @@ import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.evaluation.cases import FIGURES
+from amci_core.evaluation.evaluate import FIGURES
 from app.diagnosis import Diagnosis
 from app.evaluated import Evaluated
 from app.numbers import Densities
@@ -89,12 +89,11 @@ def curves(found: ErrorCurves) -> Rows:
             for e in ("remse", "mse")
             for figure in ("mean", "q25", "median", "q75")
         ]
-        + ["mean_determined", "median_determined", "failed"]
+        + ["determined", "failed"]
     ]
     for name, curve in found.by_name.items():
         figures = [curve.remse, *curve.remse_quartiles, curve.mse, *curve.mse_quartiles]
-        determined = [curve.mean_judged, curve.median_judged, curve.failed]
-        lines = zip(found.budgets, *figures, *determined, strict=True)
+        lines = zip(found.budgets, *figures, curve.determined, curve.failed, strict=True)
         rows += [[name, *line] for line in lines]
     return rows
 
@@ -143,9 +142,10 @@ def plane(found: AmortizationMap) -> Rows:
 
 def reuse(found: ReuseErrors) -> Rows:
     """One line for every (alpha, beta)."""
+    determined = found.determined
     rows: Rows = [["alpha", "beta", "remse_mean", "determined"]]
     rows += [
-        [alpha, beta, found.remse[i, j], bool(found.judged[i, j])]
+        [alpha, beta, found.remse[i, j], bool(determined[i, j])]
         for i, alpha in enumerate(found.alphas)
         for j, beta in enumerate(found.betas)
     ]
@@ -199,8 +199,7 @@ def _content(found: Any) -> dict[str, Any]:
                     "remse_quartiles": curve.remse_quartiles,
                     "mse_mean": curve.mse,
                     "mse_quartiles": curve.mse_quartiles,
-                    "mean_determined": curve.mean_judged,
-                    "median_determined": curve.median_judged,
+                    "determined": curve.determined,
                     "failed": curve.failed,
                 }
                 for name, curve in found.by_name.items()
@@ -209,12 +208,13 @@ def _content(found: Any) -> dict[str, Any]:
     if isinstance(found, ReuseErrors):
         return _reuse(found)
     if isinstance(found, Evaluated):
-        names = ("pairs", "runs", "seed", "left_out", "estimators")
+        names = ("runs", "seed", "left_out", "estimators")
         shares = {
             name: dict(zip(("below", "surely_below", "undecided"), of, strict=True))
             for name, of in found.against_bound.items()
         }
         content = {name: getattr(found, name) for name in names}
+        content["cases"] = found.wanted
         return content | {"draws": found.budgets, "against_bound": shares}
     return asdict(found) if is_dataclass(found) else {"value": found}  # type: ignore[arg-type]
 
@@ -225,7 +225,7 @@ def _reuse(found: ReuseErrors) -> dict[str, Any]:
         "alphas": found.alphas,
         "betas": found.betas,
         "remse": found.remse,
-        "determined": found.judged,
+        "determined": found.determined,
         "draws_q1_q2": found.counts,
         "common_random_numbers": found.common,
         "paper_optimum": found.paper,
@@ -235,7 +235,7 @@ def _reuse(found: ReuseErrors) -> dict[str, Any]:
         "best_draws_q1_q2": None,
     }
     # What is predicted takes the draws of both proposals for independent.
-    if not found.common and found.prediction_judged:
+    if not found.common and found.prediction_holds:
         at = {"amci": (1.0, 0.0), "paper_optimum": found.paper, "optimum": found.optimum}
         of_q1 = {"amci": found.best_split_alone, "optimum": found.best_split}
         total = sum(found.counts)

@@ -16,7 +16,7 @@ import amci_core as amci
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import TERMS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.evaluation.runs import Estimators, usual_estimators
+from amci_core.evaluation.runs import Estimators, default_estimators
 from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
@@ -89,7 +89,7 @@ class Store:
     @property
     def swept(self) -> tuple[str, ...]:
         """The estimators of a sweep over cases."""
-        return usual_estimators(self.problem, own.proposals(self.problem.name))
+        return default_estimators(self.problem, own.proposals(self.problem.name))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Store:
         return evaluated.live(
             self.problem,
             self.proposals(choice),
-            pairs=cases,
+            cases=cases,
             runs=choice.runs,
             seed=choice.seed,
         )

@@ -13,7 +13,7 @@ import numpy as np
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, TermDiagnostics
 from amci_core.estimation import Estimate
-from amci_core.evaluation.spread import determined
+from amci_core.evaluation.runs import effective_errors, is_determined
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers.case import CaseDraws, shown_estimators
@@ -231,9 +231,8 @@ def _spread(effective: float, draws: int) -> float:
 
 def _determined(term: TermDiagnostics) -> bool:
     """Whether the draws determine the spread of a term's weights: few may make all of it."""
-    squared = np.square(term.weights * term.draws - 1)
-    error = squared.std() / math.sqrt(term.draws)
-    return bool(determined(squared.mean(), error, term.draws))
+    deviations = term.weights * term.draws - 1
+    return bool(is_determined(np.square(deviations).mean(), effective_errors(deviations)))
 
 
 def _ratio(first: float, second: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.evaluation.spread import ROUNDING, OverRuns
+from amci_core.evaluation.runs import ROUNDING, effective_errors, is_determined
 
 SHORT = (100, 200, 400, 1000)
 # Short runs of each case.
@@ -32,7 +32,7 @@ ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "snis-qm-stratified", "am
 
 
 def cells(runs: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Squared errors of many runs, (R,), for each problem, case, estimator and budget."""
+    """Errors of many runs in units of mu, (R,), for each problem, case, estimator and budget."""
     for name, variant, cases, budgets in PROBLEMS:
         problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
         served = ESTIMATORS if proposals.q2 is not None else ("amci", "snis-q1")
@@ -44,9 +44,10 @@ def cells(runs: int) -> Iterator[tuple[str, np.ndarray]]:
                 problem, proposals, *case, budgets=budgets, runs=longest, estimators=served, seed=i
             )
             for estimator, curve in found.by_name.items():
-                for squared in curve.squared.errors.T:
-                    if squared.size and np.nanmax(squared, initial=0.0) > ROUNDING:
-                        yield estimator, squared[~np.isnan(squared)]
+                for errors in curve.errors.T:
+                    there = errors[~np.isnan(errors)]
+                    if np.square(there).max(initial=0.0) > ROUNDING:
+                        yield estimator, there
 
 
 def main() -> None:
@@ -55,14 +56,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000, help="longest runs of a case")
     torch.set_num_threads(1)
     off = {short: np.zeros(7) for short in SHORT}
-    for estimator, squared in cells(parser.parse_args().runs):
+    for estimator, errors in cells(parser.parse_args().runs):
         for short, total in off.items():
-            chunks = min(len(squared) // short, CHUNKS)
+            chunks = min(len(errors) // short, CHUNKS)
             if chunks < 2:
                 continue
-            over = OverRuns(squared[: chunks * short].reshape(chunks, short, 1))
-            called = over.mean_judged[:, 0]
-            ratio = np.abs(np.log(over.mean[called, 0] / squared.mean()))
+            runs = errors[: chunks * short].reshape(chunks, short).T
+            mean = np.square(runs).mean(axis=0)
+            called = is_determined(mean, effective_errors(runs), np.clip(short / 4, 25, 200))
+            ratio = np.abs(np.log(mean[called] / np.square(errors).mean()))
             amci_too = (estimator == "amci") * np.array([called.sum(), (ratio > np.log(3)).sum()])
             wrong = [(ratio > np.log(factor)).sum() for factor in (2, 3, 10)]
             # Every case counts alike, however many short runs it has.

@@ -82,7 +82,7 @@ def differences(name: str, gpu: torch.device) -> tuple[float, float]:
         amci.evaluate(
             amci.problem(name),
             amci.load_proposals(name),
-            pairs=4,
+            cases=4,
             runs=2_000,
             budgets=[100],
             device=device.type,

@@ -94,7 +94,7 @@ def main() -> None:
     """Prints the tables of `docs/scaling.md`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problem", default="tail-1d")
-    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--draws", type=int, default=10_000)
     arguments = parser.parse_args()
@@ -123,7 +123,7 @@ def main() -> None:
             amci.evaluate(
                 problem,
                 proposals,
-                pairs=arguments.pairs,
+                cases=arguments.cases,
                 runs=arguments.runs,
                 budgets=[10, 100, 1000, arguments.draws],
                 out=out,

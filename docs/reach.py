@@ -77,7 +77,7 @@ def _section(name: str, variant: str, found: dict) -> str:
     head = " | ".join(f"T = {total:,}" for total in budgets)
     rows = [
         f"## {name}, {variant}\n",
-        f"{found['pairs']} pairs, {found['runs']} runs each.\n",
+        f"{found['cases']} pairs, {found['runs']} runs each.\n",
         f"| estimator | over pairs | {head} |",
         "|---" * (len(budgets) + 2) + "|",
     ]

@@ -11,7 +11,6 @@ import pytest
 
 import amci_core as amci
 from amci_core.evaluation import Cases, read_sweep
-from amci_core.evaluation.rows import cases_of
 from benchmarks.paper.__main__ import FIGURES, main
 from benchmarks.paper.drawing import Canvas, error_curves, save
 
@@ -76,13 +75,13 @@ def test_the_data_are_what_evaluate_finds(made):
     found = amci.evaluate(
         amci.problem("tail-1d"),
         amci.load_proposals("tail-1d"),
-        pairs=settings["pairs"],
+        cases=settings["cases"],
         runs=settings["runs"],
         budgets=settings["budgets"],
         estimators=settings["estimators"],
         seed=0,
     )
-    cases = Cases(cases_of(table))
+    cases = Cases(table)
     for name, figures in found.estimators.items():
         np.testing.assert_array_equal(cases.summary(name)["remse_median"], figures["remse_median"])
 
@@ -102,7 +101,7 @@ def some(budgets=(2, 10)):
     proposals = amci.load_proposals("tail-1d", variant="oracle")
     from amci_core.evaluation.evaluate import stream_evaluation
 
-    *_, cases = stream_evaluation(problem, proposals, pairs=5, runs=8, budgets=budgets)
+    *_, cases = stream_evaluation(problem, proposals, cases=5, runs=8, budgets=budgets)
     return cases
 
 

@@ -133,7 +133,7 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
     found = amci.evaluate(
         problem,
         loaded,
-        pairs=3,
+        cases=3,
         runs=40,
         budgets=[20, 2000],
         estimators=["amci", "halves", "bound"],

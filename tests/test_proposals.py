@@ -64,7 +64,7 @@ def test_every_shipped_variant_loads_and_estimates():
 )
 def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, largest):
     evaluation = load_proposals("tail-1d", variant=variant).card["evaluation"]
-    assert (evaluation["pairs"], evaluation["runs"], evaluation["budgets"][-1]) == (100, 100, 1000)
+    assert (evaluation["cases"], evaluation["runs"], evaluation["budgets"][-1]) == (100, 100, 1000)
     amci = evaluation["estimators"]["amci"]
     assert amci["remse_median"][-1] <= median
     assert amci["remse_max"][-1] <= largest
@@ -109,7 +109,7 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
     fresh = evaluate(
         problem(name),
         load_proposals(name, variant=variant),
-        pairs=12,
+        cases=12,
         runs=8,
         budgets=card["budgets"][-1:],
         estimators=["amci"],
@@ -120,7 +120,7 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
     logs, doubts = [], []
     for found, pairs in (
         (fresh.estimators["amci"], 16),
-        (card["estimators"]["amci"], card["pairs"]),
+        (card["estimators"]["amci"], card["cases"]),
     ):
         median, low, high = (
             np.log(found[key][-1]) for key in ("remse_median", "remse_q25", "remse_q75")

@@ -85,7 +85,7 @@ def test_every_command_runs(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # The same commands with less to do: what is tested is that they are spelt right. Training
     # has tests of its own.
-    short = command.replace("--pairs 100", "--pairs 3").replace("fig1", "fig2")
+    short = command.replace("--cases 100", "--cases 3").replace("fig1", "fig2")
     monkeypatch.setattr("amci_core.training.train", lambda *_, **__: tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(shlex.split(short))

@@ -23,7 +23,7 @@ CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"
 def evaluate(
     problem: terminal.ProblemName,
     variant: terminal.OptionalVariant = None,
-    pairs: Annotated[
+    cases: Annotated[
         int | None, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta). Default: 100.")
     ] = None,
     runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
@@ -70,8 +70,8 @@ def evaluate(
     """Measure the relative error of estimators over many cases."""
     if write and folder is None:
         raise ValueError("write: expected --folder too, whose card is to be renewed")
-    if truth is not None and pairs is not None:
-        raise ValueError("pairs: cannot be combined with --truth, whose file has the cases")
+    if truth is not None and cases is not None:
+        raise ValueError("cases: cannot be combined with --truth, whose file has the cases")
     totals = terminal.split("budgets", budgets, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, variant, folder)
@@ -80,7 +80,7 @@ def evaluate(
             raise ValueError("out: cannot be combined with --write, which writes cases.parquet")
         # What is there stays until all of the new cases are.
         out = folder / NEW_CASES
-    known: dict[str, Any] = {"pairs": 100 if pairs is None else pairs}
+    known: dict[str, Any] = {"cases": 100 if cases is None else cases}
     if truth is None and not chosen.knows_truth:
         raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
     if truth is not None:
@@ -109,10 +109,10 @@ def evaluate(
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        from amci_core.evaluation.journal import part_of
+        from amci_core.evaluation.sweep import folder_of
 
-        if out is not None and any(p.exists() for p in (out, part_of(out.resolve()))):
-            typer.echo(f"amci: the same command goes on where {out} stands", err=True)
+        if out is not None and folder_of(out.resolve()).exists():
+            typer.echo(f"amci: the same command resumes the sweep into {out}", err=True)
         raise
     if write and folder is not None:
         from amci_core.training import write_card
@@ -132,7 +132,7 @@ def evaluate(
 def _print(found: Evaluation) -> None:
     title = (
         f"{found.problem} with {found.variant} proposals: relative mean squared error over "
-        f"{found.runs} runs, median over {found.pairs - len(found.failures)} cases (quartiles)"
+        f"{found.runs} runs, median over {found.cases - len(found.failures)} cases (quartiles)"
     )
     rows = []
     for name, errors in found.estimators.items():
@@ -148,12 +148,12 @@ def _print(found: Evaluation) -> None:
     for name, errors in found.estimators.items():
         for total, failed in zip(found.budgets, errors["failed"], strict=True):
             if failed:
-                all_runs = found.pairs * found.runs
+                all_runs = found.cases * found.runs
                 typer.echo(f"{name} failed in {failed:,} of {all_runs:,} runs at {total} draws")
     for name, errors in found.estimators.items():
-        for total, share in zip(found.budgets, errors["truth_matters"], strict=True):
+        for total, share in zip(found.budgets, errors["reference_limited"], strict=True):
             if share:
-                cases = f"{round(share * found.pairs):,} of {found.pairs:,} cases"
+                cases = f"{round(share * found.cases):,} of {found.cases:,} cases"
                 typer.echo(
                     f"{name} at {total} draws: in {cases} mu is not known well enough to tell "
                     "its error"

@@ -1,4 +1,4 @@
-r"""Many answers: errors over independent runs, over (alpha, beta), and over cases (y, theta)."""
+r"""Errors over independent runs, over (alpha, beta), and over cases (y, theta)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ __all__ = [
     "stream_reuse_errors",
 ]
 
-from amci_core.evaluation.cases import Cases
 from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves, stream_error_curves
-from amci_core.evaluation.evaluate import Evaluation, evaluate, stream_evaluation
+from amci_core.evaluation.evaluate import Cases, Evaluation, evaluate, stream_evaluation
 from amci_core.evaluation.known import KnownCases, read_cases
 from amci_core.evaluation.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
-from amci_core.evaluation.rows import read_sweep
+from amci_core.evaluation.sweep import read_sweep

@@ -2,10 +2,18 @@ r"""Error against total draws: the paper's error plots."""
 
 from __future__ import annotations
 
-__all__ = ["Curve", "ErrorCurves", "error_curves", "stream_error_curves"]
+__all__ = [
+    "Curve",
+    "ErrorCurves",
+    "bound_curve",
+    "curves_of",
+    "error_curves",
+    "stream_error_curves",
+]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,15 +25,19 @@ from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import (
     BOUND,
+    LEAST_EFFECTIVE,
     MAX_RUNS,
+    QUARTILES,
     Budgets,
     Estimators,
     Runs,
     Truth,
     checked_budgets,
     chosen_estimators,
+    effective_errors,
+    is_determined,
+    quantiles,
 )
-from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
@@ -37,40 +49,79 @@ TRUTH_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Curve:
-    """Squared errors of one estimator over runs, for a batch (*) of pairs and B budgets.
+    """Errors of one estimator over R runs, for a batch (*) of cases and B budgets.
 
     The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
-    squared; it is NaN where mu is zero, and the mean squared error is there still. Runs without
-    an estimate are left out of all figures and counted in `failed`. The bound has no runs: its
-    quartiles equal its mean, its Monte Carlo errors are zero.
+    squared; it is NaN if mu is zero, and the mean squared error is there still. Runs without an
+    estimate are left out of all figures and counted in `failed`.
 
     Arguments:
-        squared: The squared errors over runs, in units of the squared truth.
-        truth: What errors are counted from.
+        errors: Signed errors in units of the truth's, (*, R, B); NaN for a run without an
+            estimate.
+        truth: The value that errors are counted from.
+        tried: Budgets that are large enough for an estimate, (B,); None for all. Runs with others
+            do not count as failed.
+        known: Whether each error is the known root mean square, as for a bound. Monte Carlo errors
+            are then zero, and quartiles equal the mean.
     """
 
-    squared: OverRuns
+    errors: Array
     truth: Truth
+    tried: NDArray[np.bool_] | None = None
+    known: bool = False
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean squared error in units of the truth's squared, (*, B); NaN without an estimate."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(np.nansum(self._squares, axis=0) / self._n)
+
+    @cached_property
+    def mean_error(self) -> Array:
+        """Its Monte Carlo standard error over runs, (*, B); NaN with a single run."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            spread = np.nansum(np.square(self._squares - self.mean), axis=0)
+            return np.where(self._n > 1, np.sqrt(spread / (self._n - 1) / self._n), np.nan)
+
+    @property
+    def quartiles(self) -> Array:
+        """25 %, median and 75 % of squared errors in units of the truth's squared, (3, *, B)."""
+        return self._quartiles[0]
+
+    @cached_property
+    def effective(self) -> Array:
+        """The effective number of squared errors, see `effective_errors`, (*, B)."""
+        return effective_errors(np.moveaxis(self.errors, -2, 0))
+
+    @property
+    def determined(self) -> NDArray[np.bool_]:
+        """Whether the n runs determine the mean, (*, B); if not, more runs can move it by orders.
+
+        Their effective number of errors is at least min(200, max(25, n / 4)). `docs/estimators.md`
+        has how often means called determined are wrong.
+        """
+        least = np.clip(self._n / 4, LEAST_EFFECTIVE, 200)
+        return is_determined(self.mean, self.effective, least) | self.known
 
     @property
     def remse(self) -> Array:
         """Mean relative squared error, (*, B)."""
-        return self._relative(self.squared.mean)
+        return self._relative(self.mean)
 
     @property
     def remse_error(self) -> Array:
         """Its Monte Carlo standard error over runs, (*, B); NaN with a single run."""
-        return self._relative(self.squared.mean_error)
+        return self._relative(self.mean_error)
 
     @property
     def remse_quartiles(self) -> Array:
         """25 %, median and 75 % of the relative squared error over runs, (3, *, B)."""
-        return self._relative(self.squared.quartiles)
+        return self._relative(self.quartiles)
 
     @property
     def remse_quartiles_error(self) -> Array:
         """Their standard errors, (3, *, B): half the distance of two order statistics."""
-        return self._relative(self.squared.quartiles_error)
+        return self._relative(self._quartiles[1])
 
     @property
     def remse_median(self) -> Array:
@@ -80,22 +131,22 @@ class Curve:
     @property
     def mse(self) -> Array:
         """Mean squared error, (*, B), in units of f squared."""
-        return self._absolute(self.squared.mean)
+        return self._absolute(self.mean)
 
     @property
     def mse_error(self) -> Array:
-        """Monte Carlo standard error of the mean squared error over runs, (*, B)."""
-        return self._absolute(self.squared.mean_error)
+        """Its Monte Carlo standard error over runs, (*, B)."""
+        return self._absolute(self.mean_error)
 
     @property
     def mse_quartiles(self) -> Array:
         """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
-        return self._absolute(self.squared.quartiles)
+        return self._absolute(self.quartiles)
 
     @property
     def mse_quartiles_error(self) -> Array:
-        """Monte Carlo standard errors of these three, (3, *, B)."""
-        return self._absolute(self.squared.quartiles_error)
+        """Their Monte Carlo standard errors, (3, *, B)."""
+        return self._absolute(self._quartiles[1])
 
     @property
     def mse_median(self) -> Array:
@@ -105,31 +156,35 @@ class Curve:
     @property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (*, B)."""
-        return self.squared.failed
+        tried = True if self.tried is None else self.tried
+        return np.where(tried, len(self._squares) - self._n, 0)
 
     @property
-    def mean_judged(self) -> NDArray[np.bool_]:
-        """Where the runs determine the mean, (*, B); elsewhere more runs can move it by orders."""
-        return self.squared.mean_judged
-
-    @property
-    def median_judged(self) -> NDArray[np.bool_]:
-        """Where the runs determine the median, (*, B)."""
-        return self.squared.median_judged
-
-    @property
-    def truth_matters(self) -> NDArray[np.bool_]:
+    def reference_limited(self) -> NDArray[np.bool_]:
         """Where the truth's own squared error is above 10 % of the mean squared error, (*, B)."""
-        return np.square(self.truth.error)[..., None] > TRUTH_SHARE * self.squared.mean
+        return np.square(self.truth.error)[..., None] > TRUTH_SHARE * self.mean
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures as plain lists, over pairs and budgets."""
+        """All figures as plain lists, over cases and budgets."""
         names = (
             "remse", "remse_error", "remse_quartiles", "remse_quartiles_error", "mse", "mse_error",
-            "mse_quartiles", "mse_quartiles_error", "failed", "mean_judged", "median_judged",
-            "truth_matters",
+            "mse_quartiles", "mse_quartiles_error", "failed", "determined", "reference_limited",
         )  # fmt: skip
         return {name: getattr(self, name).tolist() for name in names}
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Squared errors, (R, *, B)."""
+        with np.errstate(over="ignore"):
+            return np.square(np.moveaxis(self.errors, -2, 0))
+
+    @cached_property
+    def _n(self) -> NDArray[np.int64]:
+        return np.asarray((~np.isnan(self._squares)).sum(axis=0))
+
+    @cached_property
+    def _quartiles(self) -> tuple[Array, Array]:
+        return quantiles(self._squares, QUARTILES)
 
     def _relative(self, values: Array) -> Array:
         return np.where(self.truth.sign[..., None] == 0, np.nan, values)
@@ -252,30 +307,36 @@ def stream_error_curves(
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)
+    check_seed(seed)
     chosen = chosen_estimators(estimators, problem, proposals)
-    sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
     drawn = {name: each for name, each in chosen.items() if each is not None}
-    check_seed(seed)
-    bound = None
+    bound = {}
     if BOUND in chosen:
-        bound = bound_curve(problem.log_mean_absolute_deviation(y, theta), checked, target)
-    all_runs = Runs(sampler, drawn, target, budgets=checked) if drawn else None
-    sizes = all_runs.sizes(runs) if all_runs else [runs]
+        deviation = problem.log_mean_absolute_deviation(y, theta)
+        bound[BOUND] = bound_curve(deviation, checked, target)
+    if not drawn:
+        return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, runs, runs))
+    made = Runs(Sampler(problem, proposals, y, theta), drawn, target, budgets=checked)
+    sizes = made.sizes(runs)
 
     def part(number: int) -> dict[str, Array]:
-        if all_runs is None:
-            return {}
-        return all_runs.squared_errors(sizes[number], *generators(part_seed(seed, number)))
+        return made.errors(sizes[number], *generators(part_seed(seed, number)))
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
-        curves = {BOUND: bound} if bound else {}
+        curves = bound | curves_of(made, parts, target)
         done = sum(sizes[: len(parts)])
-        if all_runs:
-            curves |= {n: Curve(each, target) for n, each in all_runs.over(parts).items()}
         return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
 
     return Stream(len(sizes), part, merge)
+
+
+def curves_of(made: Runs, parts: Sequence[dict[str, Array]], truth: Truth) -> dict[str, Curve]:
+    """The curve of every estimator from chunks of its runs, as `Runs.errors` returns them."""
+    return {
+        name: Curve(np.concatenate([part[name] for part in parts], -2), truth, made.tried(name))
+        for name in parts[0]
+    }
 
 
 def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
@@ -286,6 +347,5 @@ def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
         budgets: Total draws, (B,).
         truth: mu.
     """
-    # A figure that is known is the same in every run.
-    bound = snis_bound(np.exp(log_deviation - truth.log_unit), budgets)
-    return Curve(OverRuns(np.stack([bound] * 2, axis=-2), known=True), truth)
+    root = np.sqrt(snis_bound(np.exp(log_deviation - truth.log_unit), budgets))
+    return Curve(np.stack([root, root], axis=-2), truth, known=True)

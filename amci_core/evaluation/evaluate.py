@@ -1,28 +1,350 @@
-r"""Errors over many pairs (y, theta) drawn from p(y) p(theta): the paper's summary figures."""
+r"""Errors over many cases (y, theta) drawn from p(y) p(theta): the paper's summary figures."""
 
 from __future__ import annotations
 
-__all__ = ["Evaluation", "evaluate", "stream_evaluation"]
+__all__ = [
+    "FIGURES",
+    "MARGIN",
+    "Cases",
+    "Evaluation",
+    "Sweep",
+    "case_errors",
+    "evaluate",
+    "stream_evaluation",
+]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from amci_core.devices import CPU
-from amci_core.evaluation.cases import Case, Cases
-from amci_core.evaluation.journal import Journal
-from amci_core.evaluation.runs import BOUND, Estimators
-from amci_core.evaluation.sweep import Sweep, case_errors
+from amci_core._arguments import check_count, check_seed, part_seed
+from amci_core.devices import AUTO, CPU, device_named
+from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimators import Estimator
+from amci_core.estimators.draws import Array
+from amci_core.evaluation.curves import Curve, bound_curve, curves_of
+from amci_core.evaluation.runs import (
+    BOUND,
+    MAX_RUNS,
+    Budgets,
+    Estimators,
+    Runs,
+    Truth,
+    checked_budgets,
+    chosen_estimators,
+    quantiles,
+)
+from amci_core.evaluation.sweep import SweepFile, digest, origin, schema
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
-from amci_core.origin import digest, origin
 from amci_core.parallel import Stream, run_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The figures of a case, for each estimator and budget.
+FIGURES = (
+    *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
+    *("mse", "mse_error", "failed", "determined", "reference_limited"),
+)
+LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
+# Quantiles of the relative squared error over the runs of a case.
+OVER_RUNS = {"runs_q25": "remse_q25", "runs_median": "remse_median", "runs_q75": "remse_q75"}
+# An error is on neither side of the bound within so many standard errors; and, if runs do not
+# determine it, unless it is so many times below: more runs can raise it by about that much.
+OPEN, MARGIN = 2.0, 100.0
+
+
+class Cases:
+    """The errors of every estimator in n cases, in the order of their numbers.
+
+    Arguments:
+        table: Rows for each case, estimator and budget, as `case_errors` makes them and
+            `read_sweep` reads them; of one or more cases, one case after another.
+
+    Attributes:
+        number: Numbers of the cases in the sweep, (n,).
+        y: Observations, (n, D_y).
+        theta: Parameters of f, (n, D_theta); of length 0 if the problem has none.
+        truth: mu, in units of f, (n,).
+        truth_error: Its standard error, (n,).
+        points: Points that were drawn, (n,).
+        seconds: Time that the case took, (n,).
+        by_name: For each estimator the `FIGURES`, (n, B) each: the relative squared error's mean
+            over runs, its standard error and its quartiles over runs; the mean squared error in
+            units of f squared, and its standard error; runs without an estimate; whether the runs
+            determine the mean; whether the truth's own error matters.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        n = len(table["case"].unique())
+        self._rows = len(table) // n
+        first = table.take(list(range(0, len(table), self._rows)))
+        for name in ("number", "truth", "truth_error", "points", "seconds"):
+            setattr(self, name, first[name if name != "number" else "case"].to_numpy())
+        self.y, self.theta = (
+            np.array(first[name].to_pylist(), dtype=np.float64).reshape(n, -1)
+            for name in ("y", "theta")
+        )
+        names = table["estimator"].slice(0, self._rows).unique().to_pylist()
+        figures = {name: table[name].to_numpy().reshape(n, len(names), -1) for name in FIGURES}
+        self.by_name: dict[str, dict[str, Array]] = {
+            name: {figure: values[:, rank] for figure, values in figures.items()}
+            for rank, name in enumerate(names)
+        }
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def only(self, rank: int) -> Cases:
+        """The case of that rank, alone."""
+        return Cases(self._table.slice(rank * self._rows, self._rows))
+
+    def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
+        """Shares of cases below the bound, surely below, and undecided, over B budgets each.
+
+        Undecided is a case whose error lies within two standard errors of the bound, or whose runs
+        do not determine it unless it is 100 times below the bound.
+        """
+        own, bounds = self.by_name[name], self.by_name[BOUND]
+        # Relative errors do not underflow; if mu is zero there are none.
+        zero = np.isnan(bounds["remse"])
+        mean, error, bound = (
+            np.where(zero, of["mse" + part], of["remse" + part])
+            for of, part in ((own, ""), (own, "_error"), (bounds, ""))
+        )
+        below = mean < bound
+        near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
+        undecided = near | (~own["determined"] & (bound < MARGIN * mean))
+        shares = (below, below & ~undecided, undecided)
+        return tuple(share.mean(axis=0).tolist() for share in shares)  # type: ignore[return-value]
+
+    def summary(self, name: str) -> dict[str, list[float]]:
+        """Quantiles over the cases, with their errors, and shares of cases; over budgets."""
+        own = self.by_name[name]
+        levels = list(LEVELS.values())
+        relative, spread = quantiles(own["remse"], levels)
+        absolute, absolute_spread = quantiles(own["mse"], [0.5])
+        errors = _with_runs(spread, own["remse"], own["remse_error"], levels)
+        absolute_error = _with_runs(absolute_spread, own["mse"], own["mse_error"], [0.5])
+        found = {f"remse_{key}": v for key, v in zip(LEVELS, relative, strict=True)}
+        found["mse_median"] = absolute[0]
+        found |= {f"remse_{key}_error": v for key, v in zip(LEVELS, errors, strict=True)}
+        found["mse_median_error"] = absolute_error[0]
+        found |= {key: quantiles(own[of], [0.5])[0][0] for key, of in OVER_RUNS.items()}
+        found["failed"] = own["failed"].sum(axis=0)
+        found["undetermined"] = (~own["determined"]).mean(axis=0)
+        found["reference_limited"] = own["reference_limited"].mean(axis=0)
+        return {key: values.tolist() for key, values in found.items()}
+
+
+def _with_runs(over_cases: Array, values: Array, errors: Array, levels: Sequence[float]) -> Array:
+    """Standard errors of quantiles (L, B) over cases and runs.
+
+    The spread over cases holds the noise of their runs, but for a quantile that is one case.
+
+    Arguments:
+        over_cases: Standard errors by order statistics of the cases, (L, B).
+        values: Errors of n cases, (n, B).
+        errors: Their standard errors over runs, (n, B).
+        levels: The quantiles.
+    """
+    n = (~np.isnan(values)).sum(axis=0)
+    sorted_errors = np.take_along_axis(errors, np.argsort(values, axis=0), axis=0)
+    found = []
+    for p, spread in zip(levels, over_cases, strict=True):
+        rank = np.rint(p * np.maximum(n - 1, 0)).astype(np.int64)
+        of_case = np.take_along_axis(sorted_errors, rank[None], axis=0)[0]
+        cases = np.maximum(2 * np.sqrt(n * p * (1 - p)), 1)
+        alone = (p == 1) | (n <= 1)
+        of_runs = np.where(alone, of_case, np.nan_to_num(of_case) / np.sqrt(cases))
+        found.append(np.hypot(np.where(n > 1, spread, 0.0), of_runs))
+    return np.stack(found)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The settings of n cases.
+
+    Arguments:
+        problem: The problem.
+        proposals: Its proposals.
+        y: Observations (n, D_y).
+        theta: Parameters of f (n, D_theta), or None.
+        truth: The value that errors are counted from, for a batch (n,).
+        log_deviation: log E|f - mu| under p(x | y) in nats, (n,); None without a bound.
+        budgets: Total draws of an estimator, (B,).
+        estimators: By name, in the requested order; None for the bound.
+        runs: Independent runs of each case.
+        seed: The seed of cases and runs.
+        device: Where points are drawn, and densities computed.
+    """
+
+    problem: Problem
+    proposals: Proposals
+    y: Tensor
+    theta: Tensor | None
+    truth: Truth
+    log_deviation: Array | None
+    budgets: Budgets
+    estimators: dict[str, Estimator | None]
+    runs: int
+    seed: int
+    device: torch.device = CPU
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        proposals: Proposals,
+        *,
+        cases: int | tuple[Any, Any],
+        runs: int,
+        budgets: Sequence[int],
+        estimators: Estimators | None = None,
+        truth: Any = None,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> Sweep:
+        """Checks the arguments of `amci_core.evaluate`.
+
+        Raises:
+            ValueError: see there.
+        """
+        check_proposals(problem, proposals)
+        check_count("runs", runs, low=1, high=MAX_RUNS)
+        check_seed(seed)
+        checked = checked_budgets(budgets)
+        place = device_named(device, points=runs * int(checked.max()))
+        if place != CPU and proposals.to(place) is None:
+            if device != AUTO:
+                raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
+            place = CPU
+        chosen = chosen_estimators(estimators, problem, proposals)
+        if isinstance(cases, tuple):
+            y, theta = problem.check(*cases)
+            if y.ndim == 1:
+                y, theta = y[None], None if theta is None else theta[None]
+            if y.ndim != 2:
+                raise ValueError(f"cases: expected one axis, got batch {tuple(y.shape[:-1])}")
+        else:
+            check_count("cases", cases, low=1, high=1_000_000)
+            y, theta = problem.check(*problem.cases(cases, seed=seed))
+            y = y.expand(cases, -1)  # without y and theta there is a single row
+        found = cls(
+            problem=problem,
+            proposals=proposals,
+            y=y,
+            theta=theta,
+            truth=Truth.of(problem, y, theta, truth),
+            log_deviation=(
+                problem.log_mean_absolute_deviation(y, theta) if BOUND in chosen else None
+            ),
+            budgets=checked,
+            estimators=chosen,
+            runs=runs,
+            seed=seed,
+            device=place,
+        )
+        if found.drawn:
+            found.of_case(0)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def drawn(self) -> dict[str, Estimator]:
+        """The estimators that draw."""
+        return {name: each for name, each in self.estimators.items() if each is not None}
+
+    def of_case(self, number: int) -> Runs:
+        """The runs of a case."""
+        y = self.y[number].to(self.device)
+        theta = None if self.theta is None else self.theta[number].to(self.device)
+        sampler = Sampler(self.problem, self._moved, y, theta)
+        return Runs(sampler, self.drawn, self.truth[number], budgets=self.budgets)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the numbers depend on, ready for JSON."""
+        of = origin(self.problem, self.proposals)
+        theta = () if self.theta is None else (self.theta.numpy(),)
+        truth = self.truth.log_unit, self.truth.sign, self.truth.error
+        return {
+            **{name: of[name] for name in ("problem", "variant", "weights")},
+            "cases": len(self),
+            "runs": self.runs,
+            "budgets": self.budgets.tolist(),
+            "estimators": list(self.estimators),
+            "seed": self.seed,
+            **({} if self.device == CPU else {"device": str(self.device)}),
+            "values": digest(self.y.numpy(), *theta, *truth),
+            "versions": of["versions"],
+        }
+
+    @cached_property
+    def _moved(self) -> Proposals:
+        moved = None if self.device == CPU else self.proposals.to(self.device)
+        return moved or self.proposals
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Sent to a worker, which moves the proposals to its own device."""
+        return {name: value for name, value in vars(self).items() if name != "_moved"}
+
+
+def case_errors(sweep: Sweep, number: int) -> pa.Table:
+    """Errors in one case of a sweep: a row for each estimator and budget.
+
+    A case is seeded by its number: any process can do it.
+    """
+    import pyarrow as pa
+
+    began = time.perf_counter()
+    truth, budgets = sweep.truth[number], sweep.budgets
+    curves: dict[str, Curve] = {}
+    points = 0
+    if sweep.drawn:
+        made = sweep.of_case(number)
+        points = sweep.runs * made.points
+        rngs = generators(part_seed(sweep.seed, number), device=sweep.device)
+        chunks = [made.errors(size, *rngs) for size in made.sizes(sweep.runs)]
+        curves = curves_of(made, chunks, truth)
+    if sweep.log_deviation is not None:
+        curves[BOUND] = bound_curve(sweep.log_deviation[number], budgets, truth)
+    theta = [] if sweep.theta is None else sweep.theta[number].tolist()
+    common = {
+        **{"case": number, "y": sweep.y[number].tolist(), "theta": theta},
+        **{"truth": float(truth.value), "truth_error": float(truth.standard_error)},
+        **{"points": points, "seconds": time.perf_counter() - began},
+    }
+    rows = []
+    for name in sweep.estimators:
+        curve = curves[name]
+        low, median, high = curve.remse_quartiles
+        figures = {
+            **{"remse": curve.remse, "remse_error": curve.remse_error},
+            **{"remse_q25": low, "remse_median": median, "remse_q75": high},
+            **{"mse": curve.mse, "mse_error": curve.mse_error, "failed": curve.failed},
+            **{"determined": curve.determined, "reference_limited": curve.reference_limited},
+        }
+        rows += [
+            common
+            | {"estimator": name, "draws": int(budgets[i])}
+            | {figure: values[i].item() for figure, values in figures.items()}
+            for i in range(len(budgets))
+        ]
+    return pa.Table.from_pylist(rows, schema=schema())
 
 
 @dataclass(frozen=True)
@@ -36,7 +358,7 @@ class Evaluation:
         problem: Name of the problem.
         variant: Variant of its proposals.
         budgets: Total draws, B of them.
-        pairs: Number of cases (y, theta).
+        cases: Number of cases (y, theta).
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
         estimators: For each estimator lists over budgets: the quantiles over cases `remse_median`,
@@ -44,14 +366,14 @@ class Evaluation:
             standard errors `remse_median_error` and so on, over cases and runs, that of the
             largest over runs alone; the medians over cases of the quartiles over runs, `runs_q25`,
             `runs_median` and `runs_q75`; `failed`, the number of runs of all cases without an
-            estimate; `unjudged`, the share of cases whose runs do not determine their mean;
-            `truth_matters`, the share whose truth is not known well enough.
+            estimate; `undetermined`, the share of cases whose runs do not determine
+            their mean; `reference_limited`, the share whose truth is not known well enough.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound
             (asymptotic, for independent draws from one proposal), over budgets; empty where
             `bound` is not among the estimators.
         surely_below_bound: Share of cases where it does so by more than 2 standard errors.
         undecided_bound: Share of cases where it lies within 2 standard errors of the bound, or
-            less than 100 times below it where runs do not determine the mean.
+            less than 100 times below it where runs do not determine it.
         truth_error: The largest standard error of a case's truth over its size; 0 where all truths
             are exact.
         draws_per_second: Points drawn, with every density at each, per second; 0 where all cases
@@ -63,7 +385,7 @@ class Evaluation:
     problem: str
     variant: str
     budgets: list[int]
-    pairs: int
+    cases: int
     runs: int
     seed: int
     estimators: dict[str, dict[str, list[float]]]
@@ -94,7 +416,7 @@ class Evaluation:
             problem=sweep.problem.name,
             variant=sweep.proposals.variant,
             budgets=sweep.budgets.tolist(),
-            pairs=len(sweep),
+            cases=len(sweep),
             runs=sweep.runs,
             seed=sweep.seed,
             estimators={name: cases.summary(name) for name in sweep.estimators},
@@ -116,12 +438,11 @@ def evaluate(
     problem: Problem,
     proposals: Proposals,
     *,
-    pairs: int = 100,
+    cases: int | tuple[Any, Any] = 100,
     runs: int = 100,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     truth: Any = None,
-    cases: tuple[Any, Any] | None = None,
     seed: int = 0,
     device: str = "cpu",
     out: str | Path | None = None,
@@ -135,23 +456,22 @@ def evaluate(
         Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
-        pairs: Number of cases (y, theta).
+        problem: The problem.
+        proposals: Its proposals.
+        cases: Number of cases, or y (n, D_y) and theta (n, D_theta), each None if the problem has
+            none.
         runs: Independent runs of each case.
         budgets: Total draws of an estimator; increasing.
         estimators: As for `error_curves`.
         truth: As for `error_curves`, for the cases: numbers (n,), or an object with `value` and
             `standard_error`, such as `read_cases` gives. Without errors they count as exact; with
-            them `truth_matters` says which results they are too large for. Without cases it is
-            for `problem.cases(pairs, seed=seed)`.
-        cases: y (n, D_y) and theta (n, D_theta), each None where the problem has none, in the
-            place of pairs that are drawn.
+            them `reference_limited` says which results they are too large for. With a number of
+            cases it is for `problem.cases(n, seed=seed)`.
         seed: Whole number >= 0.
         device: Where points are drawn and densities computed: cpu, cuda or another device of
             PyTorch, or auto, a GPU where there is one. Devices draw different random numbers.
-        out: A Parquet file that the cases are written to, one after another, with what they
-            were made from; what is there already, after a kill, is not done again.
+        out: A Parquet file for the cases, with their origin. Cases that are there already, also
+            after a kill, are not done again.
         workers: Number of processes that do the cases; by default they are done here.
         dask: Address of a Dask scheduler, whose workers do the cases. The numbers are the same
             wherever they are done.
@@ -167,103 +487,76 @@ def evaluate(
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
         >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
-        >>> found = amci.evaluate(problem, proposals, pairs=3, runs=4, budgets=[10])
+        >>> found = amci.evaluate(problem, proposals, cases=3, runs=4, budgets=[10])
         >>> found.below_bound["amci"] == [1.0]
         True
     """
+    import pyarrow as pa
+
     began = time.perf_counter()
     sweep = Sweep.of(
         problem,
         proposals,
-        pairs=pairs,
+        cases=cases,
         runs=runs,
         budgets=budgets,
         estimators=estimators,
         truth=truth,
-        cases=cases,
         seed=seed,
         device=device,
     )
-    journal = None if out is None else Journal(Path(out), _settings(sweep))
-    found: list[Case] = []
+    file = None if out is None else SweepFile(Path(out), sweep.settings)
+    before: set[int] = set()
+    tables: list[pa.Table] = []
     failures: dict[int, str] = {}
-    with journal or nullcontext():
-        if journal is not None:
-            found += journal.cases()
-        there = {case.number for case in found}
-        missing = [number for number in range(len(sweep)) if number not in there]
-        for done in run_tasks(partial(case_errors, sweep), missing, workers=workers, dask=dask):
+    with file or nullcontext():
+        if file is not None and len(file.table):
+            tables.append(file.table)
+            before = set(file.table["case"].to_pylist())
+        missing = [number for number in range(len(sweep)) if number not in before]
+        tasks = run_tasks(partial(case_errors, sweep), missing, workers=workers, dask=dask)
+        for ended, done in enumerate(tasks, 1):
             if done.failure is not None:
                 failures[done.item] = done.failure
             else:
-                if journal is not None:
-                    journal.add(done.value)
-                found.append(done.value)
+                tables.append(done.value)
+                if file is not None:
+                    file.add(done.item, done.value)
             if progress is not None:
-                progress(len(found) + len(failures), len(sweep))
-        if journal is not None:
-            journal.finish(failures)
-    if not found:
+                progress(len(before) + ended, len(sweep))
+        if file is not None:
+            file.finish(failures)
+    if not tables:
         number, why = next(iter(failures.items()))
         raise RuntimeError(f"all of {len(sweep)} cases failed; case {number}: {why}")
-    points = sum(case.points for case in found if case.number not in there)
+    found = Cases(pa.concat_tables(tables).sort_by("case"))
+    points = found.points[~np.isin(found.number, list(before))].sum()
     seconds = time.perf_counter() - began
-    return Evaluation.of(sweep, Cases(found), seconds=seconds, points=points, failures=failures)
+    return Evaluation.of(sweep, found, seconds=seconds, points=int(points), failures=failures)
 
 
 def stream_evaluation(
     problem: Problem,
     proposals: Proposals,
     *,
-    pairs: int = 100,
+    cases: int = 100,
     runs: int = 100,
     budgets: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     seed: int = 0,
 ) -> Stream[Cases]:
-    """The cases of `evaluate`, one more with each item.
+    """The cases of `evaluate`, one more with each item; arguments and errors as there."""
+    import pyarrow as pa
 
-    Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
-        pairs: Number of cases (y, theta).
-        runs: Independent runs of each case.
-        budgets: Total draws of an estimator; increasing.
-        estimators: As for `error_curves`.
-        seed: Whole number >= 0.
-
-    Raises:
-        ValueError: see `evaluate`.
-    """
     sweep = Sweep.of(
         problem,
         proposals,
-        pairs=pairs,
+        cases=cases,
         runs=runs,
         budgets=budgets,
         estimators=estimators,
-        truth=None,
-        cases=None,
         seed=seed,
     )
-    return Stream(len(sweep), lambda number: case_errors(sweep, number), Cases)
-
-
-def _settings(sweep: Sweep) -> dict[str, Any]:
-    """What the numbers of a sweep depend on."""
-    truth, of = sweep.truth, origin(sweep.problem, sweep.proposals)
-    return {
-        **{name: of[name] for name in ("problem", "variant", "weights")},
-        "pairs": len(sweep),
-        "runs": sweep.runs,
-        "budgets": sweep.budgets.tolist(),
-        "estimators": list(sweep.estimators),
-        "seed": sweep.seed,
-        **({} if sweep.device == CPU else {"device": str(sweep.device)}),
-        "cases": digest(
-            sweep.y.numpy(),
-            *(() if sweep.theta is None else (sweep.theta.numpy(),)),
-            *(truth.log_unit, truth.sign, truth.error),
-        ),
-        "versions": of["versions"],
-    }
+    return Stream(
+        len(sweep), partial(case_errors, sweep), lambda found: Cases(pa.concat_tables(found))
+    )

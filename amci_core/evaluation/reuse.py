@@ -1,4 +1,9 @@
-r"""What sharing samples between q1 and q2 costs or gains: runs over (alpha, beta)."""
+r"""Errors of sample reuse between q1 and q2, over runs and over (alpha, beta).
+
+The numerator alpha a1 + (1 - alpha) b1 depends on alpha alone, the denominator
+beta a2 + (1 - beta) b2 on beta alone, and both are linear. So a run is four numbers, the means of
+f w and w over each proposal's draws.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +11,206 @@ __all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
-from amci_core.diagnostics.pareto import LARGEST_K, pareto_k
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators import Moments
+from amci_core.estimators import Moments, split_draws, tables
 from amci_core.estimators import moments as moments_of
-from amci_core.estimators.combine import Counts, running_log_means
+from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
+from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import Pooled, pooled
-from amci_core.evaluation.reuse_map import Q1, Q2, ReuseErrors
-from amci_core.evaluation.runs import Truth
-from amci_core.evaluation.support import Support, mean_support, support_of
+from amci_core.evaluation.curves import TRUTH_SHARE
+from amci_core.evaluation.runs import QUARTILES, Truth, effective_errors, is_determined, quantiles
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 
+Q1, Q2 = 0, 2
 CHUNK_POINTS = 50_000
-# Points of the broad reference in each run, as a share of its draws.
-REFERENCE_SHARE = 0.25
+# Densities far out are known to some 1e-9: a smaller squared error than this is none.
+EXACT = 1e-16
+
+
+@dataclass(frozen=True)
+class ReuseErrors:
+    """Relative squared errors of eq. (estimator-combination) over a grid, for one case.
+
+    Arguments:
+        alphas: Shares of E1 from q1's draws, (A,).
+        betas: Shares of E2 from q1's draws, (B,).
+        means: For each of R runs the means of (f w, w) over q1's draws, then over q2's, in units
+            of the truth and of E2, (R, 2, 2).
+        moments: Pooled moments from the draws of both proposals, without outliers. Their counts
+            are those of one run.
+        truth: The value that errors are counted from.
+        common: Whether both proposals transport the same random numbers. Predictions take them
+            for independent.
+        runs_wanted: Requested runs.
+    """
+
+    alphas: Array
+    betas: Array
+    means: Array
+    moments: Moments
+    truth: Truth
+    common: bool
+    runs_wanted: int
+
+    @property
+    def runs(self) -> int:
+        """Independent runs so far."""
+        return len(self.means)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Draws of q1 and of q2 in each run."""
+        return int(self.moments.counts[Q1]), int(self.moments.counts[Q2])
+
+    @cached_property
+    def paper(self) -> tuple[float, float]:
+        """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated."""
+        return _shares(tables.paper_optimum(self.moments))
+
+    @cached_property
+    def optimum(self) -> tuple[float, float]:
+        """The alpha and beta of least variance, by the full covariance."""
+        return _shares(tables.optimum(self.moments))
+
+    def predicted(
+        self, alpha: float, beta: float, *, counts: Sequence[int] | None = None
+    ) -> float:
+        """ReMSE at (alpha, beta) by the delta method, for these or other counts of q1 and q2."""
+        n, m = self.counts if counts is None else counts
+        found = predicted_variance(
+            self.moments, [n, 0, m], table=lambda _: tables.reuse(alpha, beta)
+        )
+        return float(found) if self.moments.log_mean[0] > -np.inf else np.nan
+
+    @cached_property
+    def best_split(self) -> int:
+        """The draws that q1 should get of a run's draws, with the optimal reuse."""
+        total, split = sum(self.counts), self.best_split_alone
+
+        def log_variance(share: float) -> float:
+            counts = [share * total, 0, (1 - share) * total]
+            found = float(predicted_variance(self.moments, counts, table=tables.optimum))
+            return math.log(found) if found > 0 else -math.inf
+
+        ends = (LEAST_SHARE, 1 - LEAST_SHARE)
+        found = minimize_scalar(log_variance, bounds=ends, method="bounded")
+        return round(found.x * total) if found.fun < log_variance(split / total) else split
+
+    @cached_property
+    def best_split_alone(self) -> int:
+        """The draws that q1 should get of a run's draws without reuse: AMCI."""
+        return int(split_draws(self.moments, sum(self.counts))["q1_plus"])
+
+    @cached_property
+    def remse(self) -> Array:
+        """Mean over runs of (estimate / mu - 1)^2, (A, B); NaN if mu is zero.
+
+        The mean is over the runs that gave an estimate; NaN if none did.
+        """
+        return self._relative(self._over_runs[0])
+
+    @cached_property
+    def mse(self) -> Array:
+        """Mean over runs of (estimate - mu)^2, (A, B), in units of f squared."""
+        return np.asarray(self._over_runs[0] * np.square(self.truth.unit))
+
+    @cached_property
+    def failed(self) -> NDArray[np.int64]:
+        """Number of runs without an estimate, (B,): their E2 came out as exactly zero."""
+        return np.asarray((self._mixed(self.betas, term=1) == 0).sum(axis=-1))
+
+    @property
+    def determined(self) -> NDArray[np.bool_]:
+        """Where the runs determine the mean error, (A, B), see `runs.is_determined`."""
+        return is_determined(*self._over_runs)
+
+    @property
+    def prediction_holds(self) -> bool:
+        """Whether the runs bear out what is predicted for AMCI, within a factor of ten.
+
+        Draws so rare that no run will meet them can rule the moments.
+        """
+        (mean,), (determined,) = self.mean_along([1.0], beta=0.0)
+        predicted = self.predicted(1.0, 0.0)
+        exact = max(predicted, mean) < EXACT
+        return bool(determined and (exact or predicted / 10 < mean < predicted * 10))
+
+    @property
+    def truth_error(self) -> float:
+        """Standard error of the truth over its size; 0 if it is exact, NaN if mu is zero."""
+        return float(self.truth.relative_error)
+
+    @property
+    def reference_limited(self) -> NDArray[np.bool_]:
+        """Where the truth's own squared error is above 10 % of the mean squared error, (A, B)."""
+        return np.asarray(np.square(self.truth.error) > TRUTH_SHARE * self._over_runs[0])
+
+    @cached_property
+    def quartiles(self) -> Array:
+        """25 %, median, 75 % over runs of the relative squared error, (3, A, B)."""
+        return np.stack([self.quartiles_along(self.alphas, beta=b) for b in self.betas], axis=-1)
+
+    def quartiles_along(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
+        """25 %, median, 75 % over runs along alphas (A,) at one beta: (3, A)."""
+        return quantiles(self.errors(alphas, beta=beta).T, QUARTILES)[0]
+
+    def errors(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
+        """The relative squared error of every run along alphas (A,) at one beta: (A, R)."""
+        return self._relative(np.square(self._signed(alphas, beta)))
+
+    def mean_along(
+        self, alphas: Sequence[float] | Array, *, beta: float
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each."""
+        mean, effective = _mean_and_effective(self._signed(alphas, beta))
+        return self._relative(mean), is_determined(mean, effective)
+
+    @property
+    def best(self) -> tuple[float, float] | None:
+        """The grid's (alpha, beta) with the least mean error among the determined ones.
+
+        None if that is no better than the answer 0, whose relative error is 1.
+        """
+        errors = np.where(self.determined, self._over_runs[0], np.inf)
+        a, b = np.unravel_index(np.argmin(errors), errors.shape)
+        if not errors[a, b] < (1 if self.truth.sign else np.inf):
+            return None
+        return float(self.alphas[a]), float(self.betas[b])
+
+    @cached_property
+    def _over_runs(self) -> tuple[Array, Array]:
+        """Mean squared errors in units of the truth's, and effective numbers, (A, B) each."""
+        found = [_mean_and_effective(self._signed(self.alphas, beta)) for beta in self.betas]
+        means, effective = zip(*found, strict=True)
+        return np.stack(means, -1), np.stack(effective, -1)
+
+    def _signed(self, alphas: Sequence[float] | Array, beta: float) -> Array:
+        """Errors of every run in units of the truth's, (A, R); NaN without an estimate."""
+        # Each error by itself: sums of larger terms that cancel would lose all digits.
+        numerator = self._mixed(np.asarray(alphas, dtype=np.float64), term=0)
+        (denominator,) = self._mixed(np.array([beta]), term=1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = numerator - self.truth.sign * denominator
+            return found / np.where(denominator == 0, np.nan, denominator)
+
+    def _relative(self, values: Array) -> Array:
+        return values if self.truth.sign != 0 else np.full_like(values, np.nan)
+
+    def _mixed(self, shares: Array, *, term: int) -> Array:
+        from_q1, from_q2 = self.means[:, 0, term], self.means[:, 1, term]
+        return np.asarray(shares[:, None] * from_q1 + (1 - shares)[:, None] * from_q2)
 
 
 def reuse_errors(
@@ -50,17 +231,17 @@ def reuse_errors(
     """Errors over the grid alphas x betas, every point of it on the same draws.
 
     Arguments:
-        problem: What is integrated; f must be >= 0.
-        proposals: What is drawn from; both q1_plus and q2 are needed.
-        y: A number or an array of shape (D_y,): one pair at a time.
-        theta: Likewise, or None.
+        problem: The problem; f must be >= 0.
+        proposals: Its proposals; both q1_plus and q2 are needed.
+        y: A number or an array of shape (D_y,): one case at a time.
+        theta: A number or an array of shape (D_theta,), or None.
         alphas: Shares of E1 from q1's draws, finite.
         betas: Shares of E2 from q1's draws, finite.
-        draws: Draws from each of the two proposals in each run, so 2 x `draws` in all.
+        draws: Draws from each of the two proposals in each run, a total of 2 x `draws`.
         share: The share of these that q1 gets, at least one draw each.
         common: Whether both proposals transport the same random numbers; as many draws each then.
         runs: Independent runs.
-        truth: What errors are counted from, as for `error_curves`.
+        truth: The value that errors are counted from, as for `error_curves`.
         seed: Whole number >= 0.
 
     Raises:
@@ -117,7 +298,7 @@ def stream_reuse_errors(
     check_proposals(problem, proposals)
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
-        raise ValueError(f"y: expected a single pair, got batch shape {tuple(y.shape[:-1])}")
+        raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
     if not problem.nonnegative or proposals.q2 is None:
         raise ValueError(f"problem: sample reuse needs f >= 0 and a q2, {problem.name} lacks them")
     check_count("draws", draws, low=1, high=MAX_POINTS)
@@ -126,48 +307,32 @@ def stream_reuse_errors(
     share = check_number("share", share, "a number between 0 and 1", allowed=lambda v: 0 < v < 1)
     if common and share != 0.5:
         raise ValueError(f"share: common random numbers need 0.5, got {share!r}")
-    over_alphas, over_betas = _finite("alphas", alphas), _finite("betas", betas)
+    check_seed(seed)
+    grid = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
     target = Truth.of(problem, y, theta, truth)
-    check_seed(seed)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
-    with_reference = np.append(counts, max(round(REFERENCE_SHARE * draws), 1))
-    planned = [runs * int(counts[j]) for j in (Q1, Q2)]
-    sizes = _sizes(runs, largest=max(1, CHUNK_POINTS // (2 * draws)))
+    sizes: list[int] = []
+    while (done := sum(sizes)) < runs:
+        # First few runs, so that something shows at once.
+        sizes.append(min(max(1, CHUNK_POINTS // (2 * draws)), runs - done, max(4, 2 * done)))
 
-    def part(number: int) -> _Part:
-        drawn = sampler.draw(
-            with_reference,
-            generators(part_seed(seed, number))[0],
-            runs=sizes[number],
-            common=common,
-            defensive_generator=generators(part_seed(seed, number, "defensive"))[0],
-        )
+    def part(number: int) -> tuple[Array, Moments]:
+        """Logarithms of the means of some runs, in nats, and the moments of all of their draws."""
+        for_points, _ = generators(part_seed(seed, number))
+        drawn = sampler.draw(counts, for_points, runs=sizes[number], common=common)
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
         log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
-        log_E2 = float(np.logaddexp.reduce(log_means[:, 1, 1]) - np.log(sizes[number]))
-        merged = drawn.merged()
-        units = [float(target.log_unit) + log_E2, log_E2]
-        support = support_of(merged, (Q1, Q2), units, planned=planned)
-        # The reference reaches points that no run draws, and these would rule the moments.
-        own = pooled(merged.first([merged.count(j) for j in range(3)]))
-        return _Part(log_means, log_E2, moments_of(own, robust=True), support, _tail(own))
+        return log_means, moments_of(drawn.merged(), robust=True)
 
-    def merge(parts: Sequence[_Part]) -> ReuseErrors:
-        log_E2 = parts[0].log_E2
-        units = [float(target.log_unit) + log_E2, log_E2]
-        moments = _mean_moments([each.moments for each in parts], counts)
-        tail = float(np.average([each.tail for each in parts], weights=sizes[: len(parts)]))
-        if tail > LARGEST_K:
-            moments.covariance[Q1, 2, 2] = np.inf
+    def merge(parts: Sequence[tuple[Array, Moments]]) -> ReuseErrors:
+        log_means = np.concatenate([each for each, _ in parts])
+        log_E2 = float(np.logaddexp.reduce(parts[0][0][:, 1, 1]) - np.log(sizes[0]))
         return ReuseErrors(
-            alphas=over_alphas,
-            betas=over_betas,
-            means=np.exp(np.concatenate([each.log_means for each in parts]) - units),
-            expected=mean_support([each.support_in(log_E2) for each in parts]),
-            moments=moments,
-            tail=tail,
+            *grid,
+            means=np.exp(log_means - [float(target.log_unit) + log_E2, log_E2]),
+            moments=_mean_moments([each for _, each in parts], counts),
             truth=target,
             common=common,
             runs_wanted=runs,
@@ -176,42 +341,14 @@ def stream_reuse_errors(
     return Stream(len(sizes), part, merge)
 
 
-class _Part(NamedTuple):
-    """Some of the runs: their means, and what all of their draws say, in units of their own E2."""
-
-    log_means: Array
-    log_E2: float
-    moments: Moments
-    support: Support
-    tail: float
-
-    def support_in(self, log_E2: float) -> Support:
-        """The support in units of another E2, given by its logarithm in nats."""
-        scale = math.exp(2 * (self.log_E2 - log_E2))
-        return replace(self.support, covariance=scale * self.support.covariance)
+def _mean_and_effective(errors: Array) -> tuple[Array, Array]:
+    """Mean squares over runs and the effective number of errors, (A,) each, of errors (A, R)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        n = (~np.isnan(errors)).sum(axis=-1)
+        return np.nansum(np.square(errors), axis=-1) / n, effective_errors(errors.T)
 
 
-def _sizes(runs: int, *, largest: int) -> list[int]:
-    """Runs of each part: at first few, so that something shows at once."""
-    found: list[int] = []
-    while (done := sum(found)) < runs:
-        found.append(min(largest, runs - done, max(4, 2 * done)))
-    return found
-
-
-def _tail(seen: Pooled) -> float:
-    """k-hat of what all draws bring to the second moment of w under q1; 0 where there is no tail.
-
-    With a heavy tail it rests on draws that have not come, however many have. Sharing E2 alone
-    needs it: AMCI rests on f w under q1 and on w under q2, whose tails are those of f w as well.
-    """
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log_square = np.log(seen.ratios[Q1]) + 2 * np.log(seen.values(2, Q1))
-        found = float(pareto_k(np.exp(log_square - log_square.max())))
-    return found if math.isfinite(found) else 0.0
-
-
-def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:
+def _mean_moments(moments: list[Moments], counts: NDArray[np.int64]) -> Moments:
     """Moments of batches, averaged by their numbers of draws."""
     draws = np.array([m.counts.sum() for m in moments])
     log_share = np.log(draws / draws.sum())[:, None]
@@ -222,6 +359,10 @@ def _mean_moments(moments: list[Moments], counts: Counts) -> Moments:
     covariance = np.stack([m.covariance for m in moments])
     covariance = unit[:, None, :, None] * covariance * unit[:, None, None, :]
     return Moments(log_mean, covariance.sum(axis=0), counts.astype(np.float64))
+
+
+def _shares(table: Array) -> tuple[float, float]:
+    return float(table[Q1, 0]), float(table[Q1, 2])
 
 
 def _finite(name: str, values: Sequence[float]) -> Array:

@@ -1,20 +1,26 @@
-r"""Independent runs of estimators, and their squared errors, in chunks that fit in the cache."""
+r"""Independent runs of estimators: their errors, in chunks that fit in the cache."""
 
 from __future__ import annotations
 
 __all__ = [
+    "BOUND",
+    "LEAST_EFFECTIVE",
     "MAX_RUNS",
+    "QUARTILES",
+    "ROUNDING",
     "Estimators",
     "Runs",
     "Truth",
     "checked_budgets",
     "chosen_estimators",
-    "reserve",
-    "usual_estimators",
+    "default_estimators",
+    "effective_errors",
+    "is_determined",
+    "quantiles",
 ]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,35 +30,38 @@ from torch import Tensor
 
 from amci_core._arguments import check_count
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
-from amci_core.estimators import ESTIMATORS, Draws, Estimator, resolve
-from amci_core.estimators.combine import Combined, Counts
+from amci_core.estimators import ESTIMATORS, Estimator, resolve
+from amci_core.estimators.combine import Combined
 from amci_core.estimators.draws import DEFENSIVE, Array
-from amci_core.evaluation.spread import OverRuns
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-# Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
-CHUNK_POINTS = 200_000
-MAX_RUNS = 1_000_000
-# What fewer runs than this should have met is as good as unseen, and matters from that share on.
-FEW_RUNS, UNSEEN_SHARE = 10, 0.1
-
 Budgets = NDArray[np.int64]
 Estimators = Sequence[str] | Mapping[str, Any]
+
+MAX_RUNS = 1_000_000
+# Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
+CHUNK_POINTS = 200_000
 BOUND = "bound"
-USUAL = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", BOUND)
+DEFAULT = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", BOUND)
+QUARTILES = (0.25, 0.5, 0.75)
+# Squared errors below this, in units of mu squared, are rounding.
+ROUNDING = 1e-24
+# Runs determine a mean squared error from this effective number of errors on: it is then known to
+# a third or so.
+LEAST_EFFECTIVE = 25
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What estimates are held against, for a batch (*) of pairs.
+    """The value that errors are counted from, for a batch (*) of cases.
 
     Arguments:
-        log_unit: log|mu| in nats, (*), the unit in which errors are computed; 0 where mu is zero:
+        log_unit: log|mu| in nats, (*), the unit in which errors are computed; 0 if mu is zero:
             errors are then in units of f.
-        sign: Sign of mu, (*); zero where mu is.
-        error: Standard error of mu, (*), in that unit; zero where mu is exact.
-        given: Whether it is a value from elsewhere, and not the problem's own.
+        sign: Sign of mu, (*); zero if mu is.
+        error: Standard error of mu, (*), in that unit; zero if mu is exact.
+        given: Whether it is a reference value instead of the problem's own.
     """
 
     log_unit: Array
@@ -65,12 +74,12 @@ class Truth:
         """The truth at y and theta, as `Problem.check` returns them.
 
         Arguments:
-            problem: What is integrated.
+            problem: The problem.
             y: Observations (*, D_y).
             theta: Parameters of f (*, D_theta), or None.
-            given: What is taken for mu in the place of the problem's own, in units of f: numbers
-                that broadcast to (*), or an object with such a `value` and `standard_error`, as
-                `amci_core.reference` returns. None for the problem's own.
+            given: mu in units of f, instead of the problem's own: numbers that broadcast to (*),
+                or an object with such a `value` and `standard_error`, such as `reference_value`
+                returns.
 
         Raises:
             ValueError: what is given does not broadcast, is not finite, or has a sign that mu
@@ -81,16 +90,16 @@ class Truth:
             log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
             error = problem.truth_error(y, theta)
         else:
-            error = _checked(
-                "truth.standard_error", getattr(given, "standard_error", 0.0), batch, True
-            )
-            value = _checked("truth", getattr(given, "value", given), batch, problem.nonnegative)
-            size, sign = np.abs(value), np.sign(value)
-            error = error / np.where(size > 0, size, 1.0)
+            error = getattr(given, "standard_error", 0.0)
+            error = _broadcast("truth.standard_error", error, batch, nonnegative=True)
+            value = getattr(given, "value", given)
+            value = _broadcast("truth", value, batch, nonnegative=problem.nonnegative)
+            sign = np.sign(value)
             with np.errstate(divide="ignore"):
-                log_truth = np.log(size)
-        at_zero = np.isneginf(log_truth)
-        log_unit, sign = np.where(at_zero, 0.0, log_truth), np.where(at_zero, 0.0, sign)
+                log_truth = np.log(np.abs(value))
+            error = error / np.where(sign == 0, 1.0, np.abs(value))
+        zero = np.isneginf(log_truth)
+        log_unit, sign = np.where(zero, 0.0, log_truth), np.where(zero, 0.0, sign)
         return cls(log_unit, sign, error, given is not None)
 
     def __getitem__(self, case: int) -> Truth:
@@ -98,17 +107,17 @@ class Truth:
 
     @property
     def unit(self) -> Array:
-        """|mu|, or 1 where mu is zero, (*), in units of f."""
+        """|mu|, or 1 if mu is zero, (*), in units of f."""
         return np.exp(self.log_unit)
 
     @property
-    def size(self) -> Array:
-        """|mu|, (*), in units of f."""
-        return np.abs(self.sign) * self.unit
+    def value(self) -> Array:
+        """mu, (*), in units of f."""
+        return self.sign * self.unit
 
     @property
     def relative_error(self) -> Array:
-        """Standard error of mu over |mu|, (*); NaN where mu is zero."""
+        """Standard error of mu over |mu|, (*); NaN if mu is zero."""
         return np.where(self.sign == 0, np.nan, self.error)
 
     @property
@@ -116,24 +125,41 @@ class Truth:
         """Standard error of mu, (*), in units of f."""
         return self.error * self.unit
 
-    def squared_errors(self, found: Combined) -> Array:
-        """(estimate - mu)^2 over the squared unit, of estimates (*, runs, B); NaN for NaN."""
+    def errors(self, found: Combined) -> Array:
+        """(estimate - mu) over the unit, of estimates (*, runs, B); NaN for NaN."""
         with np.errstate(over="ignore"):
             relative = found.ratio * np.exp(found.log_unit - self.log_unit[..., None, None])
-            return np.square(relative - self.sign[..., None, None])
+            return relative - self.sign[..., None, None]
+
+
+def _broadcast(name: str, value: Any, batch: tuple[int, ...], *, nonnegative: bool) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    least = 0.0 if nonnegative else -np.inf
+    if not (np.isfinite(array) & (array >= least)).all():
+        some = " >= 0" if nonnegative else ""
+        raise ValueError(f"{name}: expected finite numbers{some}, got {value!r}")
+    try:
+        return np.broadcast_to(array, batch)
+    except ValueError:
+        raise ValueError(
+            f"{name}: expected the batch shape {batch} of y and theta, got shape {array.shape}"
+        ) from None
 
 
 class Runs:
-    """Creates independent runs of estimators for a batch (*) of pairs.
+    """Creates independent runs of estimators for a batch (*) of cases.
 
     All estimators see the same draws, so that differences between them are not noise; those with
     common random numbers have draws of their own.
 
     Arguments:
-        sampler: What is drawn from.
+        sampler: Draws from the proposals.
         estimators: The estimators by name.
-        truth: What errors are counted from.
+        truth: The value that errors are counted from.
         budgets: Total draws of an estimator, increasing, (B,).
+
+    Attributes:
+        points: Points that a run draws in each case.
 
     Raises:
         ValueError: the budgets are too small or too large.
@@ -147,169 +173,152 @@ class Runs:
         *,
         budgets: Budgets,
     ) -> None:
-        self._sampler, self._drawn = sampler, estimators
+        self._sampler, self._estimators = sampler, estimators
         self._truth, self._budgets = truth, budgets
-        self._sides = {name: each.sides(sampler.present) for name, each in estimators.items()}
-        # Each side under the name that it is asked for by, if it is, so that it is computed once.
-        self._side_names = {
-            side: next(
-                (n for n, each in estimators.items() if each is ESTIMATORS[side]), f"all {side}"
+        self._least = {name: each.least(sampler.present) for name, each in estimators.items()}
+        most = max(self._least.values())
+        if budgets[-1] < most:
+            raise ValueError(
+                f"budgets: expected at least {most} draws, one of each proposal, got {budgets[-1]}"
             )
-            for shares in self._sides.values()
-            for side in shares
-        }
-        of_sides = {name: ESTIMATORS[side] for side, name in self._side_names.items()}
-        self._estimators = {**of_sides, **estimators}
-        self._counts = {
-            common: reserve(
-                {n: each for n, each in self._estimators.items() if each.common is common},
-                sampler,
-                budgets=budgets,
-            )
-            for common in sorted({each.common for each in self._estimators.values()})
-        }
+        reserved: dict[bool, list[Any]] = {}
+        for name, each in estimators.items():
+            counts = each.reserve(self._afforded(name), sampler.present)
+            reserved.setdefault(each.common, []).append(counts)
+        self._counts = {common: np.max(reserved[common], axis=0) for common in sorted(reserved)}
+        self.points = sum(int(counts.sum()) for counts in self._counts.values())
         # The numbers of runs made at a time do not depend on defensive draws.
-        points = sum(int(counts[:DEFENSIVE].sum()) for counts in self._counts.values())
-        points *= truth.log_unit.size
-        of_all = "budgets, of all proposals and pairs"
-        check_count(of_all, points, low=1, high=MAX_POINTS)
+        own = sum(int(counts[:DEFENSIVE].sum()) for counts in self._counts.values())
+        own *= truth.log_unit.size
+        check_count("budgets, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
-        self._largest = max(1, CHUNK_POINTS // (dim**2 * points))
+        self._largest = max(1, CHUNK_POINTS // (dim**2 * own))
         self._first = 4 if dim == 1 else 1
 
     def sizes(self, runs: int) -> list[int]:
-        """How many of so many runs are made at a time: for some 50 ms, at first fewer."""
+        """The chunks that so many runs are made in: some 50 ms each, the first ones smaller."""
         found: list[int] = []
         while (done := sum(found)) < runs:
             found.append(min(self._largest, runs - done, max(self._first, 2 * done)))
         return found
 
-    def squared_errors(
+    def errors(
         self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
     ) -> dict[str, Array]:
-        """Squared errors in units of the truth's: name -> (*, runs, B).
+        """Errors in units of the truth's: name -> (*, runs, B).
 
-        NaN where an estimate has no value (no weight at all), and for a budget with fewer draws
-        than proposals.
+        NaN if an estimate has no value (no weight at all), and for a budget with fewer draws than
+        proposals.
         """
         draws = {
             common: self._sampler.draw(counts, for_points, common=common, runs=runs)
             for common, counts in self._counts.items()
         }
-        return {
-            name: self._errors_of(chosen, draws[chosen.common], for_choices)
-            for name, chosen in self._estimators.items()
-        }
-
-    def over(self, parts: Sequence[Mapping[str, Array]]) -> dict[str, OverRuns]:
-        """What chunks of runs say of each estimator asked for, in its order.
-
-        Arguments:
-            parts: What `squared_errors` returned, once or more.
-        """
         found = {}
         for name, each in self._estimators.items():
-            tried = self._budgets >= each.least(self._sampler.present)
-            found[name] = OverRuns(np.concatenate([part[name] for part in parts], axis=-2), tried)
-        runs = next(iter(found.values())).errors.shape[-2]
-        for name, sides in self._sides.items():
-            mean = found[name].mean
-            unseen = [
-                self._unseen(mean, share, found[self._side_names[side]].mean, runs)
-                for side, share in sides.items()
-            ]
-            if unseen:
-                found[name] = replace(found[name], unseen=np.any(unseen, axis=0))
-        return {name: found[name] for name in self._drawn}
+            prepared = each.prepare(draws[each.common], self._afforded(name), for_choices)
+            errors = self._truth.errors(prepared.combine())
+            found[name] = np.where(self.tried(name), errors, np.nan)
+        return found
 
-    def _unseen(self, mean: Array, share: float, of_side: Array, runs: int) -> Any:
-        """Where runs of which all draws come from one side matter, and hardly any did, (*, B)."""
-        of_all = np.exp(self._budgets * np.log(share))
-        with np.errstate(invalid="ignore", over="ignore"):
-            return (runs * of_all < FEW_RUNS) & (of_side * of_all > UNSEEN_SHARE * mean)
+    def tried(self, name: str) -> NDArray[np.bool_]:
+        """Budgets that are large enough for an estimate, (B,)."""
+        return self._budgets >= self._least[name]
 
-    def _errors_of(self, chosen: Estimator, draws: Draws, rng: np.random.Generator) -> Array:
-        least = chosen.least(self._sampler.present)
-        found = chosen.prepare(draws, _afforded(self._budgets, least), rng).combine()
-        return np.where(self._budgets < least, np.nan, self._truth.squared_errors(found))
+    def _afforded(self, name: str) -> list[int]:
+        return [max(int(total), self._least[name]) for total in self._budgets]
 
 
-def reserve(estimators: Mapping[str, Estimator], sampler: Sampler, *, budgets: Budgets) -> Counts:
-    """How many draws of each proposal a run of all these estimators shares, (3,).
+def effective_errors(errors: Array) -> Array:
+    """The effective number of squared errors of n runs, (sum e^2)^2 / sum e^4, along axis 0.
 
-    Raises:
-        ValueError: no budget is large enough for an estimator.
+    It is n / 3 for normal errors, and small if a few large errors make up the mean square. It is 0
+    if all errors are equal: estimates that are all zero say nothing of the runs that meet f. Runs
+    without an estimate, NaN, are left out.
+
+    Arguments:
+        errors: Signed errors, (n, *).
     """
-    counts = []
-    for chosen in estimators.values():
-        least = chosen.least(sampler.present)
-        if budgets[-1] < least:
-            raise ValueError(
-                f"budgets: expected at least {least} draws, one of each proposal, "
-                f"got {budgets[-1]}"
-            )
-        counts.append(chosen.reserve(_afforded(budgets, least), sampler.present))
-    return np.asarray(np.max(counts, axis=0))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        square = np.square(errors)
+        found = np.square(np.nansum(square, axis=0)) / np.nansum(np.square(square), axis=0)
+        differ = np.fmin.reduce(errors) < np.fmax.reduce(errors)
+    return np.where(differ, np.nan_to_num(found), 0.0)
 
 
-def _afforded(budgets: Budgets, least: int) -> list[int]:
-    return [max(int(total), least) for total in budgets]
+def is_determined(
+    mean_square: Array, effective: Array, least: float | Array = LEAST_EFFECTIVE
+) -> NDArray[np.bool_]:
+    """Whether runs determine their mean squared error; one within rounding of zero is.
+
+    Arguments:
+        mean_square: Mean squared error in units of mu squared, (*).
+        effective: The effective number of squared errors, (*).
+        least: The least effective number.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray((effective >= least) | (mean_square < ROUNDING))
 
 
-def _checked(name: str, value: Any, batch: tuple[int, ...], nonnegative: bool) -> Array:
-    expected = (
-        f"{name}: expected finite numbers{' >= 0' if nonnegative else ''} that broadcast to the "
-        f"batch shape {batch} of y and theta"
-    )
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{expected}, got {value!r}") from None
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"{expected}, got {value!r}")
-    bad = ~np.isfinite(array) | (nonnegative & (array < 0))
-    if bad.any():
-        raise ValueError(f"{expected}, got {array[bad][0]:g}")
-    try:
-        return np.broadcast_to(array, batch).astype(np.float64)
-    except ValueError:
-        raise ValueError(f"{expected}, got shape {array.shape}") from None
+def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+    """Quantiles of values (n, *) along the first axis, (L, *), and their standard errors.
+
+    NaN values are left out. Of n values about n p +- sqrt(n p (1 - p)) lie below the quantile p:
+    its standard error is half the distance between the order statistics of these two ranks, rough
+    below some 20 values. It is zero for the largest value, and NaN for a single one.
+    """
+    n = (~np.isnan(values)).sum(axis=0)
+    ordered = np.sort(values, axis=0)
+    p = np.array(levels).reshape(-1, *[1] * n.ndim)
+    step = np.sqrt(p * (1 - p) / np.maximum(n, 1))
+
+    def at(level: Array) -> Array:
+        place = level.clip(0, 1) * np.maximum(n - 1, 0)
+        low = np.floor(place).astype(np.int64)
+        part = place - low
+        first = np.take_along_axis(ordered, low, axis=0)
+        above = np.minimum(low + 1, np.maximum(n - 1, 0))
+        second = np.take_along_axis(ordered, above, axis=0)
+        flat = (part == 0) | (first == second)
+        return np.where(flat, first, first + part * (second - first))
+
+    with np.errstate(invalid="ignore"):
+        return at(p + 0 * step), np.where(n > 1, (at(p + step) - at(p - step)) / 2, np.nan)
 
 
 def chosen_estimators(
     wanted: Estimators | None, problem: Problem, proposals: Proposals
 ) -> dict[str, Estimator | None]:
-    """The estimators asked for, by name and in their order; None for the bound, without draws.
+    """The requested estimators by name, in their order; None for the bound, without draws.
 
     Arguments:
         wanted: Names, or a mapping of names to names, tables (3, 3) or estimators; by default
-            those of `USUAL` that these proposals can serve, with the bound where it is known.
-        problem: What is integrated.
-        proposals: What is drawn from.
+            `default_estimators`.
+        problem: The problem.
+        proposals: Its proposals.
 
     Raises:
-        ValueError: no estimator has a name, a table is not one, or nothing is asked for.
+        ValueError: a name is unknown, a table is not one, or there are none.
     """
     if wanted is None:
-        wanted = usual_estimators(problem, proposals)
-    named: Mapping[str, Any] = {}
-    if isinstance(wanted, Mapping):
-        named = wanted
-    elif not isinstance(wanted, str) and np.iterable(wanted):
-        names = list(wanted)
-        named = {name: name for name in names} if all(isinstance(n, str) for n in names) else {}
+        wanted = default_estimators(problem, proposals)
     known = (*ESTIMATORS, BOUND)
-    texts = [name for name in named.values() if isinstance(name, str)]
+    several = not isinstance(wanted, str) and len(wanted) > 0
+    named: Mapping[str, Any] = {}
+    if several:
+        named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
+    texts = [each for each in named.values() if isinstance(each, str)]
     if not named or not all(text.partition(":")[0] in known for text in texts):
         raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
-    return {name: None if name == BOUND else resolve(each) for name, each in named.items()}
+    bound = [name for name, each in named.items() if isinstance(each, str) and each == BOUND]
+    return {name: None if name in bound else resolve(each) for name, each in named.items()}
 
 
-def usual_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """Those of `USUAL` that these proposals can serve, and the bound where it is known."""
+def default_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
+    """Those of `DEFAULT` that these proposals can serve, with the bound if it is known."""
     # With q1_plus alone the mixture is q1_plus.
     without_q2 = ("amci", "snis-q1", BOUND)
-    served = USUAL if proposals.q2 is not None else without_q2
+    served = DEFAULT if proposals.q2 is not None else without_q2
     return tuple(name for name in served if name != BOUND or problem.knows_bound)
 
 
@@ -319,9 +328,10 @@ def checked_budgets(budgets: Sequence[int]) -> Budgets:
     Raises:
         ValueError: they are not increasing whole numbers from 1 to `MAX_POINTS`.
     """
-    if isinstance(budgets, str) or not np.iterable(budgets):
-        raise ValueError(f"budgets: expected increasing numbers of draws, got {budgets!r}")
-    checked = [check_count("budgets", total, low=1, high=MAX_POINTS) for total in budgets]
+    checked = [
+        check_count("budgets", total, low=1, high=MAX_POINTS)
+        for total in (budgets if np.iterable(budgets) else [])
+    ]
     if not checked or sorted(set(checked)) != checked:
-        raise ValueError(f"budgets: expected increasing numbers of draws, got {list(budgets)!r}")
+        raise ValueError(f"budgets: expected increasing numbers of draws, got {budgets!r}")
     return np.array(checked)

@@ -1,201 +1,245 @@
-r"""A sweep over cases (y, theta): what is done, and one case of it.
+r"""A sweep's file: one row for each case, estimator and budget, with its origin.
 
-A case is seeded by its number: any process can do it.
+Each case is written to a Parquet file of its own, in a folder beside the target, and renamed when
+it is whole. When all cases are there the folder becomes one file. A sweep that was killed resumes
+with the missing cases.
 """
 
 from __future__ import annotations
 
-__all__ = ["Sweep", "case_errors"]
+__all__ = [
+    "SweepFile",
+    "digest",
+    "folder_of",
+    "origin",
+    "read_sweep",
+    "schema",
+    "write_table",
+]
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import hashlib
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import filelock
 import numpy as np
-import torch
-from torch import Tensor
+from torch import nn
 
-from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.devices import AUTO, CPU, device_named
-from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import Estimator
-from amci_core.estimators.draws import Array
-from amci_core.evaluation.cases import FIGURES, Case, Figures
-from amci_core.evaluation.curves import Curve, bound_curve
-from amci_core.evaluation.runs import (
-    BOUND,
-    MAX_RUNS,
-    Budgets,
-    Estimators,
-    Runs,
-    Truth,
-    checked_budgets,
-    chosen_estimators,
-    reserve,
-)
+from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
+from amci_core.proposals import RENAMED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEY = b"amci"
+SETTINGS = "settings.json"
+PACKAGES = ("numpy", "scipy", "torch", "normflows")
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What is done for n cases.
+def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
+    """A sweep's file: its notes (settings, command, failures) and its rows, by case.
+
+    Raises:
+        StoredFileError: it is missing, cannot be read, or is no sweep's.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, partitioning=None)
+        noted = json.loads((table.schema.metadata or {})[KEY])
+        settings = noted["settings"]
+        if "pairs" in settings:
+            settings = settings | {"cases": settings["pairs"], "values": settings.get("cases")}
+            del settings["pairs"]
+        names = [RENAMED.get(name, name) for name in table.column_names]
+        known = table.rename_columns(names).select(schema().names).cast(schema())
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
+    return noted | {"settings": settings}, known
+
+
+def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more: Any) -> None:
+    """Writes a table with its settings and the command, as a sweep's file has them.
+
+    Raises:
+        StoredFileError: the file cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    noted = json.dumps({"settings": settings, "command": command, **more}).encode()
+    with replacing(path) as beside:
+        pq.write_table(table.replace_schema_metadata({KEY: noted}), beside, compression="zstd")
+
+
+def schema() -> pa.Schema:
+    """The columns of a sweep's file."""
+    import pyarrow as pa
+
+    points, flags = pa.list_(pa.float64()), ("determined", "reference_limited")
+    figures = ("remse", "remse_error", "remse_q25", "remse_median", "remse_q75", "mse")
+    kinds = {
+        **{"case": pa.int64(), "y": points, "theta": points},
+        **dict.fromkeys(("truth", "truth_error"), pa.float64()),
+        **{"estimator": pa.string(), "draws": pa.int64()},
+        **dict.fromkeys((*figures, "mse_error"), pa.float64()),
+        **{"failed": pa.int64(), **dict.fromkeys(flags, pa.bool_())},
+        **{"points": pa.int64(), "seconds": pa.float64()},
+    }
+    return pa.schema(kinds)
+
+
+def folder_of(path: Path) -> Path:
+    """The folder beside a sweep's file that holds its cases until all are there."""
+    return path.with_name(path.name + ".cases")
+
+
+class SweepFile:
+    """Creates, or resumes, the file of a sweep; to be used in a `with` statement.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
-        y: Observations (n, D_y).
-        theta: Parameters of f (n, D_theta), or None.
-        truth: What errors are counted from, for a batch (n,).
-        log_deviation: log E|f - mu| under p(x | y) in nats, (n,); None without a bound.
-        budgets: Total draws of an estimator, (B,).
-        estimators: By name, in the order asked for; None for the bound.
-        runs: Independent runs of each case.
-        seed: The seed of cases and runs.
-        device: Where points are drawn, and densities computed.
+        path: The Parquet file.
+        settings: What the numbers depend on, ready for JSON. A file with others is refused.
+
+    Attributes:
+        table: The rows of all cases that are there, in the order of cases.
+
+    Raises:
+        ValueError: another sweep is writing the file; or it exists with other settings, or is no
+            sweep's.
     """
 
-    problem: Problem
-    proposals: Proposals
-    y: Tensor
-    theta: Tensor | None
-    truth: Truth
-    log_deviation: Array | None
-    budgets: Budgets
-    estimators: dict[str, Estimator | None]
-    runs: int
-    seed: int
-    device: torch.device = CPU
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        if path.suffix != ".parquet":
+            raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
+        # The target of a link is written, and the link stays.
+        self.path = path.resolve()
+        self._folder = folder_of(self.path)
+        self._settings = json.loads(json.dumps(settings))
+        self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))
+        self._before: pa.Table = schema().empty_table()
 
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        proposals: Proposals,
-        *,
-        pairs: int,
-        runs: int,
-        budgets: Sequence[int],
-        estimators: Estimators | None,
-        truth: Any,
-        cases: tuple[Any, Any] | None,
-        seed: int,
-        device: str = "cpu",
-    ) -> Sweep:
-        """Checks the arguments of `amci_core.evaluate`.
+    def __enter__(self) -> SweepFile:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise ValueError(f"out: another sweep is writing {self.path}") from None
+        try:
+            if self.path.exists():
+                noted, self._before = read_sweep(self.path)
+                self._check(noted["settings"])
+            if (self._folder / SETTINGS).exists():
+                self._check(read_json(self._folder / SETTINGS))
+            write_json(self._folder / SETTINGS, self._settings)
+        except BaseException:
+            self._release()
+            raise
+        return self
 
-        Raises:
-            ValueError: see there.
-        """
-        check_proposals(problem, proposals)
-        check_count("pairs", pairs, low=1, high=1_000_000)
-        check_count("runs", runs, low=1, high=MAX_RUNS)
-        check_seed(seed)
-        checked = checked_budgets(budgets)
-        place = device_named(device, points=runs * int(checked.max()))
-        if place != CPU and proposals.to(place) is None:
-            if device != AUTO:
-                raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
-            place = CPU
-        chosen = chosen_estimators(estimators, problem, proposals)
-        if cases is None:
-            y, theta = problem.check(*problem.cases(pairs, seed=seed))
-            if y.ndim == 1:  # there is neither y nor theta
-                y = y.expand(pairs, -1)
-        else:
-            y, theta = _given(problem, cases)
-        target = Truth.of(problem, y, theta, truth)
-        deviation = problem.log_mean_absolute_deviation(y, theta) if BOUND in chosen else None
-        found = cls(
-            problem=problem,
-            proposals=proposals,
-            y=y,
-            theta=theta,
-            truth=target,
-            log_deviation=deviation,
-            budgets=checked,
-            estimators=chosen,
-            runs=runs,
-            seed=seed,
-            device=place,
-        )
-        if found.drawn:
-            found.of_case(0)
-        return found
-
-    def __len__(self) -> int:
-        return len(self.y)
+    def __exit__(self, *_: object) -> None:
+        if not self._files:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._release()
 
     @property
-    def drawn(self) -> dict[str, Estimator]:
-        """The estimators that draw."""
-        return {name: each for name, each in self.estimators.items() if each is not None}
+    def table(self) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import dataset
 
-    def of_case(self, number: int) -> tuple[Sampler, Runs]:
-        """What a case draws from, and its runs."""
-        y = self.y[number].to(self.device)
-        theta = None if self.theta is None else self.theta[number].to(self.device)
-        sampler = Sampler(self.problem, self._moved, y, theta)
-        return sampler, Runs(sampler, self.drawn, self.truth[number], budgets=self.budgets)
+        new = dataset.dataset(self._files, schema=schema(), format="parquet").to_table()
+        return pa.concat_tables([self._before, new]).sort_by("case")
 
-    @cached_property
-    def _moved(self) -> Proposals:
-        moved = None if self.device == CPU else self.proposals.to(self.device)
-        return moved or self.proposals
+    def add(self, number: int, rows: pa.Table) -> None:
+        """Adds the rows of a case; they are on the disk when this returns."""
+        import pyarrow.parquet as pq
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is sent to a worker, which moves the proposals to its own device."""
-        return {name: value for name, value in vars(self).items() if name != "_moved"}
+        with replacing(self._folder / f"{number:07}.parquet") as beside:
+            pq.write_table(rows, beside)
+
+    def finish(self, failures: Mapping[int, str]) -> None:
+        """Makes the file of all cases that are there.
+
+        Arguments:
+            failures: Cases that failed, and why. They are noted in the file, and the next sweep
+                into it tries them again.
+        """
+        if self._files:
+            why = {str(number): reason for number, reason in failures.items()}
+            write_table(self.path, self.table, self._settings, failures=why)
+            shutil.rmtree(self._folder)
+
+    @property
+    def _files(self) -> list[str]:
+        there = {f"{number:07}.parquet" for number in self._before["case"].unique().to_pylist()}
+        files = sorted(self._folder.glob("[0-9]*.parquet"))
+        return [str(path) for path in files if path.name not in there]
+
+    def _check(self, known: Mapping[str, Any]) -> None:
+        names = dict.fromkeys((*self._settings, *known))
+        differ = [name for name in names if known.get(name) != self._settings.get(name)]
+        if differ:
+            told = "; ".join(
+                f"{name} {_short(known.get(name))}, here {_short(self._settings.get(name))}"
+                for name in differ[:3]
+            )
+            raise ValueError(f"out: {self.path} belongs to another sweep: {told}")
+
+    def _release(self) -> None:
+        # An open file cannot be deleted everywhere; one that stays does no harm.
+        with suppress(OSError):
+            Path(self._lock.lock_file).unlink(missing_ok=True)
+        self._lock.release()
 
 
-def case_errors(sweep: Sweep, number: int) -> Case:
-    """Errors in one case of a sweep."""
-    began = time.perf_counter()
-    truth, budgets, drawn = sweep.truth[number], sweep.budgets, sweep.drawn
-    curves: dict[str, Curve] = {}
-    points = 0
-    if drawn:
-        sampler, of_case = sweep.of_case(number)
-        points = sweep.runs * int(reserve(drawn, sampler, budgets=budgets).sum())
-        rngs = generators(part_seed(sweep.seed, number), device=sweep.device)
-        chunks = [of_case.squared_errors(size, *rngs) for size in of_case.sizes(sweep.runs)]
-        curves = {name: Curve(over, truth) for name, over in of_case.over(chunks).items()}
-    if sweep.log_deviation is not None:
-        curves[BOUND] = bound_curve(sweep.log_deviation[number], budgets, truth)
-    return Case(
-        number=number,
-        y=sweep.y[number].numpy(),
-        theta=np.empty(0) if sweep.theta is None else sweep.theta[number].numpy(),
-        truth=float(truth.size * np.copysign(1.0, truth.sign)),
-        truth_error=float(truth.standard_error),
-        budgets=budgets,
-        points=points,
-        seconds=time.perf_counter() - began,
-        by_name={name: _figures(curves[name]) for name in sweep.estimators},
-    )
+def _short(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _figures(curve: Curve) -> Figures:
-    low, median, high = curve.remse_quartiles
-    over_runs = {"remse_q25": low, "remse_median": median, "remse_q75": high}
+def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
+    """The origin of numbers: problem, proposals with hashes of their weights, and versions."""
+    import amci_core
+
+    own = {"amci-explorer": amci_core.__version__}
     return {
-        name: np.asarray(over_runs[name] if name in over_runs else getattr(curve, name))
-        for name in FIGURES
+        "problem": problem.name,
+        "variant": proposals.variant,
+        "weights": _hashes(proposals),
+        "versions": own | {name: version(name) for name in PACKAGES},
     }
 
 
-def _given(problem: Problem, cases: tuple[Any, Any]) -> tuple[Tensor, Tensor | None]:
-    """Cases as tensors y (n, D_y) and theta (n, D_theta)."""
-    if not isinstance(cases, tuple) or len(cases) != 2:
-        raise ValueError(
-            "cases: expected a pair, y and theta, each of them None where there is none"
-        )
-    y, theta = problem.check(*cases)
-    if y.ndim == 1:
-        y, theta = y[None], None if theta is None else theta[None]
-    if y.ndim != 2:
-        raise ValueError(f"cases: expected one axis of cases, got batch {tuple(y.shape[:-1])}")
-    return y, theta
+def digest(*arrays: Any) -> str:
+    """SHA-256 of the bytes of arrays."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _hashes(proposals: Proposals) -> dict[str, str]:
+    """SHA-256 of the stored weights, or of those in memory if they come from no file."""
+    card = proposals.card.get("configuration", {})
+    # A snapshot of a training has the card of its end.
+    stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
+    found = {}
+    for name in ("q1_plus", "q1_minus", "q2"):
+        q = getattr(proposals, name)
+        if name in stored:
+            found[name] = str(stored[name]["sha256"])
+        elif isinstance(q, nn.Module):
+            found[name] = digest(*(t.detach().numpy() for t in q.state_dict().values()))
+        elif q is not None:
+            found[name] = type(q).__name__
+    return found

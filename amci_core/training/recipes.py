@@ -216,9 +216,9 @@ def train(
     training.write(complete=True)
     if chosen.knows_truth:
         proposals = load_proposals(problem, folder=training.out)
-        pairs = max(min(CASES, round(CASES * minutes / read.budget_minutes)), FEWEST_CASES)
+        cases = max(min(CASES, round(CASES * minutes / read.budget_minutes)), FEWEST_CASES)
         (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
-        found = evaluate(chosen, proposals, pairs=pairs, seed=int(own_seed))
+        found = evaluate(chosen, proposals, cases=cases, seed=int(own_seed))
         write_card(training.out, found, seconds=60 * CHECK_SHARE * minutes)
     training.checkpoint.remove()
     return training.out

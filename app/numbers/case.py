@@ -20,7 +20,7 @@ from amci_core.estimators.draws import (
     Draws,
     defensive_draws,
 )
-from amci_core.evaluation.runs import usual_estimators
+from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -92,5 +92,5 @@ class CaseDraws:
 
 def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
     """The usual estimators, and AMCI with control variates beside AMCI."""
-    amci, *others = usual_estimators(problem, proposals)
+    amci, *others = default_estimators(problem, proposals)
     return (amci, "amci-cv", *others)

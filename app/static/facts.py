@@ -9,7 +9,7 @@ from typing import Any
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
-from amci_core.evaluation.runs import usual_estimators
+from amci_core.evaluation.runs import default_estimators
 from amci_core.models import Problem, Variable
 from app.colours import ESTIMATORS, SHAPES, label
 from app.pictures import picture
@@ -34,7 +34,7 @@ def problem_facts(name: str) -> dict[str, Any]:
     proposals = amci.load_proposals(problem, variant=VARIANT)
     y, theta = opening(problem)
     signed, stored = not problem.nonnegative, weights(proposals)
-    tabled = {n: WAYS[n] for n in usual_estimators(problem, proposals) if n in WAYS}
+    tabled = {n: WAYS[n] for n in default_estimators(problem, proposals) if n in WAYS}
     return {
         "title": problem.title,
         "description": problem.description,

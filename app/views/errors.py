@@ -78,13 +78,12 @@ class ErrorCard(Card):
     def draw(self, found: ErrorCurves, *, complete: bool) -> None:
         relative, draws, scale = self.state.relative, found.budgets, self._scale(found)
         for name, curve in found.by_name.items():
-            squared = curve.squared
-            quartiles = curve.remse_quartiles if relative else squared.quartiles * scale
+            quartiles = curve.remse_quartiles if relative else curve.quartiles * scale
             low, median, high = _clipped(quartiles, scale)
-            mean = _clipped(curve.remse if relative else squared.mean * scale, scale)
+            mean = _clipped(curve.remse if relative else curve.mean * scale, scale)
             data = {"draws": draws, "low": low, "median": median, "high": high, "mean": mean}
             # Judged once all runs are there: the tails of their errors take a while to fit.
-            settled = curve.mean_judged if complete else np.zeros(len(draws))
+            settled = curve.determined if complete else np.zeros(len(draws))
             data |= {"settled": settled.astype(float)}
             data |= {"open": 1 - data["settled"]}
             self.sources[name].data = data
@@ -175,7 +174,7 @@ class ErrorCard(Card):
         """Names the curves where they end, as far as they end within the picture."""
         named = {}
         for name, curve in found.by_name.items():
-            median = np.asarray(curve.squared.quartiles[1], dtype=float)
+            median = np.asarray(curve.quartiles[1], dtype=float)
             known = np.flatnonzero(np.isfinite(median))
             end = float(median[known[-1]]) * scale if len(known) else np.nan
             if self.figure.y_range.start <= end <= self.figure.y_range.end:
@@ -194,9 +193,9 @@ class ErrorCard(Card):
 
     def _show_guide(self, found: ErrorCurves, scale: float) -> None:
         # Between AMCI and the bound, if it is known, at the first budget that is enough for both.
-        first = min(int(np.isnan(found["amci"].squared.mean).sum()), len(found.budgets) - 1)
+        first = min(int(np.isnan(found["amci"].mean).sum()), len(found.budgets) - 1)
         shown = [found[name] for name in ("amci", "bound") if name in found.by_name]
-        ends = [max(float(curve.squared.mean[first]), FLOOR) for curve in shown]
+        ends = [max(float(curve.mean[first]), FLOOR) for curve in shown]
         start = float(np.prod(ends)) ** (1 / len(ends))
         draws = found.budgets[[first, -1]].astype(float)
         self._guide.data = {"draws": draws, "error": start * scale * draws[0] / draws}
@@ -204,8 +203,8 @@ class ErrorCard(Card):
     @staticmethod
     def _extent(found: ErrorCurves) -> tuple[float, float]:
         """Whole decades around all curves, in units of mu squared."""
-        every = [curve.squared for curve in found.by_name.values()]
-        values = np.ravel([[s.quartiles[0], s.quartiles[2], s.mean] for s in every])
+        every = found.by_name.values()
+        values = np.ravel([[c.quartiles[0], c.quartiles[2], c.mean] for c in every])
         values = np.clip(values[np.isfinite(values)], FLOOR, CEILING)
         if not values.size:
             return FLOOR, CEILING

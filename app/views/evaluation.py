@@ -110,7 +110,7 @@ class EvaluationCard(Card):
         return difference(found.choice, wanted.choice)
 
     def progress(self, found: Evaluated) -> tuple[int, int]:
-        return found.done, found.pairs
+        return found.done, found.wanted
 
     def clear(self) -> None:
         self._ordered, self._ranks = None, {}

@@ -82,7 +82,7 @@ class ReusePictures:
     def show(self, found: ReuseErrors, alpha: float, beta: float) -> None:
         """Draws the map, its marks, and its cut at beta."""
         remse = np.clip(found.remse, FLOOR, CEILING)
-        shown = np.where(found.judged, remse, np.nan)
+        shown = np.where(found.determined, remse, np.nan)
         if np.isfinite(shown).any():
             low, high = float(np.nanmin(shown)), min(float(np.nanmax(shown)), WORST)
             self._mapper.update(low=low, high=max(high, 10 * low))
@@ -90,7 +90,7 @@ class ReusePictures:
         self.image.data = {"remse": [remse.T], "shown": [shown.T]}
         marked = [] if found.best is None else [(*found.best, *MARKS["best"][:2])]
         # Draws so rare that no run meets them can rule both.
-        borne_out = found.common or found.prediction_judged
+        borne_out = found.common or found.prediction_holds
         for name, at in (("paper", found.paper), ("optimum", found.optimum)):
             if borne_out and found.mean_along([at[0]], beta=at[1])[1][0]:
                 marked.append((*np.clip(at, REUSE_GRID[0], REUSE_GRID[-1]), *MARKS[name][:2]))

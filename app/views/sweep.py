@@ -23,7 +23,7 @@ from app.words.evaluation import coordinates, share
 from app.words.numbers import number
 
 COLUMNS = ("draws", "low", "high", "median", "settled", "open")
-TEXTS = ("estimator", "error", "unjudged", "cases")
+TEXTS = ("estimator", "error", "undetermined", "cases")
 LINES = ("xs", "ys", "case", "y", "theta", "errors")
 POINTS = ("draws", "value", "settled", "open")
 CURRENT = Style("your case", "#e8000b", "#ff6b6b")
@@ -128,10 +128,10 @@ class SweepPicture:
             return np.array([otherwise] * count if known is None else known, dtype=float)
 
         median, error = column("remse_median"), column("remse_median_error")
-        unjudged = column("unjudged", 0.0)
+        undetermined = column("undetermined", 0.0)
         low, high = (column(key) for key in BANDS.get(band, ("", "")))
         bound = name == "bound"
-        settled = (unjudged <= MOST).astype(float)
+        settled = (undetermined <= MOST).astype(float)
         return {
             "draws": list(found.budgets),
             "low": _clipped(low),
@@ -144,7 +144,7 @@ class SweepPicture:
                 f"{number(m, 2)}" + ("" if np.isnan(e) else f" ± {number(e, 1)}")
                 for m, e in zip(median, error, strict=True)
             ],
-            "unjudged": ["none" if bound else share(part) for part in unjudged],
+            "undetermined": ["none" if bound else share(part) for part in undetermined],
             "cases": [f"{found.counted:,}"] * count,
         }
 
@@ -167,7 +167,7 @@ class SweepPicture:
                 for t, e, s, judged in zip(draws, *row, strict=True)
                 if not np.isnan(e)
             ]
-            for row in zip(errors, own["remse_error"], own["mean_judged"], strict=True)
+            for row in zip(errors, own["remse_error"], own["determined"], strict=True)
         ]
         self.lines.data = {
             "xs": [draws] * n,
@@ -180,7 +180,7 @@ class SweepPicture:
         self.points.data = {
             "draws": np.tile(draws, n),
             "value": shown.ravel(),
-            "settled": 2 * ink * own["mean_judged"].ravel(),
+            "settled": 2 * ink * own["determined"].ravel(),
             "open": np.where(np.isnan(shown.ravel()), 0.0, 2 * ink),
         }
         known = shown[np.isfinite(shown)]
@@ -246,7 +246,7 @@ class SweepPicture:
         median = [
             ("median of", "@estimator, @draws{0,0} total draws"),
             ("error", "@error"),
-            ("cases", "@cases; not judged: @unjudged"),
+            ("cases", "@cases; not judged: @undetermined"),
         ]
         case = [("case", "@case"), ("y", "@y"), ("θ", "@theta"), ("error", "@errors{safe}")]
         # Both may be below the pointer: each has its own side.

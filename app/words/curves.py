@@ -51,14 +51,11 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
     if np.isnan(scale):
         notes.append("μ² is too small a number here to draw errors in its unit: choose ReMSE.")
     for name, curve in found.by_name.items():
-        label, median = ESTIMATORS[name].label, curve.squared.quartiles[1]
+        label, median = ESTIMATORS[name].label, curve.quartiles[1]
         if curve.failed.any():
             failed = number(float(curve.failed.max()), 6)
             notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
         exact = name != "bound" and (np.nan_to_num(median) < FLOOR).all()
-        known = ~np.isnan(curve.squared.mean)
-        if complete and not exact and not curve.median_judged[known].all():
-            notes.append(f"{label}: the runs do not determine every median.")
         if np.isnan(median).all():
             continue
         if np.nanmin(median) > CEILING:
@@ -66,6 +63,6 @@ def outside(found: ErrorCurves, *, complete: bool, scale: float = 1.0) -> str:
             notes.append(f"{label} is off the scale ({middle}).")
         elif exact:
             notes.append(f"{label} is exact up to rounding.")
-    if any(curve.truth_matters.any() for curve in found.by_name.values()):
+    if any(curve.reference_limited.any() for curve in found.by_name.values()):
         notes.append("μ is not known well enough for the smallest errors.")
     return " ".join(filter(None, notes))

@@ -46,7 +46,7 @@ def drawn_from(problem: Problem) -> str:
 def about_origin(found: Evaluated, problem: Problem, *, stored: bool, variant: str) -> str:
     """What was done: cases, runs, seed, with which weights."""
     text = (
-        f"{variant} proposals, {found.pairs:,} cases drawn from {drawn_from(problem)}, "
+        f"{variant} proposals, {found.wanted:,} cases drawn from {drawn_from(problem)}, "
         f"{found.runs:,} runs each, seed {found.seed}"
     )
     if not stored:
@@ -81,11 +81,11 @@ def about_evaluation(found: Evaluated, name: str) -> str:
             + share(surely)
             + (f"; {share(undecided)} are undecided." if undecided else ".")
         )
-    unjudged = _figure(own.get("unjudged", [0.0]))
-    if unjudged:
-        words.append(f"The runs do not determine the mean in {share(unjudged)}.")
-    if _figure(own.get("truth_matters", [0.0])):
-        doubtful = share(_figure(own["truth_matters"]))
+    undetermined = _figure(own.get("undetermined", [0.0]))
+    if undetermined:
+        words.append(f"The runs do not determine the mean in {share(undetermined)}.")
+    if _figure(own.get("reference_limited", [0.0])):
+        doubtful = share(_figure(own["reference_limited"]))
         words.append(f"In {doubtful} μ is not known well enough.")
     for other, each in found.estimators.items():
         if other in SWEPT and _figure(each["remse_median"]) > CEILING:

@@ -11,7 +11,6 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.evaluation import Curve, ErrorCurves
-from amci_core.evaluation.spread import COMMON_SHARE, effective_runs
 from app.colours import ESTIMATORS, PLAIN
 from app.numbers.typical import DRAWS, LEAST
 from app.summary import Summary
@@ -26,8 +25,8 @@ EXACT = 1e-11
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
-# How an error is known; and the effective runs from which on a mean that the runs do not determine
-# is told: it is then right to a third or so.
+# How an error is known; and the effective number of errors from which on a mean that the runs do
+# not determine is told: it is then right to a third or so.
 ABOUT, TYPICALLY, ROUGH = "about", "typically", 8
 # Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
@@ -66,24 +65,16 @@ class _Error:
     how: str = ""
 
     @classmethod
-    def mean(cls, curve: Curve, at: int, runs: int) -> _Error | None:
-        """The root mean square, if there are runs enough for one.
-
-        Runs with an error in common may all miss what a rare one meets.
-        """
-        squared = curve.squared
-        mean, noise = float(squared.mean[at]), float(squared.mean_error[at])
-        if curve.mean_judged[at]:
-            return cls(math.sqrt(mean), noise)
-        unseen = squared.unseen is not None and bool(squared.unseen[at])
-        effective = float(effective_runs(squared.mean[at], squared.mean_error[at], runs))
-        if unseen or squared.quartiles[1][at] > COMMON_SHARE * mean or effective < ROUGH:
-            return None
-        return cls(math.sqrt(mean), noise, ABOUT)
+    def mean(cls, curve: Curve, at: int) -> _Error | None:
+        """The root mean square, if there are runs enough for one."""
+        root, noise = math.sqrt(curve.mean[at]), float(curve.mean_error[at])
+        if curve.determined[at]:
+            return cls(root, noise)
+        return cls(root, noise, ABOUT) if curve.effective[at] >= ROUGH else None
 
     @classmethod
     def median(cls, curve: Curve, at: int, runs: int) -> _Error:
-        low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
+        low, median, high = (float(quartile[at]) for quartile in curve.quartiles)
         # As for a normal distribution; for squares of one it is a tenth less.
         noise = math.sqrt(math.pi / 2 / runs) * (high - low) / 1.35
         return cls(math.sqrt(median), noise, TYPICALLY)
@@ -158,9 +149,9 @@ def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], 
     ]
     found = {name: curves[name] for name in names if _estimates(curves[name], at)}
     medians = {name: _Error.median(curve, at, curves.runs) for name, curve in found.items()}
-    means = {name: _Error.mean(curve, at, curves.runs) for name, curve in found.items()}
+    means = {name: _Error.mean(curve, at) for name, curve in found.items()}
     errors = {name: each for name, each in means.items() if each is not None}
-    amci, control = (_Error.mean(curves[name], at, curves.runs) for name in ("amci", "amci-cv"))
+    amci, control = (_Error.mean(curves[name], at) for name in ("amci", "amci-cv"))
     least = min((error.size for error in errors.values()), default=math.inf)
     if amci is None or any(medians[n].size < least for n in found.keys() - errors.keys()):
         amci, control = (_Error.median(curves[n], at, curves.runs) for n in ("amci", "amci-cv"))
@@ -170,8 +161,8 @@ def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], 
 
 def _estimates(curve: Curve, at: int) -> bool:
     """Whether its answer differs from run to run, or is right."""
-    low, median, high = (float(quartile[at]) for quartile in curve.squared.quartiles)
-    varies = high > low or not math.isclose(float(curve.squared.mean[at]), median, rel_tol=1e-6)
+    low, median, high = (float(quartile[at]) for quartile in curve.quartiles)
+    varies = high > low or not math.isclose(float(curve.mean[at]), median, rel_tol=1e-6)
     return varies or math.sqrt(median) < EXACT
 
 
@@ -184,7 +175,7 @@ def about_bound(curves: ErrorCurves, at: int) -> str:
         return ""
     if not PLAIN.keys().isdisjoint(curves.by_name):
         return ""
-    bound = float(curves["bound"].squared.mean[at])
+    bound = float(curves["bound"].mean[at])
     if not math.isfinite(bound):
         return ""
     least = _percent(math.sqrt(bound))

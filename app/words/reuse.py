@@ -6,7 +6,6 @@ __all__ = ["about_cut", "about_map", "about_reuse", "about_split", "best_splits"
 
 import numpy as np
 
-from amci_core.diagnostics.pareto import LARGEST_K
 from amci_core.evaluation import ReuseErrors
 from app.words.curves import about_reference
 from app.words.numbers import number
@@ -27,21 +26,15 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     def both(at: tuple[float, float]) -> str:
         there = f"({at[0]:.3f}, {at[1]:.3f}): {error(*at)}"
         predicted = found.predicted(*at)
-        told = number(predicted, 2) if found.prediction_judged else "not judged"
+        told = number(predicted, 2) if found.prediction_holds else "not judged"
         return there if found.common else f"{there}, predicted {told}"
 
     failed, reference = int(found.failed.max()), about_reference(found.truth)
-    heavy = (
-        f" No share of E₂ comes from q₁ there: w under q₁ has a heavy tail, k̂ = {found.tail:.2f}, "
-        "whose largest values these runs have not met."
-        if found.tail > LARGEST_K
-        else ""
-    )
     return (
         f"With {counted(found)}: at your (α, β) = ({alpha:.2f}, {beta:.2f}) the ReMSE is "
         f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}; {_least(found)[1]} "
         f"The paper's formula, (α*, β*) = {both(found.paper)}. "
-        f"The first-order optimum by the full covariance, u* = {both(found.optimum)}.{heavy}"
+        f"The first-order optimum by the full covariance, u* = {both(found.optimum)}."
         + (f" {reference}" if reference else "")
         + (f" Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "")
     )
@@ -53,7 +46,7 @@ def _least(found: ReuseErrors) -> tuple[str, str]:
         none = "no cell of this map has an error below 1 that these runs determine."
         return f"{none[0].upper()}{none[1:]}", none
     alpha, beta = found.best
-    least = number(float(found.remse[found.judged].min()), 2)
+    least = number(float(found.remse[found.determined].min()), 2)
     return (
         f"It is smallest at alpha {alpha:.2f}, beta {beta:.2f}, with {least}.",
         f"the smallest on this map is {least}, at ({alpha:.2f}, {beta:.2f}).",
@@ -86,7 +79,7 @@ def about_cut(found: ReuseErrors, beta: float) -> str:
 
 def best_splits(found: ReuseErrors) -> dict[str, int]:
     """How many draws q1 should get, where that can be chosen, by what combines them."""
-    if found.common or not found.prediction_judged:
+    if found.common or not found.prediction_holds:
         return {}
     return dict(zip(SHARERS, (found.best_split_alone, found.best_split), strict=True))
 
@@ -96,10 +89,10 @@ def about_split(found: ReuseErrors) -> str:
     total = sum(found.counts)
     if found.common:
         return "Common random numbers come in pairs: as many draws from q₁ as from q₂."
-    if not found.prediction_judged:
+    if not found.prediction_holds:
         return (
             "The best split is not judged: the error predicted for AMCI disagrees with that of "
-            "the runs."
+            "the runs. Increase runs."
         )
     alone, shared = found.best_split_alone, found.best_split
     at_best = found.predicted(1.0, 0.0, counts=(alone, total - alone))

@@ -11,14 +11,14 @@ from app.from_files import FILES
 SCRIPT = """\
 # One run of every estimator{about}, as AMCI Explorer shows it.
 import amci_core as amci
-from amci_core.evaluation.runs import usual_estimators
+from amci_core.evaluation.runs import default_estimators
 {imports}
 problem = {problem}
 proposals = {proposals}
 y, theta = {y}, {theta}
 total = {draws} * len(proposals.present)
 draws = max(round(total * 8 / 7), total + 4)  # with those of the defensive density
-for name in ("amci", "amci-cv", *usual_estimators(problem, proposals)[1:]):
+for name in ("amci", "amci-cv", *default_estimators(problem, proposals)[1:]):
     if name == "bound":
         continue
     found = amci.estimate(

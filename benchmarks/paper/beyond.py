@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
-from amci_core.evaluation.spread import QUARTILES, quantiles
+from amci_core.evaluation.runs import QUARTILES, quantiles
 from amci_core.models.tail import GaussianTail
 from amci_core.parallel import run_tasks
 from app.colours import ESTIMATORS
@@ -71,7 +71,7 @@ def mismatch(studies: Studies) -> Figure:
         own = cases.by_name["amci"]
         for other in AGAINST:
             gain, error = _gain(cases, other)
-            flags = (own["mean_judged"], cases.by_name[other]["mean_judged"])
+            flags = (own["determined"], cases.by_name[other]["determined"])
             _points(panel, at, gain, error, np.all(flags, axis=0)[:, 0], other)
         panel.axhline(1, color="#888888", lw=0.8)
         panel.set(title=PROBLEMS[name], xlabel="mismatch (nats)", yscale="log")
@@ -93,7 +93,7 @@ def dimension(studies: Studies) -> Figure:
         problem = GaussianTail(dim)
         proposals = amci.load_proposals(problem, folder=folders[dim])
         found[dim] = studies.sweep(
-            f"dimension-{dim}", problem, proposals, budgets=[DRAWS], pairs=50
+            f"dimension-{dim}", problem, proposals, budgets=[DRAWS], cases=50
         )
     for other in AGAINST:
         _bands(gain, found, lambda cases, name=other: _gain(cases, name)[0], other, "over ")
@@ -120,7 +120,7 @@ def training(studies: Studies) -> Figure:
                 problem,
                 moment.proposals,
                 budgets=[DRAWS],
-                pairs=50,
+                cases=50,
                 estimators=("amci", "snis-q2", "bound"),
             )
         _bands(panel, found, lambda cases: cases.by_name["amci"]["remse"][:, 0], "amci")

@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 
 import amci_core as amci
 from amci_core.evaluation import Cases, read_sweep
-from amci_core.evaluation.cases import UNSETTLED
-from amci_core.evaluation.rows import cases_of
-from amci_core.evaluation.spread import quantiles
+from amci_core.evaluation.evaluate import MARGIN
+from amci_core.evaluation.runs import quantiles
 from benchmarks.paper.__main__ import FIGURES
 from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
 
@@ -92,7 +91,7 @@ class Data:
         noted, table = read_sweep(path)
         budgets = np.array(noted["settings"]["budgets"])
         rank = -1 if total is None else int(np.flatnonzero(budgets == total)[0])
-        return budgets, rank, Cases(cases_of(table))
+        return budgets, rank, Cases(table)
 
 
 @dataclass(frozen=True)
@@ -214,12 +213,12 @@ def ratio(
         _, rank, cases = data(f"{problem}-{variant}", total)
         above, under = cases.by_name[first], cases.by_name[second]
         over = above["mse"][:, rank] / under["mse"][:, rank]
-        open_above, open_under = (e["mean_judged"][:, rank] == 0 for e in (above, under))
+        open_above, open_under = (e["determined"][:, rank] == 0 for e in (above, under))
         found = _median(over)
         return replace(
             found,
-            least=float(np.median(np.where(open_under, over / UNSETTLED, over))),
-            most=float(np.median(np.where(open_above, over * UNSETTLED, over))),
+            least=float(np.median(np.where(open_under, over / MARGIN, over))),
+            most=float(np.median(np.where(open_above, over * MARGIN, over))),
         )
 
     return number
@@ -278,7 +277,7 @@ def surely_worse(first: str, second: str) -> Callable[[Cases, int], np.ndarray]:
         one, other = cases.by_name[first], cases.by_name[second]
         gap = one["mse"][:, rank] - other["mse"][:, rank]
         doubt = SURE * np.hypot(one["mse_error"][:, rank], other["mse_error"][:, rank])
-        return (gap > doubt) & (one["mean_judged"] * other["mean_judged"] != 0)[:, rank]
+        return (gap > doubt) & (one["determined"] * other["determined"] != 0)[:, rank]
 
     return true
 
@@ -294,12 +293,12 @@ def below_bound(cases: Cases, rank: int) -> np.ndarray:
     """Where AMCI's error is below the bound by more than 2 standard errors, and determined."""
     own, bound = cases.by_name["amci"], cases.by_name["bound"]["mse"][:, rank]
     clear = own["mse"][:, rank] + SURE * own["mse_error"][:, rank] < bound
-    return clear & (own["mean_judged"][:, rank] != 0)
+    return clear & (own["determined"][:, rank] != 0)
 
 
 def undetermined(estimator: str) -> Callable[[Cases, int], np.ndarray]:
     """Where 100 runs do not determine an estimator's mean."""
-    return lambda cases, rank: cases.by_name[estimator]["mean_judged"][:, rank] == 0
+    return lambda cases, rank: cases.by_name[estimator]["determined"][:, rank] == 0
 
 
 def draws_for(problem: str, estimator: str, total: int) -> Callable[[Data, str], Number | str]:
@@ -453,7 +452,7 @@ def mismatch(data: Data) -> list[str]:
             gains = []
             for name_of in ("bound", "snis-qm", "snis-q2"):
                 other = cases.by_name[name_of]
-                determined = other["mean_judged"][which, rank] != 0
+                determined = other["determined"][which, rank] != 0
                 said = _short(float(other["mse"][which, rank] / own))
                 gains.append(said if determined else f"{said} or more")
             rows.append(f"| {title} | {at[which]:.2g} | {' | '.join(gains)} |")

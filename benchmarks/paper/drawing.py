@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
-from amci_core.evaluation.spread import quantiles
+from amci_core.evaluation.runs import quantiles
 from amci_core.io import replacing
 from app.colours import ESTIMATORS
 
@@ -97,7 +97,7 @@ def error_curves(
         dash = (0, tuple(step / 2 for step in style.dash)) if style.dash else "solid"
         panel.plot(draws, median, color=style.light, linestyle=dash, label=style.label, lw=1.4)
         if name != "bound":
-            judged = (own["mean_judged"] != 0).mean(axis=0) > 0.5
+            judged = (own["determined"] != 0).mean(axis=0) > 0.5
             bars: dict[str, Any] = {"color": style.light, "fmt": "o", "ms": 3, "lw": 0.8}
             for which, face in ((judged, style.light), (~judged, "white")):
                 # Downwards an error of the size of the median has no end on a log scale.

@@ -176,7 +176,7 @@ def _reuse(
     columns = {"alpha": alpha, "beta": beta, "remse": found.remse, "judged": found.judged}
     marks = {"AMCI (1, 0)": ((1.0, 0.0), "o", ESTIMATORS["amci"].light)}
     # Draws so rare that no run meets them can rule both: then the runs say nothing of them.
-    if found.prediction_judged:
+    if found.prediction_holds:
         marks["the paper's α*, β*"] = (found.paper, "s", "#d55e00")
         marks["optimum with covariances"] = (found.optimum, "*", "#cc79a7")
     name = f"fig3-reuse-{proposals.variant}-{row}"
@@ -189,6 +189,6 @@ def _reuse(
     # Each smaller than the one below it, which shows around it where they meet.
     for (label, (at, marker, colour)), size in zip(marks.items(), (15, 11, 9), strict=False):
         panel.plot(*np.clip(at, 0, 1), marker, color=colour, ms=size, label=label, **looks)
-    ending = "" if found.prediction_judged else " (optima: not judged)"
+    ending = "" if found.prediction_holds else " (optima: not judged)"
     panel.set_title(f"sharing, {proposals.variant}{ending}")
     panel.grid(False)

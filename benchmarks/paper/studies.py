@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, evaluate, read_sweep
-from amci_core.evaluation.rows import cases_of, write_table
-from amci_core.flows import Proposals
+from amci_core.evaluation.sweep import origin, write_table
 from amci_core.io import pretrained_root, replacing
+from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.origin import origin
 
 BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)
 QUICK_BUDGETS = (2, 10, 100, 1000)
@@ -80,10 +80,9 @@ class Studies:
         proposals: Proposals,
         *,
         budgets: Sequence[int] | None = None,
-        pairs: int = 100,
+        cases: int | tuple[Any, Any] = 100,
         runs: int = 100,
         estimators: Sequence[str] = AGAINST,
-        cases: tuple[Any, Any] | None = None,
     ) -> Cases:
         """Errors in cases that are drawn from p(y) p(theta), or given.
 
@@ -92,22 +91,22 @@ class Studies:
             problem: What is integrated.
             proposals: What is drawn from.
             budgets: Total draws; by default those of the error plots.
-            pairs: Cases, a tenth of them where it is to be quick, at least 6.
+            cases: Number of cases, a tenth of them where it is to be quick, at least 6; or
+                y (n, D_y) and theta (n, D_theta).
             runs: Runs of each case, a tenth of them where it is to be quick.
             estimators: Their names.
-            cases: y (n, D_y) and theta (n, D_theta) in the place of cases that are drawn.
 
         Raises:
             ValueError: see `amci_core.evaluate`.
             RuntimeError: a case failed.
         """
         if self.quick:
-            pairs, runs = max(6, pairs // 10), max(10, runs // 10)
+            cases = max(6, cases // 10) if isinstance(cases, int) else cases
+            runs = max(10, runs // 10)
         path = self.path(name)
         found = evaluate(
             problem,
             proposals,
-            pairs=pairs,
             runs=runs,
             budgets=self.budgets if budgets is None else budgets,
             estimators=list(estimators),
@@ -121,7 +120,7 @@ class Studies:
         if found.failures:
             number, why = next(iter(found.failures.items()))
             raise RuntimeError(f"{len(found.failures)} cases failed; case {number}: {why}")
-        return Cases(cases_of(read_sweep(path)[1]))
+        return Cases(read_sweep(path)[1])
 
     def shipped(self, problem: str, variant: str) -> tuple[Array, Cases]:
         """Total draws and errors of the paper's error plots, with proposals of the package.
@@ -135,7 +134,7 @@ class Studies:
             noted, table = read_sweep(stored)
             with replacing(self.path(name)) as beside:
                 shutil.copyfile(stored, beside)
-            cases, budgets = Cases(cases_of(table)), noted["settings"]["budgets"]
+            cases, budgets = Cases(table), noted["settings"]["budgets"]
         else:
             cases, budgets = self._swept(name, problem, variant), self.budgets
         return np.array(budgets, dtype=np.float64), cases
@@ -154,7 +153,8 @@ class Studies:
     ) -> None:
         """Writes data that are no sweep's, and notes more beside their origin."""
         lists = {key: np.asarray(value).ravel() for key, value in columns.items()}
-        write_table(self.path(name), lists, origin(problem, proposals) | {"seed": SEED} | more)
+        settings = origin(problem, proposals) | {"seed": SEED} | more
+        write_table(self.path(name), pa.table(lists), settings)
 
     def tell(self, name: str, done: int, wanted: int) -> None:
         """Passes progress on."""

@@ -60,9 +60,9 @@ def test_stored_figures_are_those_of_the_card_and_cases_those_of_the_file():
     np.testing.assert_array_equal(
         np.ravel(card.picture.lines.data["ys"]), rows["remse"].to_numpy()
     )
-    assert len(card.picture.lines.data["case"]) == stored["pairs"]
+    assert len(card.picture.lines.data["case"]) == stored["cases"]
     open_ones = card.picture.points.data["settled"] == 0
-    np.testing.assert_array_equal(open_ones, ~np.array(rows["mean_judged"].to_pylist()))
+    np.testing.assert_array_equal(open_ones, ~np.array(rows["determined"].to_pylist()))
     told = words(card)
     assert "100 cases drawn from p(y) p(θ), 100 runs each, seed 0" in told
     assert about_evaluation(card.shown.value, "amci") in told
@@ -179,7 +179,7 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
         expected = amci.evaluate(
             amci.problem("tail-1d"),
             amci.load_proposals("tail-1d"),
-            pairs=3,
+            cases=3,
             runs=8,
             budgets=evaluated.BUDGETS,
             estimators=store_of("tail-1d").swept,
@@ -225,7 +225,7 @@ def test_a_live_evaluation_can_be_stopped(in_a_loop):
 
 def test_without_a_truth_cases_count_from_reference_values(new):
     problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
-    (*_, found) = evaluated.live(problem, proposals, pairs=3, runs=20, seed=1)
+    (*_, found) = evaluated.live(problem, proposals, cases=3, runs=20, seed=1)
     assert found.done == 3
     assert found.left_out == 0
     assert found.against_bound == {}

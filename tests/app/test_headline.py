@@ -119,7 +119,7 @@ def test_a_difference_within_the_noise_of_the_runs_is_not_told():
 def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
     summary, curves = numbers("gain-loss", y=1.0, theta=0.4, runs=1000)
     at = list(curves.budgets).index(summary.total)
-    bound = 100 * math.sqrt(float(curves["bound"].squared.mean[at]))
+    bound = 100 * math.sqrt(float(curves["bound"].mean[at]))
     assert f"{bound:.2g} %" in headline(summary, curves).bound
 
 

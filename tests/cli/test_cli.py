@@ -108,12 +108,12 @@ def test_what_is_not_finite_becomes_null(run):
 
 
 def test_evaluate_gives_what_python_gives(run):
-    words = "--pairs 6 --runs 5 --budgets 2,10,100 --estimators amci,snis-qm,bound --seed 7"
+    words = "--cases 6 --runs 5 --budgets 2,10,100 --estimators amci,snis-qm,bound --seed 7"
     found = strict(succeeded(run(f"{EVALUATE} {words} --format json")))
     expected = amci.evaluate(
         PROBLEM,
         amci.load_proposals("tail-1d", variant="oracle"),
-        pairs=6,
+        cases=6,
         runs=5,
         budgets=[2, 10, 100],
         estimators=["amci", "snis-qm", "bound"],
@@ -125,14 +125,14 @@ def test_evaluate_gives_what_python_gives(run):
         lists = ("remse_median", "remse_q25", "remse_q75", "mse_median")
         assert all(len(errors[name]) == 3 for name in lists)
     assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
-    assert (found["budgets"], found["pairs"], found["runs"]) == ([2, 10, 100], 6, 5)
+    assert (found["budgets"], found["cases"], found["runs"]) == ([2, 10, 100], 6, 5)
     assert found["seed"] == 7
     assert found["seconds"] > 0
     assert found["draws_per_second"] > 0
 
 
 def test_evaluate_defaults_to_the_five_estimators(run):
-    found = strict(succeeded(run(f"{EVALUATE} --pairs 2 --runs 2 --format json")))
+    found = strict(succeeded(run(f"{EVALUATE} --cases 2 --runs 2 --format json")))
     assert list(found["estimators"]) == [
         "amci",
         "snis-q2",
@@ -142,7 +142,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         "bound",
     ]
     assert found["budgets"] == [2, 10, 100, 1000]
-    out = succeeded(run(f"{EVALUATE} --pairs 2 --runs 2"))
+    out = succeeded(run(f"{EVALUATE} --cases 2 --runs 2"))
     assert all(word in out for word in ("snis-qm", "bound", "1000", "draws per second"))
 
 
@@ -195,7 +195,7 @@ def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("amci_core.evaluation.evaluate", interrupt)
-    assert run(f"{EVALUATE} --pairs 2") == (130, "", "amci: interrupted\n")
+    assert run(f"{EVALUATE} --cases 2") == (130, "", "amci: interrupted\n")
 
 
 def test_help_does_not_wait_for_pytorch():

@@ -55,7 +55,7 @@ def test_it_trains_evaluates_and_says_where(unbroken):
     folder, done = unbroken
     assert done.stdout.replace("\n", "").startswith("trained: ")
     assert all(word in done.stderr for word in ("q1_plus", "loss", "validation"))
-    assert load_proposals("tail-1d", folder=folder).card["evaluation"]["pairs"] == 10
+    assert load_proposals("tail-1d", folder=folder).card["evaluation"]["cases"] == 10
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ BUDGETS = (2, 10, 100)
 
 @pytest.fixture(scope="module")
 def oracle():
-    return amci.evaluate(PROBLEM, ORACLE, pairs=40, runs=20, budgets=BUDGETS, seed=3)
+    return amci.evaluate(PROBLEM, ORACLE, cases=40, runs=20, budgets=BUDGETS, seed=3)
 
 
 def test_the_bound_is_its_closed_form_over_the_cases(oracle):
@@ -49,7 +49,7 @@ def test_the_arguments_and_costs_are_recorded(oracle):
     assert oracle.problem == "tail-1d"
     assert oracle.variant == "oracle"
     assert oracle.budgets == list(BUDGETS)
-    assert (oracle.pairs, oracle.runs, oracle.seed) == (40, 20, 3)
+    assert (oracle.cases, oracle.runs, oracle.seed) == (40, 20, 3)
     # The mixture wants 100 draws of each of two proposals in every run.
     drawn = oracle.draws_per_second * oracle.seconds
     assert drawn == pytest.approx(40 * 20 * 200)
@@ -58,7 +58,7 @@ def test_the_arguments_and_costs_are_recorded(oracle):
 def test_a_case_is_the_mean_over_its_runs():
     # One case and one run: all quantiles are the one squared error.
     found = amci.evaluate(
-        PROBLEM, imperfect(), pairs=1, runs=1, budgets=[50], estimators=["amci"], seed=5
+        PROBLEM, imperfect(), cases=1, runs=1, budgets=[50], estimators=["amci"], seed=5
     )
     errors = found.estimators["amci"]
     assert len({errors[f"remse_{q}"][0] for q in ("q25", "median", "q75", "max")}) == 1
@@ -71,7 +71,7 @@ def test_progress_counts_the_cases():
     amci.evaluate(
         PROBLEM,
         imperfect(),
-        pairs=3,
+        cases=3,
         runs=2,
         budgets=[2],
         progress=lambda done, total: seen.append((done, total)),
@@ -81,20 +81,20 @@ def test_progress_counts_the_cases():
 
 def test_the_same_seed_gives_the_same_errors():
     first, again, other = (
-        amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5, seed=s) for s in (1, 1, 2)
+        amci.evaluate(PROBLEM, imperfect(), cases=5, runs=5, seed=s) for s in (1, 1, 2)
     )
     assert first.estimators == again.estimators
     assert first.estimators["amci"] != other.estimators["amci"]
 
 
 def test_adding_an_estimator_keeps_the_cases():
-    few = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5, estimators=["bound"])
-    many = amci.evaluate(PROBLEM, imperfect(), pairs=5, runs=5)
+    few = amci.evaluate(PROBLEM, imperfect(), cases=5, runs=5, estimators=["bound"])
+    many = amci.evaluate(PROBLEM, imperfect(), cases=5, runs=5)
     assert few.estimators["bound"] == many.estimators["bound"]
 
 
 def test_a_given_truth_stands_in_for_one_that_is_not_known():
-    settings = {"pairs": 4, "runs": 5, "budgets": BUDGETS, "seed": 2}
+    settings = {"cases": 4, "runs": 5, "budgets": BUDGETS, "seed": 2}
     known = amci.evaluate(PROBLEM, imperfect(), **settings)
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
     found = amci.evaluate(hidden("tail-1d"), imperfect(), **settings, truth=truth)
@@ -110,16 +110,16 @@ def test_where_neither_is_known_it_says_so_before_any_draw():
     unknown, asked = hidden("tail-1d"), []
     report = {"progress": lambda *_: asked.append(1)}
     with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
-        amci.evaluate(unknown, imperfect(), pairs=2, runs=2, **report)
+        amci.evaluate(unknown, imperfect(), cases=2, runs=2, **report)
     with pytest.raises(
         ValueError, match=r"^truth: expected .* batch shape \(2,\) .* shape \(3,\)"
     ):
-        amci.evaluate(unknown, imperfect(), pairs=2, runs=2, truth=[0.1] * 3, **report)
+        amci.evaluate(unknown, imperfect(), cases=2, runs=2, truth=[0.1] * 3, **report)
     with pytest.raises(ValueError, match=r"^mean_absolute_deviation: tail-1d does not know it"):
         amci.evaluate(
             unknown,
             imperfect(),
-            pairs=2,
+            cases=2,
             runs=2,
             truth=0.1,
             estimators=["amci", "bound"],
@@ -129,7 +129,7 @@ def test_where_neither_is_known_it_says_so_before_any_draw():
 
 
 def test_the_stated_errors_are_the_spread_over_seeds():
-    settings = {"pairs": 16, "runs": 8, "budgets": [20], "estimators": ["amci", "bound"]}
+    settings = {"cases": 16, "runs": 8, "budgets": [20], "estimators": ["amci", "bound"]}
     found = [amci.evaluate(PROBLEM, imperfect(), **settings, seed=s) for s in range(24)]
     values = [f.estimators["amci"]["remse_median"][0] for f in found]
     stated = [f.estimators["amci"]["remse_median_error"][0] for f in found]
@@ -138,7 +138,7 @@ def test_the_stated_errors_are_the_spread_over_seeds():
 
 
 def test_one_case_has_the_error_of_its_runs():
-    settings = {"pairs": 1, "budgets": [20], "estimators": ["amci"], "seed": 5}
+    settings = {"cases": 1, "budgets": [20], "estimators": ["amci"], "seed": 5}
     found = amci.evaluate(PROBLEM, imperfect(), runs=50, **settings).estimators["amci"]
     levels = ("median", "q25", "q75", "q95", "max")
     assert len({found[f"remse_{level}_error"][0] for level in levels}) == 1
@@ -158,7 +158,7 @@ def test_counts_below_the_bound_carry_their_doubt(oracle):
 
 
 def test_cases_with_mu_zero_count_in_absolute_errors_alone():
-    settings = {"pairs": 4, "runs": 5, "budgets": [10], "estimators": ["amci"], "seed": 2}
+    settings = {"cases": 4, "runs": 5, "budgets": [10], "estimators": ["amci"], "seed": 2}
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
     zero = np.where(np.arange(4) < 3, 0.0, truth)
     known = amci.evaluate(PROBLEM, imperfect(), **settings, truth=truth).estimators["amci"]
@@ -173,7 +173,7 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"pairs": 0}, r"pairs: expected a whole number from 1 .* got 0"),
+        ({"cases": 0}, r"cases: expected a whole number from 1 .* got 0"),
         ({"runs": 0}, r"runs: expected a whole number"),
         ({"seed": -1}, r"seed: expected a whole number .* got -1"),
         ({"budgets": [5, 2]}, r"budgets: expected increasing"),
@@ -183,6 +183,6 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     ],
 )
 def test_bad_arguments_are_named(changed, message):
-    arguments = {"problem": PROBLEM, "proposals": imperfect(), "pairs": 2, "runs": 2} | changed
+    arguments = {"problem": PROBLEM, "proposals": imperfect(), "cases": 2, "runs": 2} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.evaluate(**arguments)

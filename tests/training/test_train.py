@@ -41,7 +41,7 @@ def quick(tmp_path_factory):
         patch.setattr(
             recipes,
             "evaluate",
-            lambda *a, **k: full(*a, **{**k, "pairs": 3, "runs": 3, "budgets": [4]}),
+            lambda *a, **k: full(*a, **{**k, "cases": 3, "runs": 3, "budgets": [4]}),
         )
         yield root
 
@@ -388,7 +388,7 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch
     (folder / "config.json").write_text(json.dumps(config | {"quality": {}}))
     few = functools.partial(quality.long_check, cases=2, draws=200)
     monkeypatch.setattr(quality, "long_check", few)
-    options = "--pairs 2 --runs 4 --budgets 4,8 --write --folder"
+    options = "--cases 2 --runs 4 --budgets 4,8 --write --folder"
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", *options.split(), str(folder)])
     assert ended.value.code == 0

@@ -1,0 +1,187 @@
+"""A sweep's file resumes what was killed, and no two sweeps share it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from schedulers import dask_cluster
+from servers import PATIENCE
+
+import amci_core as amci
+from amci_core.evaluation import Cases, read_sweep
+from amci_core.evaluation.evaluate import Sweep, case_errors
+from amci_core.evaluation.sweep import SweepFile, folder_of
+from amci_core.files import StoredFileError, pretrained_root
+
+PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals("tail-1d", variant="oracle")
+WANTED = {"cases": 6, "runs": 5, "budgets": (2, 10), "seed": 3}
+SETTINGS = {"problem": "tail-1d", "seed": 3}
+COMMAND = [
+    *(sys.executable, "-m", "amci_core", "evaluate", "tail-1d"),
+    *("--cases", "40", "--runs", "100", "--budgets", "2,200"),
+]
+
+
+def some_cases(n=3):
+    sweep = Sweep.of(PROBLEM, ORACLE, **(WANTED | {"cases": n}))
+    return [case_errors(sweep, number) for number in range(n)]
+
+
+def numbers(path):
+    """All that does not depend on the clock."""
+    return read_sweep(path)[1].drop(["seconds"])
+
+
+def test_cases_come_back_as_they_were_in_their_order(tmp_path):
+    path, made = tmp_path / "sweep.parquet", some_cases()
+    with SweepFile(path, SETTINGS) as file:
+        for number in (2, 0):
+            file.add(number, made[number])
+    with SweepFile(path, SETTINGS) as file:
+        assert file.table["case"].unique().to_pylist() == [0, 2]
+        file.add(1, made[1])
+        file.finish({7: "ValueError: no"})
+    noted, table = read_sweep(path)
+    assert (noted["settings"], noted["failures"]) == (SETTINGS, {"7": "ValueError: no"})
+    assert table.equals(pa.concat_tables(made))
+    assert [file.name for file in tmp_path.iterdir()] == ["sweep.parquet"]
+
+
+def test_the_stored_evaluations_can_be_read():
+    for path in pretrained_root().glob("*/*/cases.parquet"):
+        noted, table = read_sweep(path)
+        assert len(Cases(table)) == noted["settings"]["cases"]
+
+
+def test_a_second_sweep_into_the_file_is_refused(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    with (
+        SweepFile(path, SETTINGS),
+        pytest.raises(ValueError, match=r"^out: another sweep is writing"),
+        SweepFile(path, SETTINGS),
+    ):
+        pass
+    with SweepFile(path, SETTINGS):
+        pass
+
+
+def test_what_another_sweep_has_begun_stays_where_it_is_refused(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    with SweepFile(path, SETTINGS) as file:
+        file.add(0, some_cases()[0])
+    with pytest.raises(ValueError, match="belongs to another sweep"), SweepFile(path, {"seed": 4}):
+        pass
+    with SweepFile(path, SETTINGS) as file:
+        assert len(file.table)
+
+
+def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    for content in (b"PAR1 no", None):
+        if content is None:
+            pq.write_table(pa.table({"a": [1]}), path)
+        else:
+            path.write_bytes(content)
+        before = path.read_bytes()
+        with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
+            amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+        assert path.read_bytes() == before
+    with pytest.raises(ValueError, match=r"^out: expected a file that ends in \.parquet"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.csv")
+
+
+def test_a_sweep_that_did_nothing_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r"^workers"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet", workers=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    before = path.read_bytes()
+    other = WANTED | {"seed": 4}
+    with pytest.raises(ValueError, match=r"^out: .* belongs to another sweep: seed 3, here 4"):
+        amci.evaluate(PROBLEM, ORACLE, **other, out=path)
+    assert path.read_bytes() == before
+
+
+def test_a_whole_file_is_not_computed_again(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    first = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    before = path.read_bytes()
+    again = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert path.read_bytes() == before
+    assert again.draws_per_second == 0 < first.draws_per_second
+    assert repr(again.estimators) == repr(first.estimators)
+    assert repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators) == repr(first.estimators)
+
+
+def test_a_case_that_failed_is_tried_again(tmp_path, monkeypatch):
+    path = tmp_path / "sweep.parquet"
+    right = Sweep.of_case
+
+    def wrong(self, number):
+        if number == 2:
+            raise ArithmeticError("no such case")
+        return right(self, number)
+
+    monkeypatch.setattr(Sweep, "of_case", wrong)
+    found = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert found.failures == {2: "ArithmeticError: no such case"}
+    assert read_sweep(path)[0]["failures"] == {"2": "ArithmeticError: no such case"}
+    monkeypatch.undo()
+    mended = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    assert mended.failures == {}
+    assert read_sweep(path)[0]["failures"] == {}
+    assert repr(mended.estimators) == repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators)
+
+
+def test_where_all_cases_fail_the_first_is_said(monkeypatch):
+    right = Sweep.of_case
+
+    def wrong(self, number):
+        if hasattr(self, "begun"):
+            raise ArithmeticError("nothing works")
+        object.__setattr__(self, "begun", True)
+        return right(self, number)
+
+    monkeypatch.setattr(Sweep, "of_case", wrong)
+    with pytest.raises(RuntimeError, match=r"^all of 6 cases failed; case 0: Arith.*thing works"):
+        amci.evaluate(PROBLEM, ORACLE, **WANTED)
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
+    path = tmp_path / "sweep.parquet"
+    command = [*COMMAND, "--out", str(path)]
+    deadline = time.monotonic() + PATIENCE
+
+    def wait_for(cases):
+        while len(list(folder_of(path).glob("[0-9]*.parquet"))) < cases:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    wait_for(5)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not path.exists()
+    with dask_cluster(tmp_path / "dask") as (address, workers):
+        other = subprocess.Popen([*command, "--dask", address], stdout=subprocess.DEVNULL)
+        wait_for(len(list(folder_of(path).glob("[0-9]*.parquet"))) + 3)
+        workers[0].kill()
+        assert other.wait(PATIENCE) == 0
+    whole = [*COMMAND, "--out", str(tmp_path / "whole.parquet"), "--format", "json"]
+    printed = json.loads(subprocess.run(whole, capture_output=True, check=True).stdout)
+    assert numbers(path).equals(numbers(tmp_path / "whole.parquet"))
+    cases = Cases(read_sweep(path)[1])
+    assert len(cases) == 40
+    for name, figures in printed["estimators"].items():
+        assert repr(cases.summary(name)["remse_median"]) == repr(figures["remse_median"])
