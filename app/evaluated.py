@@ -13,9 +13,7 @@ __all__ = [
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 import amci_core as amci
 from amci_core._arguments import part_seed
@@ -29,6 +27,9 @@ from amci_core.models import Problem
 from amci_core.parallel import Stream
 from app import own
 from app.choice import Choice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Total draws of a sweep on the page: those of the stored ones.
 BUDGETS = (2, 10, 100, 1000)
@@ -95,6 +96,8 @@ class Evaluated:
     @classmethod
     def of_cases(cls, found: Sequence[pa.Table | None], **about: Any) -> Evaluated:
         """What the first cases of a sweep say; None for one that was left out."""
+        import pyarrow as pa
+
         there = [rows for rows in found if rows is not None]
         if not there:
             return cls(estimators={}, against_bound={}, left_out=len(found), **about)
@@ -165,6 +168,8 @@ def live(
         stream = stream_evaluation(problem, proposals, cases=cases, seed=seed, **settings)
         part: Any = stream.part
     else:
+        import pyarrow as pa
+
         y, theta = problem.cases(cases, seed=seed)
 
         def part(number: int) -> pa.Table | None:

@@ -232,7 +232,9 @@ def _spread(effective: float, draws: int) -> float:
 def _determined(term: TermDiagnostics) -> bool:
     """Whether the draws determine the spread of a term's weights: few may make all of it."""
     deviations = term.weights * term.draws - 1
-    return bool(is_determined(np.square(deviations).mean(), effective_errors(deviations)))
+    return bool(
+        is_determined(np.square(deviations).mean(), effective_errors(deviations), term.draws)
+    )
 
 
 def _ratio(first: float, second: float) -> float:

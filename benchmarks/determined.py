@@ -63,7 +63,7 @@ def main() -> None:
                 continue
             runs = errors[: chunks * short].reshape(chunks, short).T
             mean = np.square(runs).mean(axis=0)
-            called = is_determined(mean, effective_errors(runs), np.clip(short / 4, 25, 200))
+            called = is_determined(mean, effective_errors(runs), short)
             ratio = np.abs(np.log(mean[called] / np.square(errors).mean()))
             amci_too = (estimator == "amci") * np.array([called.sum(), (ratio > np.log(3)).sum()])
             wrong = [(ratio > np.log(factor)).sum() for factor in (2, 3, 10)]

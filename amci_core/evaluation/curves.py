@@ -25,7 +25,6 @@ from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import (
     BOUND,
-    LEAST_EFFECTIVE,
     MAX_RUNS,
     QUARTILES,
     Budgets,
@@ -95,13 +94,8 @@ class Curve:
 
     @property
     def determined(self) -> NDArray[np.bool_]:
-        """Whether the n runs determine the mean, (*, B); if not, more runs can move it by orders.
-
-        Their effective number of errors is at least min(200, max(25, n / 4)). `docs/estimators.md`
-        has how often means called determined are wrong.
-        """
-        least = np.clip(self._n / 4, LEAST_EFFECTIVE, 200)
-        return is_determined(self.mean, self.effective, least) | self.known
+        """Whether the runs determine the mean, (*, B); if not, more runs can move it by orders."""
+        return is_determined(self.mean, self.effective, self._n) | self.known
 
     @property
     def remse(self) -> Array:

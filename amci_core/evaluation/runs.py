@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "BOUND",
-    "LEAST_EFFECTIVE",
     "MAX_RUNS",
     "QUARTILES",
     "ROUNDING",
@@ -47,9 +46,6 @@ DEFAULT = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", BOUND)
 QUARTILES = (0.25, 0.5, 0.75)
 # Squared errors below this, in units of mu squared, are rounding.
 ROUNDING = 1e-24
-# Runs determine a mean squared error from this effective number of errors on: it is then known to
-# a third or so.
-LEAST_EFFECTIVE = 25
 
 
 @dataclass(frozen=True)
@@ -246,18 +242,19 @@ def effective_errors(errors: Array) -> Array:
     return np.where(differ, np.nan_to_num(found), 0.0)
 
 
-def is_determined(
-    mean_square: Array, effective: Array, least: float | Array = LEAST_EFFECTIVE
-) -> NDArray[np.bool_]:
+def is_determined(mean_square: Array, effective: Array, runs: Any = 0) -> NDArray[np.bool_]:
     """Whether runs determine their mean squared error; one within rounding of zero is.
+
+    Their effective number of errors must be at least min(200, max(25, n / 4)). How often means
+    called determined are wrong is in `docs/estimators.md`.
 
     Arguments:
         mean_square: Mean squared error in units of mu squared, (*).
         effective: The effective number of squared errors, (*).
-        least: The least effective number.
+        runs: Number of runs n, (*); by default 25 effective errors are enough.
     """
     with np.errstate(invalid="ignore"):
-        return np.asarray((effective >= least) | (mean_square < ROUNDING))
+        return np.asarray((effective >= np.clip(runs / 4, 25, 200)) | (mean_square < ROUNDING))
 
 
 def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:

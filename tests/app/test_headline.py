@@ -36,8 +36,8 @@ def numbers(problem, *, runs=60, **choices):
 
 def at_total(curves, summary, name, *, mean):
     at = list(curves.budgets).index(summary.total)
-    squared = curves[name].squared
-    return math.sqrt(float(squared.mean[at] if mean else squared.quartiles[1][at]))
+    curve = curves[name]
+    return math.sqrt(float(curve.mean[at] if mean else curve.quartiles[1][at]))
 
 
 def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
