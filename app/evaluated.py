@@ -21,8 +21,8 @@ from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, read_sweep, stream_evaluation
 from amci_core.evaluation.evaluate import Sweep, case_errors
 from amci_core.evaluation.runs import BOUND, default_estimators
-from amci_core.io import pretrained_root
 from amci_core.flows import Proposals
+from amci_core.io import pretrained_root
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 from app import own

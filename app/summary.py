@@ -231,10 +231,9 @@ def _spread(effective: float, draws: int) -> float:
 
 def _determined(term: TermDiagnostics) -> bool:
     """Whether the draws determine the spread of a term's weights: few may make all of it."""
-    deviations = term.weights * term.draws - 1
-    return bool(
-        is_determined(np.square(deviations).mean(), effective_errors(deviations), term.draws)
-    )
+    deviations, least = term.weights * term.draws - 1, least_effective(term.draws)
+    mean = np.square(deviations).mean()
+    return bool(is_determined(mean, effective_errors(deviations), least))
 
 
 def _ratio(first: float, second: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.evaluation.runs import ROUNDING, effective_errors, is_determined
+from amci_core.evaluation.runs import ROUNDING, effective_errors, is_determined, least_effective
 
 SHORT = (100, 200, 400, 1000)
 # Short runs of each case.
@@ -63,7 +63,7 @@ def main() -> None:
                 continue
             runs = errors[: chunks * short].reshape(chunks, short).T
             mean = np.square(runs).mean(axis=0)
-            called = is_determined(mean, effective_errors(runs), short)
+            called = is_determined(mean, effective_errors(runs), least_effective(short))
             ratio = np.abs(np.log(mean[called] / np.square(errors).mean()))
             amci_too = (estimator == "amci") * np.array([called.sum(), (ratio > np.log(3)).sum()])
             wrong = [(ratio > np.log(factor)).sum() for factor in (2, 3, 10)]

@@ -61,10 +61,6 @@ class Estimator(ABC):
         """The smallest total with which it makes an estimate: one draw of each proposal."""
         return len(self.used(present))
 
-    def sides(self, present: Sequence[int]) -> dict[str, float]:
-        """The estimators that it is if all draws come by chance from one side, with its share."""
-        return {}
-
     def counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """Draws of each component for every total, (B, 4).
 
@@ -199,11 +195,6 @@ class Mixture(Estimator):
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         return np.isin(range(4), present) * max(totals)
-
-    def sides(self, present: Sequence[int]) -> dict[str, float]:
-        if self.stratified or 2 not in present or len(present) < 2:
-            return {}
-        return {"snis-q1": 1 - 1 / len(present), "snis-q2": 1 / len(present)}
 
     def choices(self, shape: tuple[int, ...], k: int, rng: np.random.Generator) -> Counts:
         """Which of k proposals every point comes from, (*, n)."""

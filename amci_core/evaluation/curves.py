@@ -35,6 +35,7 @@ from amci_core.evaluation.runs import (
     chosen_estimators,
     effective_errors,
     is_determined,
+    least_effective,
     quantiles,
 )
 from amci_core.flows import Proposals
@@ -95,7 +96,7 @@ class Curve:
     @property
     def determined(self) -> NDArray[np.bool_]:
         """Whether the runs determine the mean, (*, B); if not, more runs can move it by orders."""
-        return is_determined(self.mean, self.effective, self._n) | self.known
+        return is_determined(self.mean, self.effective, least_effective(self._n)) | self.known
 
     @property
     def remse(self) -> Array:

@@ -35,6 +35,8 @@ from amci_core.parallel import Stream
 
 Q1, Q2 = 0, 2
 CHUNK_POINTS = 50_000
+# A map needs the order of magnitude of its errors only.
+LEAST_EFFECTIVE = 4
 # Densities far out are known to some 1e-9: a smaller squared error than this is none.
 EXACT = 1e-16
 
@@ -134,7 +136,7 @@ class ReuseErrors:
     @property
     def determined(self) -> NDArray[np.bool_]:
         """Where the runs determine the mean error, (A, B), see `runs.is_determined`."""
-        return is_determined(*self._over_runs)
+        return is_determined(*self._over_runs, LEAST_EFFECTIVE)
 
     @property
     def prediction_holds(self) -> bool:
@@ -175,7 +177,7 @@ class ReuseErrors:
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each."""
         mean, effective = _mean_and_effective(self._signed(alphas, beta))
-        return self._relative(mean), is_determined(mean, effective)
+        return self._relative(mean), is_determined(mean, effective, LEAST_EFFECTIVE)
 
     @property
     def best(self) -> tuple[float, float] | None:

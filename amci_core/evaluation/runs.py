@@ -15,6 +15,7 @@ __all__ = [
     "default_estimators",
     "effective_errors",
     "is_determined",
+    "least_effective",
     "quantiles",
 ]
 
@@ -242,19 +243,24 @@ def effective_errors(errors: Array) -> Array:
     return np.where(differ, np.nan_to_num(found), 0.0)
 
 
-def is_determined(mean_square: Array, effective: Array, runs: Any = 0) -> NDArray[np.bool_]:
+def is_determined(mean_square: Array, effective: Array, least: Any) -> NDArray[np.bool_]:
     """Whether runs determine their mean squared error; one within rounding of zero is.
-
-    Their effective number of errors must be at least min(200, max(25, n / 4)). How often means
-    called determined are wrong is in `docs/estimators.md`.
 
     Arguments:
         mean_square: Mean squared error in units of mu squared, (*).
         effective: The effective number of squared errors, (*).
-        runs: Number of runs n, (*); by default 25 effective errors are enough.
+        least: The least effective number, such as `least_effective`.
     """
     with np.errstate(invalid="ignore"):
-        return np.asarray((effective >= np.clip(runs / 4, 25, 200)) | (mean_square < ROUNDING))
+        return np.asarray((effective >= least) | (mean_square < ROUNDING))
+
+
+def least_effective(runs: Any) -> Any:
+    """The effective number of errors from which on n runs determine a mean squared error.
+
+    min(200, max(25, n / 4)); `docs/estimators.md` has how often means called determined are wrong.
+    """
+    return np.clip(runs / 4, 25, 200)
 
 
 def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:

@@ -32,8 +32,8 @@ import filelock
 import numpy as np
 from torch import nn
 
-from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.flows import Proposals
+from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.models import Problem
 from amci_core.proposals import RENAMED
 

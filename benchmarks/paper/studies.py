@@ -20,8 +20,8 @@ import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases, evaluate, read_sweep
 from amci_core.evaluation.sweep import origin, write_table
-from amci_core.io import pretrained_root, replacing
 from amci_core.flows import Proposals
+from amci_core.io import pretrained_root, replacing
 from amci_core.models import Problem
 
 BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)

@@ -338,7 +338,7 @@ def test_control_variates_and_reuse_are_estimators_like_others():
     np.testing.assert_array_equal(found["reuse:1:0"].remse, found["amci"].remse)
     assert np.isfinite(found["amci-cv"].remse).all()
     assert found["amci-cv"].remse[2] < 1.1 * found["amci"].remse[2]
-    with pytest.raises(ValueError, match=r"^estimator: reuse needs alpha and beta"):
+    with pytest.raises(ValueError, match=r"^alpha, beta: they go with estimator reuse"):
         amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, estimators=["reuse"])
 
 

@@ -16,7 +16,7 @@ import amci_core as amci
 from amci_core.evaluation import Cases, read_sweep
 from amci_core.evaluation.evaluate import Sweep, case_errors
 from amci_core.evaluation.sweep import SweepFile, folder_of
-from amci_core.files import StoredFileError, pretrained_root
+from amci_core.io import StoredFileError, pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
