@@ -13,7 +13,7 @@ import numpy as np
 import amci_core as amci
 from amci_core.diagnostics import LEVELS, TermDiagnostics
 from amci_core.estimation import Estimate
-from amci_core.evaluation.runs import effective_errors, is_determined
+from amci_core.evaluation.runs import effective_errors, is_determined, least_effective
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from app.numbers.case import CaseDraws, shown_estimators
