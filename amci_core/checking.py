@@ -44,11 +44,9 @@ LEAST = 0.005
 NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST = 400.0, 0.02
-METHODS = (
-    *("sample_prior", "sample_likelihood", "sample_theta", "sample_defensive", "log_defensive"),
-    *("log_prior", "log_likelihood", "f", "support", "support_plus", "with_negated_f"),
-    *("log_evidence", "truth", "_log_truth", "_log_mean_absolute_deviation"),
-)
+MEND = "mend either, such as a scale, a rate or a bound"
+
+Density = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -148,14 +146,14 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         warnings.simplefilter("ignore")
         for name, stage in stages.items():
             if notes.failed:
-                notes.skip(f"{name}, before the errors above are mended")
+                notes.not_judged.append(f"{name}, before the errors above are mended")
                 continue
             try:
                 stage(problem, notes)
             except Exception as error:
                 frames = reversed(traceback.extract_tb(error.__traceback__))
-                method = next((each.name for each in frames if each.name in METHODS), "check")
-                notes.error(method, raised(error))
+                known = (each.name for each in frames if hasattr(Problem, each.name))
+                notes.error(next(known, "check"), raised(error))
     ordered = sorted(notes.findings, key=lambda each: each.level)
     name = getattr(problem, "name", type(problem).__name__)
     spent = time.perf_counter() - began
@@ -163,7 +161,16 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
 
 
 class _Notes:
-    """What has been found so far: at most one error and one warning a method."""
+    """What has been found so far: at most one error and one warning a method.
+
+    Attributes:
+        draws: Number of draws of a test.
+        y, theta: Three cases.
+    """
+
+    draws: int
+    y: Tensor
+    theta: Tensor | None
 
     def __init__(self, problem: Problem, seconds: float) -> None:
         self.problem, self.seconds = problem, seconds
@@ -181,12 +188,10 @@ class _Notes:
     def warning(self, method: str, text: str) -> None:
         self.error(method, text, "warning")
 
-    def skip(self, text: str) -> None:
-        if text not in self.not_judged:
-            self.not_judged.append(text)
-
-    def count(self, dim: int, call: Callable[[int], object]) -> int:
-        return affordable(dim, call, SHARE * self.seconds)
+    def compare(self, sampler: str, density: str, x: Tensor, log_p: Density) -> None:
+        found = contradiction(x, log_p, (sampler, density))
+        if found is not None:
+            self.error(*found)
 
 
 def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
@@ -199,23 +204,15 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
 
 
 def _check_shapes(problem: Problem, notes: _Notes) -> None:
-    for name, kinds in (
-        ("x", (Variable,)),
-        ("y", (Variable, type(None))),
-        ("theta", (Variable, type(None))),
-        ("name", (str,)),
-        ("nonnegative", (bool,)),
-    ):
-        value = getattr(problem, name, "nothing")
-        if not isinstance(value, kinds) or value == "nothing":
-            wanted = " or ".join(kind.__name__ for kind in kinds).replace("NoneType", "None")
-            notes.error(name, f"expected an attribute of type {wanted}, got {value!r}")
+    kinds: dict[str, Any] = {"x": Variable, "y": Variable | None, "theta": Variable | None}
+    for name, kind in (kinds | {"name": str, "nonnegative": bool}).items():
+        value = getattr(problem, name, ...)
+        if not isinstance(value, kind):
+            came = "nothing" if value is ... else repr(value)
+            wanted = getattr(kind, "__name__", kind)
+            notes.error(name, f"expected an attribute of type {wanted}, got {came}")
     if notes.failed:
         return
-    if problem.y is None:
-        for method in ("log_likelihood", "sample_likelihood"):
-            if getattr(type(problem), method) is not getattr(Problem, method):
-                notes.warning("y", f"{method} is defined, but no y; declare y = Variable(...)")
     for batch, points in (((4,), 16), ((), 1), ((2, 3), 5)):
         for found in violations(problem, batch, points):
             notes.error(found.method, found.text)
@@ -225,74 +222,64 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
     cases, points = 8, 512
     n = cases * points
 
-    def draw(method: str, *arguments: Any) -> Tensor:
+    def drawn(variable: Variable, method: str, argument: Any) -> Tensor:
+        """Draws (n, D) of a sampler."""
         sampler = getattr(problem, method)
-        one, other = (sampler(*arguments, torch.Generator().manual_seed(1)) for _ in range(2))
+        one, other = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
         if not torch.allclose(one, other, 0.0, 0.0, equal_nan=True):
-            notes.error(
-                method,
-                "other draws for a generator with the same seed; pass generator to torch's "
-                "functions",
-            )
+            text = "other draws for a generator with the same seed; pass it on to torch"
+            notes.error(method, text)
         bad = ~one.isfinite().all(-1)
         if bad.any():
-            at = f", the first at x = {place(arguments[0][bad][0])}" * (method in LIKELIHOOD)
+            at = "" if argument is n else f", the first at x = {place(argument[bad][0])}"
             notes.error(method, f"{int(bad.sum()):,} of {n:,} draws are NaN or infinite{at}")
+        else:
+            _check_range(variable, one.double(), method, notes)
         return one.double()
 
-    x = draw("sample_prior", n)
-    y = x[:, :0] if problem.y is None else draw("sample_likelihood", x.float())
-    theta = None if problem.theta is None else draw("sample_theta", n)
-    if notes.failed:
-        return
-    _check_range(problem.x, x, "sample_prior", notes)
-    if problem.y is not None:
-        _check_range(problem.y, y, "sample_likelihood", notes)
-        y = problem.y.nearest(y)
-    if problem.theta is not None and theta is not None:
-        _check_range(problem.theta, theta, "sample_theta", notes)
-    if (x == x.round()).all(0).any():
+    raw = drawn(problem.x, "sample_prior", n)
+    if (raw == raw.round()).all(0).any():
         notes.error("x", "is discrete: it takes whole numbers only, and proposals need a density")
+    x, y = raw.view(cases, points, -1), raw[:cases, :0]
+    if problem.y is not None:
+        y = problem.y.nearest(drawn(problem.y, "sample_likelihood", raw.float())[::points])
+    theta = problem.theta and drawn(problem.theta, "sample_theta", n)[:cases]
     if notes.failed:
         return
-    x, y = x.reshape(cases, points, -1), y[::points]
-    theta = None if theta is None else theta[:cases]
-    wide = None if theta is None else theta[:, None]
     bad = bad_value(problem, x, y, theta)
     if bad is not None:
         notes.error(*bad)
         return
-    f, log_prior = problem.f(x, wide), problem.log_prior(x)
-    outside = float((log_prior == -torch.inf).double().mean())
-    if outside > 1e-3:
-        notes.error(
-            "log_prior", f"is -inf at {outside:.1%} of the draws of sample_prior; mend either"
-        )
-    _check_sign(problem, f, notes)
-    values = {"log_prior": log_prior, "log_likelihood": problem.log_likelihood(x, y[:, None])}
-    values["f"] = f
-    for i in range(2):
-        of_case = None if theta is None else theta[i]
-        alone = (
-            problem.log_prior(x[i]),
-            problem.log_likelihood(x[i], y[i]),
-            problem.f(x[i], of_case),
-        )
-        for (method, value), single in zip(values.items(), alone, strict=True):
-            same = single.shape == (points,)
-            if not (same and torch.allclose(single, value[i], 1e-6, 1e-9, equal_nan=True)):
+    wide = None if theta is None else theta[:, None]
+    calls = {"log_prior": (x,), "log_likelihood": (x, y[:, None]), "f": (x, wide)}
+    values = {name: getattr(problem, name)(*arguments) for name, arguments in calls.items()}
+    for method, arguments in calls.items():
+        for i in range(2):
+            single = (each if each is None else each[i] for each in arguments)
+            alone, whole = getattr(problem, method)(*single), values[method][i]
+            if not torch.allclose(alone, whole, 1e-6, 1e-9, equal_nan=True):
                 notes.error(method, "differs between a batch of cases and the cases one by one")
-    lost = float((~_within(problem.support, x)).double().mean())
-    if lost > 1e-3:
-        notes.error("support", f"{lost:.1%} of the draws of sample_prior lie outside")
-    _check_support(problem, f, x, wide, "support_plus", notes)
+    f = values["f"]
+    _check_sign(problem, f, notes)
+    for method, inside in (
+        ("log_prior", values["log_prior"] > -torch.inf),
+        ("support", _within(problem.support, x)),
+    ):
+        lost = float((~inside).double().mean())
+        if lost > 1e-3:
+            notes.error(method, f"{lost:.1%} of the draws of sample_prior lie outside it")
+    sides = [(problem, f, "support_plus")]
     if not problem.nonnegative:
         negated = problem.with_negated_f()
-        other = negated.f(x, wide)
-        if negated.nonnegative or not torch.allclose(other, -f, 1e-9, 0.0, equal_nan=True):
+        sides.append((negated, -f, "with_negated_f"))
+        same = torch.allclose(negated.f(x, wide), -f, 1e-9, 0.0, equal_nan=True)
+        if negated.nonnegative or not same:
             notes.error("with_negated_f", "its f is not -f, or it declares nonnegative = True")
-        else:
-            _check_support(negated, -f, x, wide, "with_negated_f", notes)
+    for side, value, method in sides:
+        lost_points = (value > 0) & ~_within(side.support_plus(wide), x)
+        if lost_points.any():
+            at = place(x[lost_points][0])
+            notes.error(method, f"f > 0 at x = {at}, outside of support_plus; widen that set")
 
 
 def _check_range(variable: Variable, draws: Tensor, method: str, notes: _Notes) -> None:
@@ -330,50 +317,36 @@ def _check_sign(problem: Problem, f: Tensor, notes: _Notes) -> None:
         notes.error("f", f"is negative, {float(f.min()):.3g}, where nonnegative is True")
 
 
-def _check_support(
-    problem: Problem, f: Tensor, x: Tensor, theta: Tensor | None, method: str, notes: _Notes
-) -> None:
-    lost = (f > 0) & ~_within(problem.support_plus(theta), x)
-    if lost.any():
-        notes.error(
-            method,
-            f"f is {float(f[lost][0]):.3g} > 0 at x = {place(x[lost][0])}, outside of "
-            "support_plus; widen that set",
-        )
-
-
 def _check_samplers(problem: Problem, notes: _Notes) -> None:
-    seeded = torch.Generator().manual_seed
+    y, theta = problem.sample_cases(3, torch.Generator().manual_seed(1))
+    notes.y, notes.theta = y.double(), None if theta is None else theta.double()
 
     def prior(n: int, seed: int = 2) -> Tensor:
-        return problem.sample_prior(n, seeded(seed)).double()
+        return problem.sample_prior(n, torch.Generator().manual_seed(seed)).double()
 
-    x = prior(notes.count(problem.x.dim, lambda n: problem.log_prior(prior(n))))
-    _compare(notes, "sample_prior", "log_prior", x, problem.log_prior)
-    y, theta = problem.sample_cases(3, seeded(1))
-    y, theta = y.double(), None if theta is None else theta.double()
+    def values(n: int) -> object:
+        x = prior(n)
+        return problem.log_joint(x, notes.y[0]), problem.f(
+            x, theta if theta is None else theta[:1]
+        )
+
+    numbers = 3 * max(problem.x.dim, problem.y.dim if problem.y else 0)
+    notes.draws = affordable(numbers, values, SHARE * notes.seconds)
+    notes.compare("sample_prior", "log_prior", prior(notes.draws), problem.log_prior)
     if problem.y is not None:
         _check_likelihood(problem, notes, prior)
-    sides = [problem] if problem.nonnegative else [problem, problem.with_negated_f()]
-    for side in sides:
+    for side in [problem] if problem.nonnegative else [problem, problem.with_negated_f()]:
         if side.has_defensive:
-            _check_defensive(side, y, theta, notes)
+            _check_defensive(side, notes)
 
 
 def _check_likelihood(
     problem: Problem, notes: _Notes, prior: Callable[[int, int], Tensor]
 ) -> None:
-    variable = problem.y
+    variable, n = problem.y, notes.draws
     assert variable is not None
     generator = torch.Generator().manual_seed(7)
     names = "sample_likelihood", "log_likelihood"
-
-    def values(n: int) -> tuple[Tensor, Tensor]:
-        x = prior(n, 3)
-        y = problem.sample_likelihood(x, generator).double()
-        return x, problem.log_likelihood(x, y)
-
-    n = notes.count(max(problem.x.dim, variable.dim), values)
     # Two values of x have two densities of y, compared at the draws of both: counts as well.
     for step in (1.0, 0.1, 0.01):
         x, other = prior(n, 4).chunk(2)
@@ -383,60 +356,46 @@ def _check_likelihood(
         x, other = x.repeat(2, 1), other.repeat(2, 1)
         odds = problem.log_likelihood(other, y) - problem.log_likelihood(x, y)
         odds = odds.nan_to_num(0.0, torch.inf, -torch.inf)[:, None]
-        # Draws that were moved to the ends of the range have no density.
-        moved = torch.zeros_like(odds[:, 0], dtype=torch.bool)
-        if not variable.whole or not all(np.atleast_1d(variable.whole)):
-            moved = ((y <= variable.low) | (y >= variable.high)).any(-1)
-        h = torch.cat([odds, odds.abs(), other - x], -1).tanh() * ~moved[:, None]
+        h = torch.cat([odds, odds.abs(), other - x], -1).tanh()
+        if not variable.all_whole:
+            # Draws that were moved to the ends of the range have no density.
+            h = h * ((y > variable.low) & (y < variable.high)).all(-1, keepdim=True)
         of_x, of_other = (h * odds.sigmoid())[: n // 2], (h * (-odds).sigmoid())[n // 2 :]
         if (_z(of_x - of_other).abs() > APART).any():
             notes.error(names[0], f"its draws do not follow {names[1]} as x changes; {MEND}")
             return
-    if any(np.atleast_1d(variable.whole)):
+    if np.any(variable.whole):
         return
-    # Then the density of y at a few x.
+    # Then the density of y at a few x. A constant is the same for all of them.
     found = []
     for x in prior(3, 5):
         y = problem.sample_likelihood(x.expand(n, -1), generator).double()
         if ((y > variable.low) & (y < variable.high)).all():
             found.append(contradiction(y, partial(problem.log_likelihood, x), names))
-    for method, text in filter(None, found):
-        if method == names[0]:
-            notes.error(method, text)
-        else:
-            notes.warning(method, f"{text}; mu is right, but E2 is not")
+    wrong = [each for each in found if each is not None and each[0] == names[0]]
+    if wrong:
+        notes.error(*wrong[0])
+    elif found and found[0] is not None and None not in found:
+        notes.warning(names[1], f"{found[0][1]}; mu is right, but E2 is not")
 
 
-def _check_defensive(problem: Problem, y: Tensor, theta: Tensor | None, notes: _Notes) -> None:
-    def draws(n: int) -> tuple[Tensor, Tensor]:
-        return problem.sample_defensive(y, theta, n, torch.Generator().manual_seed(10))
-
-    n = notes.count(3 * problem.x.dim, lambda n: problem.log_defensive(draws(n)[0], y, theta))
-    x, log_q = draws(n)
+def _check_defensive(problem: Problem, notes: _Notes) -> None:
+    y, theta = notes.y, notes.theta
+    generator = torch.Generator().manual_seed(10)
+    x, log_q = problem.sample_defensive(y, theta, notes.draws, generator)
     log_density = problem.log_defensive(x, y, theta)
     if not (x.isfinite().all() and torch.allclose(log_q, log_density, 1e-6, 1e-6)):
-        notes.error(
-            "sample_defensive", "its log densities differ from log_defensive, or are not finite"
-        )
+        text = "its log densities differ from log_defensive, or are not finite"
+        notes.error("sample_defensive", text)
         return
     for i in range(len(y)):
-        of_case = None if theta is None else theta[i]
-
-        def density(points: Tensor, i: int = i, of_case: Tensor | None = of_case) -> Tensor:
-            return problem.log_defensive(points, y[i], of_case)
-
-        _compare(notes, "sample_defensive", "log_defensive", x[i], density)
+        case = y[i], None if theta is None else theta[i]
+        density = partial(_log_defensive, problem, case)
+        notes.compare("sample_defensive", "log_defensive", x[i], density)
 
 
-def _compare(notes: _Notes, sampler: str, density: str, x: Tensor, log_p: Density) -> None:
-    found = contradiction(x, log_p, (sampler, density))
-    if found is not None:
-        notes.error(*found)
-
-
-Density = Callable[[Tensor], Tensor]
-LIKELIHOOD = ("sample_likelihood",)
-MEND = "mend either, such as a scale, a rate or a bound"
+def _log_defensive(problem: Problem, case: tuple[Tensor, Tensor | None], x: Tensor) -> Tensor:
+    return problem.log_defensive(x, *case)
 
 
 def contradiction(
@@ -493,12 +452,14 @@ def contradiction(
     h = h * inside[:, None]
     odds = (log_p - log_g).nan_to_num(-torch.inf, torch.inf, -torch.inf)[:, None]
     left, right = h[:n] * (-odds[:n]).sigmoid(), h[n:] * odds[n:].sigmoid()
-    if (_z(left - right).abs() <= APART).all():
+    apart = _z(left - right).abs()
+    if (apart <= APART).all():
         return None
     sampler, density = names
     of_own, of_g = float(left[:, 0].mean()), float(right[:, 0].mean())
     integral = of_g / max(of_own, 1e-300)
-    if min(of_own, of_g) > 1e-3 and (_z(integral * left - right).abs() <= APART).all():
+    constant = (_z(integral * left - right).abs() <= APART).all() and apart.argmax() == 0
+    if min(of_own, of_g) > 1e-3 and constant:
         if abs(math.log(integral)) < LEAST:
             return None
         return density, (
@@ -518,57 +479,40 @@ def _z(difference: Tensor) -> Tensor:
 
 
 def _check_integrals(problem: Problem, notes: _Notes) -> None:
-    y, theta = problem.sample_cases(3, torch.Generator().manual_seed(1))
-    y, theta = y.double(), None if theta is None else theta.double()
-    wide = None if theta is None else theta[:, None]
+    y, theta = notes.y, notes.theta
     terms = ["E1_plus", "E2"] if problem.nonnegative else ["E1_plus", "E1_minus", "E2"]
-    defensive = DefensiveDensity(problem, y, theta, terms)
-
-    def values(n: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        x, log_q = defensive.draw(n, torch.Generator().manual_seed(30))
-        log_joint = problem.log_joint(x, y).nan_to_num(torch.nan, torch.inf, -torch.inf)
-        return x, log_q, log_joint, problem.f(x, wide)
-
-    x, log_q, log_joint, f = values(notes.count(3 * problem.x.dim, values))
+    density = DefensiveDensity(problem, y, theta, terms)
+    x, log_q = density.draw(notes.draws, torch.Generator().manual_seed(30))
     bad = bad_value(problem, x, y, theta)
     if bad is not None:
         notes.error(*bad)
         return
-    f = f.where(log_joint > -torch.inf, 0.0)
+    log_joint = problem.log_joint(x, y)
+    f = problem.f(x, None if theta is None else theta[:, None]).where(log_joint > -torch.inf, 0.0)
     _check_sign(problem, f, notes)
     log_w = log_joint - log_q
     if not (f > 0).any():
-        notes.skip("f: it is zero at all draws of the prior and the defensive density")
+        notes.not_judged.append("f: it is zero at all draws of prior and defensive density")
     elif not notes.failed:
         w = (f.clamp(min=0).log() + log_w).softmax(-1)
-        blind = problem.log_defensive(x, y, theta) == -torch.inf
-        missed = (w * blind).sum(-1)
+        missed = (w * (problem.log_defensive(x, y, theta) == -torch.inf)).sum(-1)
         if (_enough(w) & (missed > 0.01)).any():
-            share = float(missed.max())
-            notes.error("log_defensive", f"is zero where {share:.1%} of f p(x, y) lies")
-    w = log_w.softmax(-1)
-    if not _enough(w).any():
-        notes.skip("log_evidence and the truth: too few effective draws")
-        return
+            text = f"is zero where {float(missed.max()):.1%} of f p(x, y) lies"
+            notes.error("log_defensive", text)
     known = problem.log_evidence(y, theta)
+    uniform = torch.full_like(log_w, 1 / log_w.shape[-1])
+    w = log_w.softmax(-1)
     if known is not None:
         # In units of the largest weight, which may be tiny.
         unit = log_w.amax(-1, keepdim=True)
-        values = (log_w - unit).exp()
         answer = np.exp(known - unit[:, 0].numpy())
-        _check_mean(
-            notes, "log_evidence", answer, values, values.mean(-1, keepdim=True), _enough(w)
-        )
-    size = (f.abs().log() + log_w).softmax(-1)
-    judged = _enough(w) & _enough(size)
-    mu = (w * f).sum(-1, keepdim=True)
+        _check_mean(notes, "log_evidence", answer, (log_w - unit).exp(), uniform, _enough(w))
+    judged = _enough(w) & _enough((f.abs().log() + log_w).softmax(-1))
     if problem.knows_truth:
-        answer = problem.truth(y, theta)
-        _check_mean(notes, "_log_truth", answer, f, mu, judged, w)
+        _check_mean(notes, "_log_truth", problem.truth(y, theta), f, w, judged)
     if problem.knows_bound:
-        answer, away = problem.mean_absolute_deviation(y, theta), (f - mu).abs()
-        mean = (w * away).sum(-1, keepdim=True)
-        _check_mean(notes, "_log_mean_absolute_deviation", answer, away, mean, judged, w)
+        answer, away = problem.mean_absolute_deviation(y, theta), (f - (w * f).sum(-1, True)).abs()
+        _check_mean(notes, "_log_mean_absolute_deviation", answer, away, w, judged)
 
 
 def _enough(w: Tensor) -> Tensor:
@@ -577,24 +521,16 @@ def _enough(w: Tensor) -> Tensor:
 
 
 def _check_mean(
-    notes: _Notes,
-    method: str,
-    answer: Any,
-    values: Tensor,
-    mean: Tensor,
-    judged: Tensor,
-    w: Tensor | None = None,
+    notes: _Notes, method: str, answer: Any, values: Tensor, w: Tensor, judged: Tensor
 ) -> None:
-    """Notes an answer (C,) that the weighted mean (C, 1) of values (C, n) contradicts."""
-    if np.shape(answer) != (len(mean),):
-        notes.error(method, f"expected shape ({len(mean)},), got {np.shape(answer)}")
-        return
-    w = torch.full_like(values, 1 / values.shape[-1]) if w is None else w
+    """Notes an answer (C,) that the mean of values with weights w, (C, n) each, contradicts."""
+    mean = (w * values).nansum(-1, keepdim=True)
     error = (w * (values - mean)).square().nansum(-1).sqrt()
-    apart = (torch.as_tensor(answer) - mean[:, 0]).abs()
+    mean = mean[:, 0]
     # Digits that nobody asks for: of a value, and of the constant of a bound.
     accuracy = 0.01 if "deviation" in method else 1e-4
-    wrong = judged & ~(apart <= 6 * error + accuracy * mean[:, 0].abs())
+    apart = (torch.as_tensor(answer) - mean).abs()
+    wrong = judged & ~(apart <= 6 * error + accuracy * mean.abs())
     if wrong.any():
         i = int(wrong.int().argmax())
         notes.error(
@@ -603,7 +539,7 @@ def _check_mean(
             f"{values.shape[-1]:,} draws give {float(mean[i]):.5g} ± {float(error[i]):.2g}",
         )
     elif not judged.any():
-        notes.skip(f"{method}: too few effective draws")
+        notes.not_judged.append(f"{method}: too few effective draws")
 
 
 def bad_value(

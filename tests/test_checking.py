@@ -231,7 +231,7 @@ MISTAKES = {
         changed(
             log_prior=lambda s, x: Right.log_prior(s, x).masked_fill(x[..., 0] < 0, -math.inf)
         ),
-        ("error", "log_prior", r"is -inf at [45]\d\.\d% of the draws of sample_prior"),
+        ("error", "log_prior", r"[45]\d\.\d% of the draws of sample_prior lie outside it"),
     ),
     "a likelihood's sampler of another scale": (
         changed(sample_likelihood=lambda s, x, g: x + 0.6 * torch.randn(x.shape, generator=g)),
@@ -326,7 +326,7 @@ MISTAKES = {
         (
             "error",
             "support_plus",
-            r"f is [\d.]+ > 0 at x = \(.*\), outside of",
+            r"f > 0 at x = \(.*\), outside of support_plus",
         ),
     ),
     "a truth that is wrong": (
@@ -373,11 +373,7 @@ MISTAKES = {
     ),
     "no Variable": (
         changed(y=3),
-        ("error", "y", "expected an attribute of type Variable or None, got 3"),
-    ),
-    "y is forgotten": (
-        changed(Tail, log_likelihood=lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1)),
-        ("warning", "y", "log_likelihood is defined, but no y"),
+        ("error", "y", "expected an attribute of type .*Variable \\| None, got 3"),
     ),
     "nonnegative is left open": (
         changed(nonnegative=None),
@@ -438,7 +434,7 @@ class SlightlyReference(Right):
     [
         (Slightly, "constant", 0.05, {"log_prior", "log_likelihood"}),
         (Slightly, "scale", 1.04, {"sample_prior", "sample_likelihood"}),
-        (Slightly, "shift", 0.04, {"sample_prior", "sample_likelihood"}),
+        (Slightly, "shift", 0.06, {"sample_prior", "sample_likelihood"}),
         (SlightlyReference, "constant", 0.05, {"log_defensive"}),
         (SlightlyReference, "scale", 1.04, {"sample_defensive"}),
     ],
