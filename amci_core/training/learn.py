@@ -207,8 +207,9 @@ def stream_learning(
 
     def ready() -> Proposals:
         card = {"configuration": copy.deepcopy(configuration)}
-        each = (flows.get(name) for name in PROPOSALS)
-        return Proposals(problem.name, VARIANT, *each, card)  # type: ignore[arg-type]
+        q1_plus, q1_minus, q2 = (flows.get(name) for name in PROPOSALS)
+        assert q1_plus is not None
+        return Proposals(problem.name, VARIANT, q1_plus, q1_minus, q2, card)
 
     def save() -> None:
         if checkpoint.folder is None or run is None:
@@ -244,17 +245,18 @@ def stream_learning(
         # Few steps are for a try, and not worth a long check.
         tried = steps is not None and steps < STEPS_FOR_CHECK
         few = {"cases": 1 + (steps or 0) // 50, "draws": 2000} if tried else {}
-        found = long_check(problem, ready(), seconds=budget.seconds - budget.spent, **few)
+        verdict = long_check(problem, ready(), seconds=budget.seconds - budget.spent, **few)
         missing = [f"{name} could not be trained ({why})" for name, why in failed.items()]
-        found["text"] = "; ".join([*missing, found["text"]])
-        configuration["verdict"] = found
-        say(found["text"])
+        verdict["text"] = "; ".join([*missing, verdict["text"]])
+        configuration["verdict"] = verdict
+        say(verdict["text"])
     except BaseException:
         if progress is not None:
             save()
         raise
     save()
     checkpoint.remove()
+    assert progress is not None
     yield progress, ready()
 
 
@@ -348,7 +350,7 @@ class _Run:
         state: dict[str, Any] | None,
     ) -> None:
         self.problem, self.name, self.seed, self.budget = problem, name, seed, budget
-        self.say = lambda message: say(f"{name}: {message}")
+        self._log = say
         self.until, self.to_initialize = budget.until(terms), budget.to_initialize(terms)
         self.timed, self.planned = steps is None, steps or MAX_STEPS
         self.many = problem.x.dim > MANY
@@ -372,9 +374,12 @@ class _Run:
             self.pace = 1 / max(self.target.seconds_per_point, 1e-12) if self.timed else math.inf
         count = sum(each.numel() for each in self.weights.values())
         length = f"about {self._left():.0f} s to go" if self.timed else f"{self.planned:,} steps"
-        self.say(f"{self.form} ({self.family['family']}), {count:,} parameters; {length}")
+        self._say(f"{self.form} ({self.family['family']}), {count:,} parameters; {length}")
         if missed := self.target.drawn.missed:
-            self.say(f"{missed:.0%} of the cases were not reached")
+            self._say(f"{missed:.0%} of the cases were not reached")
+
+    def _say(self, message: str) -> None:
+        self._log(f"{self.name}: {message}")
 
     def _left(self) -> float:
         return max(self.until - clock.now(), 0.0)
@@ -384,7 +389,7 @@ class _Run:
         began, until = clock.now(), clock.now() + seconds
         target, generator = self.target, self.generator
         own, reads_theta = target.problem, self.name != "q2"
-        self.say("draws particles")
+        self._say("draws particles")
         if reads_theta and own.y is not None and own.theta is not None:
             joint, limit = TARGETS["q2"](self.problem), DRAWING / 2 * seconds
             few = min(self.planned, POSTERIOR_CASES)
@@ -397,7 +402,7 @@ class _Run:
         if len(found.y) > 1:
             held_back = max(1, int(HELD_BACK * len(found.y)))
             kept, back = found.take(slice(held_back, None)), found.take(slice(held_back))
-        self.say("fits Student-t components")
+        self._say("fits Student-t components")
         coordinates = coordinates_of(own)
         self.found = {
             **NETWORK,
@@ -420,7 +425,7 @@ class _Run:
             if form == "rotated":
                 made.whiten(*_axes(coordinates, kept))
             if len(candidates) > 1:
-                self.say(f"tries {form}")
+                self._say(f"tries {form}")
                 most = min(self._at_most(TRIAL_STEPS), 1 + self.planned // 4)
                 limit = (until - clock.now()) / (len(candidates) - len(tried))
                 self._fit(made, kept, most, limit)
@@ -557,7 +562,7 @@ class _Run:
         self.weight = mixture_weight(flow, self.defence, self.target, points=self.pace * seconds)
         if 0 < self.weight < 1:
             return
-        self.say(
+        self._say(
             f"{'the defensive density' if self.weight else 'draws of the prior'} did better at "
             "held-out cases than the flow that was trained, and is what you get; give more minutes"
         )

@@ -17,7 +17,6 @@ __all__ = [
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -53,11 +52,6 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, q: Trainable) -> Tensor:
         """The loss of the next step, a scalar."""
-
-    @staticmethod
-    @abstractmethod
-    def points(settings: Mapping[str, Any]) -> int:
-        """How many points x a step with these settings has."""
 
     def state(self) -> dict[str, Any]:
         """The attributes that it remembers."""
@@ -124,22 +118,17 @@ class PaperObjective(Objective):
             self._end_epoch(q)
         chosen = self.order[self.position : self.position + self.batch]
         self.position += self.batch
-        y, theta, x, log_r = self.train
-        sample = Sample(
-            y[chosen], None if theta is None else theta[chosen], x[chosen], log_r[chosen]
-        )
+        sample = Sample(*(None if part is None else part[chosen] for part in self.train))
         self.last = sample.x[:, None], sample.y, sample.theta
         return _weighted_loss(q, sample)
 
-    @staticmethod
-    def points(settings: Mapping[str, Any]) -> int:
-        return int(settings["batch"])
-
     def _refresh(self) -> None:
         # Plain tuples, since checkpoints hold nothing else.
-        self.train, self.validation = (
-            tuple(self.target.sample(n, self.generator, self.source))
-            for n in (self.size, self.validation_size)
+        self.train: tuple[Any, ...] = tuple(
+            self.target.sample(self.size, self.generator, self.source)
+        )
+        self.validation: tuple[Any, ...] = tuple(
+            self.target.sample(self.validation_size, self.generator, self.source)
         )
         self.epoch, self.risen, self.best = 0, 0, math.inf
         self._shuffle()
@@ -236,11 +225,6 @@ class RefineObjective(Objective):
             weight = (of_g - of_q).masked_fill(empty, 0.0)
         return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
-    @staticmethod
-    def points(settings: Mapping[str, Any]) -> int:
-        cases = settings["cases"] + settings["uniform_cases"]
-        return int(cases * (settings["from_proposal"] + settings["from_reference"]))
-
 
 class ImitateObjective(Objective):
     r"""Maximum likelihood on particles of many cases, for pre-training.
@@ -274,10 +258,6 @@ class ImitateObjective(Objective):
         log_q = q(found.y[chosen], theta).log_prob(x)
         # Where q is zero there is no log q to move.
         return -log_q.masked_fill(log_q == -math.inf, 0.0).mean()
-
-    @staticmethod
-    def points(settings: Mapping[str, Any]) -> int:
-        return int(settings["cases"] * settings["points"])
 
 
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:

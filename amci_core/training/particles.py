@@ -129,8 +129,7 @@ def joined(parts: Sequence[Particles], most: int | None = None) -> Particles:
     n = min(part.x.shape[1] for part in parts)
     fields = [(part.y, part.theta, part.line[:, :n], part.x[:, :n]) for part in parts]
     y, theta, line, x = (
-        None if each[0] is None else torch.cat(each)[:most]  # type: ignore[arg-type]
-        for each in zip(*fields, strict=True)
+        None if each[0] is None else torch.cat(each)[:most] for each in zip(*fields, strict=True)
     )
     missed = sum(part.missed for part in parts) / len(parts)
     return Particles(y, theta, line, x, missed)  # type: ignore[arg-type]

@@ -32,7 +32,6 @@ from amci_core.io import (
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals, write_proposals
-from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.quality import report, write_card
 from amci_core.training.trainer import (
     REPORTS,
@@ -236,6 +235,13 @@ def _with_source(chosen: Recipe, source: str | None) -> Recipe:
     return replace(chosen, terms={**chosen.terms, **taken})
 
 
+def _points(settings: Mapping[str, Any]) -> int:
+    """Points x of a training step."""
+    cases = settings.get("cases", 0) + settings.get("uniform_cases", 0)
+    of_each = settings.get("from_proposal", 0) + settings.get("from_reference", 0)
+    return int(settings.get("batch", cases * of_each))
+
+
 class _Training:
     """The state of one call of `train`: a trainer for every proposal, log and history."""
 
@@ -250,7 +256,7 @@ class _Training:
     ) -> None:
         self.problem, self.recipe, self.plan, self.out = problem, read, plan, out
         steps = {name: read.steps(name, plan["minutes"]) for name in read.terms}
-        points = max(OBJECTIVES[t.objective].points(t.settings) for t in read.terms.values())
+        points = max(_points(term.settings) for term in read.terms.values())
         self.trainers = {
             name: Trainer(
                 problem,
