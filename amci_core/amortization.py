@@ -15,6 +15,7 @@ __all__ = [
     "stream_amortization_map",
 ]
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,6 @@ from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
-from amci_core.plane import Axis, axis_names, default_plane, kept_case, moved_cases, plane_axes
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
@@ -45,6 +45,26 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Axis:
+    """One axis of a plane of cases.
+
+    Arguments:
+        variable: Which variable it moves, y or theta.
+        coordinate: Which of its coordinates; None for all of them at once.
+        values: Where the cases are, increasing, (n,).
+    """
+
+    variable: str
+    coordinate: int | None
+    values: Array
+
+    @property
+    def name(self) -> str:
+        """As `amortization_map` takes it: y, or theta[1]."""
+        return self.variable if self.coordinate is None else f"{self.variable}[{self.coordinate}]"
+
+
+@dataclass(frozen=True)
 class AmortizationMap:
     """The quality of AMCI over a plane of m x n cases, with T terms that are drawn for.
 
@@ -54,7 +74,7 @@ class AmortizationMap:
         terms: Names of the terms: E1_plus, E1_minus, E2 or some of them.
         relative_variance: Delta-method variance of AMCI's estimate over mu^2, for one draw of each
             proposal, (m, n): where f >= 0 the sum of the terms' relative variances.
-        effective_share: What a draw for a term is worth, as a share of a perfect one: 1 / (1 + its
+        relative_ess: Relative effective sample size of the draws for each term: 1 / (1 + its
             relative variance), (T, m, n).
         pareto_k: k-hat of each term's weights on its own proposal, (T, m, n); -inf where these are
             equal, NaN where there are too few to say.
@@ -69,7 +89,7 @@ class AmortizationMap:
     y: Axis
     terms: tuple[str, ...]
     relative_variance: Array
-    effective_share: Array
+    relative_ess: Array
     pareto_k: Array
     bound_ratio: Array
     done: NDArray[np.bool_]
@@ -101,7 +121,7 @@ def amortization_map(
 
     Arguments:
         problem: What is integrated.
-        proposals: The proposals to judge.
+        proposals: The proposals to evaluate.
         along: The two axes, across and upwards: `y` or `theta` for all coordinates at once,
             `y[0]` or `theta[1]` for one, counted from 0. By default (y, theta); where one of them
             is missing, the first two coordinates of the other.
@@ -121,7 +141,7 @@ def amortization_map(
         >>> problem = amci.problem("tail-1d")
         >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
         >>> found = amci.amortization_map(problem, proposals, size=2, draws=32)
-        >>> bool((found.effective_share > 0.999).all())
+        >>> bool((found.relative_ess > 0.999).all())
         True
     """
     return stream_amortization_map(
@@ -148,31 +168,41 @@ def stream_amortization_map(
     check_proposals(problem, proposals)
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
-    n, m = _checked_size(size)
-    kept_y, kept_theta = problem.check(*kept_case(problem, y, theta))
-    across, upwards = plane_axes(
-        problem, default_plane(problem) if along is None else along, (n, m)
-    )
+    n, m = size if isinstance(size, tuple) else (size, size)
+    for each in (n, m):
+        check_count("size", each, low=2, high=MOST_CASES)
+    check_count("size: total cases", n * m, low=4, high=MOST_CASES)
+    plane = default_plane(problem) if along is None else along
+    across, upwards = _axes(problem, plane, (n, m))
     n, m = len(across.values), len(upwards.values)
-    if kept_y.ndim > 1:
-        raise ValueError(f"y: expected a single one, got batch {tuple(kept_y.shape[:-1])}")
+    typical = problem.typical_case()
+    fixed_y, fixed_theta = problem.check(
+        typical[0] if y is None else y, typical[1] if theta is None else theta
+    )
+    if fixed_y.ndim > 1:
+        raise ValueError(f"y: expected a single one, got batch {tuple(fixed_y.shape[:-1])}")
     present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
     terms = tuple(TERMS[j] for j in present)
-    a_step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
+    step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
 
-    steps = list(_steps(m, n, a_step))
+    steps = list(_steps(m, n, step))
 
     def part(number: int) -> dict[str, Array]:
-        cases = steps[number][0]
-        at = [(axis, axis.values[cases[:, i]]) for i, axis in ((1, across), (0, upwards))]
-        moved = moved_cases(kept_y, kept_theta, at)
+        cases, _ = steps[number]
+        at = {"y": fixed_y.repeat(len(cases), 1)}
+        if fixed_theta is not None:
+            at["theta"] = fixed_theta.repeat(len(cases), 1)
+        for column, axis in ((1, across), (0, upwards)):
+            values = torch.as_tensor(axis.values[cases[:, column]])
+            which = slice(None) if axis.coordinate is None else [axis.coordinate]
+            at[axis.variable][:, which] = values[:, None]
         for_points, _ = generators(part_seed(seed, number, "map"))
-        return _judged(Sampler(problem, proposals, *moved), draws, for_points)
+        return _quality(Sampler(problem, proposals, at["y"], at.get("theta")), draws, for_points)
 
     def merge(parts: Sequence[dict[str, Array]]) -> AmortizationMap:
         single, of_terms = np.full((m, n), np.nan), np.full((len(terms), m, n), np.nan)
         fields = {
-            "relative_variance": single, "effective_share": of_terms, "pareto_k": of_terms,
+            "relative_variance": single, "relative_ess": of_terms, "pareto_k": of_terms,
             "bound_ratio": single,
         }  # fmt: skip
         done = np.zeros((m, n), dtype=bool)
@@ -212,7 +242,7 @@ def _refined(before: Array, values: Array, cases: Indices, stride: int) -> Array
     return found
 
 
-def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
+def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
     """What a map shows of each case, from draws of every proposal and of the reference."""
     problem, present = sampler.problem, sampler.present
     drawn = sampler.draw(
@@ -253,7 +283,7 @@ def _judged(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[st
             ratio = np.exp(2 * (log_deviation - log_unit)) / (len(present) * variance)
         return {
             "relative_variance": variance * np.exp(2 * (log_unit - log_mu)),
-            "effective_share": 1 / (1 + relative),
+            "relative_ess": 1 / (1 + relative),
             "pareto_k": np.stack([pareto_k(weights) for weights in own]),
             "bound_ratio": ratio,
         }
@@ -267,9 +297,46 @@ def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
     return larger + np.log(-np.expm1(-abs(log_plus - log_minus)))
 
 
-def _checked_size(size: int | tuple[int, int]) -> tuple[int, int]:
-    n, m = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
-    for each in (n, m):
-        check_count("size", each, low=2, high=MOST_CASES)
-    check_count("size: cases in all", n * m, low=4, high=MOST_CASES)
-    return n, m
+def default_plane(problem: Problem) -> tuple[str, str]:
+    """The default plane: (y, theta), or two coordinates of the one that there is."""
+    if problem.y is not None and problem.theta is not None:
+        return "y", "theta"
+    only = "y" if problem.y is not None else "theta"
+    return f"{only}[0]", f"{only}[1]"
+
+
+def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> tuple[Axis, Axis]:
+    """The axes across and upwards, by their names."""
+    known = axis_names(problem)
+    if len(along) != 2 or not set(along) <= set(known) or along[0] == along[1]:
+        raise ValueError(f"along: expected two of {', '.join(known)}, got {along!r}")
+    across, upwards = (_axis(problem, name, n) for name, n in zip(along, size, strict=True))
+    if across.variable == upwards.variable and None in (across.coordinate, upwards.coordinate):
+        raise ValueError(f"along: {along[0]} and {along[1]} move the same coordinate")
+    return across, upwards
+
+
+def _axis(problem: Problem, name: str, size: int) -> Axis:
+    base, _, index = name.removesuffix("]").partition("[")
+    variable, coordinate = getattr(problem, base), int(index) if index else None
+    low, high = variable.typical_range
+    if not math.isfinite(low) or not math.isfinite(high):
+        raise ValueError(
+            f"along: the range of {base} has no end, [{variable.low:g}, {variable.high:g}]; "
+            "declare its typical_range"
+        )
+    if variable.all_whole:
+        # Evenly spaced whole numbers, at most as many.
+        step = max(1, math.ceil((high - low) / (size - 1)))
+        return Axis(base, coordinate, np.arange(low, high + 1, step))
+    return Axis(base, coordinate, np.linspace(low, high, size))
+
+
+def axis_names(problem: Problem) -> list[str]:
+    """The axes that a plane can have, as `amortization_map` takes them."""
+    found = []
+    for name in ("y", "theta"):
+        variable = getattr(problem, name)
+        if variable is not None:
+            found += [name, *(f"{name}[{i}]" for i in range(variable.dim))]
+    return found

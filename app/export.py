@@ -124,14 +124,14 @@ def evaluation(found: Evaluated) -> Rows:
 
 def plane(found: AmortizationMap) -> Rows:
     """One line for every case computed so far."""
-    names = [f"{name}_{term}" for name in ("effective_share", "pareto_k") for term in found.terms]
+    names = [f"{name}_{term}" for name in ("relative_ess", "pareto_k") for term in found.terms]
     rows: Rows = [[found.x.name, found.y.name, "relative_variance", *names, "bound_over_amci"]]
     rows += [
         [
             found.x.values[i],
             found.y.values[j],
             found.relative_variance[j, i],
-            *found.effective_share[:, j, i],
+            *found.relative_ess[:, j, i],
             *found.pareto_k[:, j, i],
             found.bound_ratio[j, i],
         ]

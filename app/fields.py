@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
-from amci_core.plane import axis_names, default_plane
 from app import own
 from app.colours import SWEPT
 from app.kinds import brief, flag, number, one_of, point, real, whole

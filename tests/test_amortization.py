@@ -9,7 +9,7 @@ import amci_core as amci
 from amci_core.amortization import amortization_map, default_plane, stream_amortization_map
 from amci_core.models import Variable
 
-FIELDS = ("relative_variance", "effective_share", "pareto_k", "bound_ratio")
+FIELDS = ("relative_variance", "relative_ess", "pareto_k", "bound_ratio")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_variances_are_those_of_quadrature(problem):
             # Means over 80,000 points of weights whose squares are spread by a few times one.
             assert found.relative_variance[i, j] == pytest.approx(q1 + q2, rel=0.1)
             np.testing.assert_allclose(
-                found.effective_share[:, i, j], [1 / (1 + q1), 1 / (1 + q2)], rtol=0.05
+                found.relative_ess[:, i, j], [1 / (1 + q1), 1 / (1 + q2)], rtol=0.05
             )
             mu = float(problem.truth(y, theta))
             bound = (2 * (1 - mu)) ** 2
@@ -61,7 +61,7 @@ def test_exact_proposals_have_no_variance_anywhere(name, k):
     found = amortization_map(problem, proposals, size=5, draws=64)
     assert len(found.terms) == k
     # In units of the parts of mu: mu itself can be zero.
-    assert (found.effective_share > 1 - 1e-12).all()
+    assert (found.relative_ess > 1 - 1e-12).all()
     assert (found.bound_ratio > 1e6).all()
     assert (found.pareto_k == -np.inf).all()
 
@@ -73,7 +73,7 @@ def test_a_proposal_that_misses_its_term_is_seen_to():
         problem, amci.load_proposals("tail-1d", variant="paper"), size=3, draws=256
     )
     assert found.log_variance[0, 2] > 3
-    assert found.effective_share[:, 0, 2].min() < 1e-3
+    assert found.relative_ess[:, 0, 2].min() < 1e-3
 
 
 def test_the_stream_is_whole_from_the_start_and_ends_with_the_map(problem):
@@ -146,7 +146,7 @@ def test_a_problem_that_does_not_know_its_truth_has_a_map_without_the_bound(name
     known = amortization_map(amci.problem(name), proposals, **settings)
     found = amortization_map(hidden(name), proposals, **settings)
     assert np.isnan(found.bound_ratio).all()
-    for field in ("effective_share", "pareto_k"):
+    for field in ("relative_ess", "pareto_k"):
         np.testing.assert_array_equal(getattr(found, field), getattr(known, field))
     if name == "tail-1d":
         # In units of mu, which is known as well as the parts are: exactly.
@@ -187,9 +187,9 @@ def test_the_first_plane_is_that_of_what_there_is(name, plane):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"along": ("y", "z")}, "along: expected one of y, y"),
-        ({"along": ("y", "theta[1]")}, "along: expected one of"),
-        ({"along": "y"}, "along: expected two axes"),
+        ({"along": ("y", "z")}, "along: expected two of y, y"),
+        ({"along": ("y", "theta[1]")}, "along: expected two of"),
+        ({"along": "y"}, "along: expected two of"),
         ({"along": ("y", "y[0]")}, "move the same coordinate"),
         ({"size": 1}, "size: expected a whole number"),
         ({"draws": 8}, "draws: expected a whole number"),

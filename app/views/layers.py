@@ -56,7 +56,7 @@ def layer_of(name: str) -> Layer:
     """The layer of a name that `app.fields.layers` gives."""
     kind, _, term = name.partition("-")
     if kind == "effective":
-        values = partial(_of_term, "effective_share", term)
+        values = partial(_of_term, "relative_ess", term)
         return Layer("ESS / draw", values, False, (0.0, 1.0), Cividis256)
     if kind == "pareto":
         values = partial(_of_term, "pareto_k", term)

@@ -10,9 +10,9 @@ from html import escape
 
 import numpy as np
 
+from amci_core.amortization import default_plane
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
-from amci_core.plane import default_plane
 from app.fields import plane_axes
 from app.numbers.typical import drawn
 from app.state import State

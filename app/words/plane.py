@@ -31,7 +31,7 @@ def about_place(found: AmortizationMap, at: tuple[float, float], *, inside: bool
     names = terms(signed=len(found.terms) > 2)
     worth = [
         f"for {names[term]} is worth {_percent(float(share))}"
-        for term, share in zip(found.terms, found.effective_share[:, j, i], strict=True)
+        for term, share in zip(found.terms, found.relative_ess[:, j, i], strict=True)
     ]
     about = "" if inside else " (its coordinates differ: their mean is marked)"
     return (

@@ -76,7 +76,7 @@ def test_each_layer_is_drawn_from_its_own_figures(found):
     card.take(Result(card.asked(card.state), found, 0.0, complete=True))
     for layer, values in [
         ("variance", found.relative_variance),
-        ("effective-E2", found.effective_share[1]),
+        ("effective-E2", found.relative_ess[1]),
         ("pareto-E1_plus", found.pareto_k[0]),
         ("bound", found.bound_ratio),
     ]:
@@ -98,7 +98,7 @@ def test_the_file_has_one_line_for_every_case(found):
     assert len(lines) == 12
     for name, values in [
         ("relative_variance", found.relative_variance),
-        ("effective_share_E1_plus", found.effective_share[0]),
+        ("relative_ess_E1_plus", found.relative_ess[0]),
         ("pareto_k_E2", found.pareto_k[1]),
         ("bound_over_amci", found.bound_ratio),
     ]:

@@ -93,14 +93,14 @@ def other_quantities_can_be_shown_and_taken_home(opened, expected):
     choose(opened, "Quantity", "Effective sample size per draw, E₂")
     opened.wait(f"old => ({MAP_IMAGE})().data.value[0][0] != old", before[0, 0])
     shown = map_image(opened)
-    np.testing.assert_allclose(shown, expected.effective_share[1], rtol=1e-6)
+    np.testing.assert_allclose(shown, expected.relative_ess[1], rtol=1e-6)
     lines = opened.take_table("Amortization map")
-    assert [float(line["effective_share_E2"]) for line in lines] == pytest.approx(shown.ravel())
+    assert [float(line["relative_ess_E2"]) for line in lines] == pytest.approx(shown.ravel())
     opened.unfold("Download")
     with opened.page.expect_download() as download:
         opened.press("Everything, JSON")
     everything = json.loads(download.value.path().read_text())["results"]["amortization"]
-    assert np.ravel(everything["effective_share"][1]) == pytest.approx(shown.ravel())
+    assert np.ravel(everything["relative_ess"][1]) == pytest.approx(shown.ravel())
     assert everything["answers"]["variant"] == "paper"
 
 
