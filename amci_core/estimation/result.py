@@ -55,21 +55,20 @@ class Term:
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """An estimate of mu(y, theta) for a batch (*) of pairs.
+    """An estimate of mu(y, theta) for a batch (*) of cases.
 
     `print` shows value, standard error, 95 % interval and verdict; of a batch, how they range.
 
     Arguments:
         prepared: The estimator's table and its draws, with those of the defensive density.
-        draws: Draws of each pair, all together: a pilot's and those of the defensive density with
-            them.
+        draws: Total number of draws of each case, pilots and the defensive density included.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
         evidence: What is known of the proposals here.
 
     Warning:
-        No error can be seen of mass that no draw has come near. The proposals' draws and those of
-        the problem's broad reference are what the verdict rests on.
+        A sample cannot reveal a region that it never visits. The verdict rests on the draws of the
+        proposals and of the defensive density.
     """
 
     prepared: Prepared
@@ -173,7 +172,7 @@ class Estimate:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it can be believed, (*), with reasons in words for single pairs."""
+        """Whether it can be believed, (*), with reasons in words for single cases."""
         return judge(self._control, self._errors, self.evidence)
 
     @property
@@ -285,7 +284,7 @@ def _decimal(value: float, log_unit: float, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Precise:
-    """Estimates with the precision that was wanted, or what was reached, for a batch (*) of pairs.
+    """Estimates to a requested precision, for a batch (*) of cases.
 
     Arguments:
         value: The estimates, (*), in units of f.
@@ -296,8 +295,8 @@ class Precise:
         counts: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
-            pairs and the largest half-width of those that were looked at.
-        single: The estimate of a single pair; None for a batch.
+            cases and the largest half-width of those that drew.
+        single: The estimate of a single case; None for a batch.
     """
 
     value: Array
@@ -317,10 +316,10 @@ class Precise:
 
     @property
     def text(self) -> str:
-        """Whether a single pair, or a batch of one, reached the precision, and if not, why.
+        """Whether a single case, or a batch of one, reached the precision, and if not, why.
 
         Raises:
-            ValueError: there are several pairs.
+            ValueError: there are several cases.
         """
         verdict = self.verdict.text
         if self.reached.all():
@@ -333,11 +332,11 @@ class Precise:
 
     @property
     def estimate(self) -> Estimate:
-        """The estimate of a single pair with its terms and diagnostics; `draws` are all of them.
+        """The estimate of a single case with its terms and diagnostics; `draws` are all of them.
 
         Raises:
-            ValueError: there are several pairs.
+            ValueError: there are several cases.
         """
         if self.single is None:
-            raise ValueError(f"estimate: expected a single pair, got batch {self.value.shape}")
+            raise ValueError(f"estimate: expected a single case, got batch {self.value.shape}")
         return self.single

@@ -45,7 +45,7 @@ class Sampler:
     """Draws from every proposal at given y, theta; the conditioners run once, here.
 
     Arguments:
-        problem: What is integrated.
+        problem: The problem.
         proposals: The proposals to draw from.
         y: Observations (*, D_y), as `Problem.check` returns them.
         theta: Parameters of f (*, D_theta), or None.

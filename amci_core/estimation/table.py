@@ -125,7 +125,7 @@ def diagnose(
     Returns:
         AMCI, with control variates and without, where there are draws for each of its terms, SNIS
         with the mixture where there are several components, SNIS with q2 or the only one. Without
-        draws of a reference nothing can tell what all others miss.
+        draws of the defensive density nothing can tell what all others miss.
 
     Raises:
         ValueError: lengths differ, a column is missing, a name is unknown, numbers are NaN or

@@ -1,4 +1,4 @@
-r"""Draws, tables, estimates: what is done with numbers, whatever they were drawn from."""
+r"""Estimators and their errors, from numbers alone: they see no flow and no problem."""
 
 from __future__ import annotations
 

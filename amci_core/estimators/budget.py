@@ -112,7 +112,7 @@ def relative_variance(table: tables.Table, moments: Moments) -> Array:
     c = (E1_plus, -E1_minus, E1_minus - E1_plus) / (E1_plus + E1_minus).
 
     Arguments:
-        table: The estimator's table, (3, 3), or one for each pair, (*, 3, 3).
+        table: The estimator's table, (3, 3), or one for each case, (*, 3, 3).
         moments: Pooled moments, with the counts to predict for.
     """
     per_draw = _of_one_draw(table, moments)

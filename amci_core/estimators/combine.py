@@ -57,7 +57,7 @@ class Prepared:
     """Draws and the table that makes estimates of them.
 
     Arguments:
-        table: Coefficients v[j, t], (3, 3), or a table for every pair and budget, (*, B, 3, 3).
+        table: Coefficients v[j, t], (3, 3), or a table for every case and budget, (*, B, 3, 3).
         draws: The draws that it applies to.
         counts: How many of them for each budget, (B, 3).
         components: For a mixture with a fixed number of draws from each component, these draws by
@@ -109,7 +109,7 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
     """Applies a table to the first draws of every proposal.
 
     Arguments:
-        table: The estimator's coefficients, (3, 3), or for every pair and number of draws,
+        table: The estimator's coefficients, (3, 3), or for every case and number of draws,
             (*, B, 3, 3).
         draws: Points of every proposal that the table needs.
         counts: How many of each proposal's draws to use, (B, 3), each column increasing.

@@ -37,7 +37,7 @@ DEFENSIVE_SHARE, LEAST_DEFENSIVE = 1 / 8, 4
 
 @dataclass(frozen=True)
 class Draws:
-    """n points x for a batch (*) of pairs (y, theta) or of runs, component after component.
+    """n points x for a batch (*) of cases (y, theta) or of runs, component after component.
 
     Arguments:
         f: f(x; theta) at every point, (*, n), in units of f.
@@ -129,10 +129,10 @@ class Draws:
         index = np.concatenate([np.arange(starts[j], starts[j] + n) for j, n in left.items()])
         return self.mapped(lambda values: values[..., index], left)
 
-    def of(self, pairs: Any) -> Draws:
-        """The draws of some pairs, by an index of the batch's first axis."""
-        known = None if self.log_E2 is None else self.log_E2[pairs]
-        return replace(self.mapped(lambda values: values[pairs], self.counts), log_E2=known)
+    def of(self, cases: Any) -> Draws:
+        """The draws of some cases, by an index of the batch's first axis."""
+        known = None if self.log_E2 is None else self.log_E2[cases]
+        return replace(self.mapped(lambda values: values[cases], self.counts), log_E2=known)
 
     def merged(self) -> Draws:
         """The points of all runs, the last axis of the batch (*, R), as those of one: (*)."""

@@ -43,7 +43,7 @@ LEAST_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the terms for a batch (*) of pairs (y, theta).
+    """Moments of the terms for a batch (*) of cases (y, theta).
 
     Arguments:
         log_mean: Logarithms of the estimates of E1_plus, E1_minus, E2 from all draws, in nats,
@@ -65,8 +65,8 @@ class Moments:
             ratio = np.exp(self.log_mean[..., :2] - self.log_mean[..., 2:])
             return np.asarray(ratio[..., 0] - ratio[..., 1])
 
-    def __getitem__(self, pair: int) -> Moments:
-        return Moments(self.log_mean[pair], self.covariance[pair], self.counts)
+    def __getitem__(self, case: int) -> Moments:
+        return Moments(self.log_mean[case], self.covariance[case], self.counts)
 
 
 @dataclass(frozen=True)

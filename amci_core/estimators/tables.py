@@ -170,7 +170,7 @@ def _share(first: Array, second: Array) -> Array:
 
 
 def validate(table: ArrayLike) -> Table:
-    """Returns the table, or says what is wrong with it.
+    """Returns a table as an array, if it is one.
 
     Raises:
         ValueError: its shape is not (3, 3), an entry is not a finite number, or a column does not

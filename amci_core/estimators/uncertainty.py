@@ -56,7 +56,7 @@ class Errors:
         value: The estimate in that unit, (*).
         of_E1: What a draw adds to (E1_plus - E1_minus) / E2 in that unit, (*, n), zero on average
             over the draws of each component.
-        of_E2: What it adds to the relative error of E2, likewise.
+        of_E2: What a draw adds to the relative error of E2, (*, n), zero on average in the same way.
         counts: Numbers of draws of every component, in the order of the draws.
         rounding: Rounding error of the estimate in that unit, (*).
     """
@@ -89,7 +89,7 @@ class Errors:
     def determined_by(self) -> Array:
         """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*).
 
-        Infinite where there is no error but rounding.
+        Infinite if there is no error but rounding.
         """
         error = np.sqrt(self.variance)
         n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
@@ -103,10 +103,11 @@ class Errors:
 
     @property
     def largest_share(self) -> Array:
-        """The share of the largest squared error in their sum, (*); 0 where there is none."""
+        """The share of the largest squared error in their sum, (*); 0 if there is none."""
         squares = np.square(self.of_mu)
-        total = np.where(self.determined_by == np.inf, np.inf, squares.sum(axis=-1))
-        return np.asarray(squares.max(axis=-1) / total)
+        total = squares.sum(axis=-1)
+        none = (self.determined_by == np.inf) | (total == 0)
+        return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
 def rounding(draws: Draws) -> Array:

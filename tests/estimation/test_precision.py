@@ -80,7 +80,7 @@ def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
     # Each goes on for as long as it needs.
     assert found.draws.max() > 4 * found.draws.min()
     with pytest.raises(
-        ValueError, match=r"^estimate: expected a single pair, got batch \(6, 10\)"
+        ValueError, match=r"^estimate: expected a single case, got batch \(6, 10\)"
     ):
         _ = found.estimate
 
