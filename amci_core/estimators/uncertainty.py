@@ -56,7 +56,7 @@ class Errors:
         value: The estimate in that unit, (*).
         of_E1: What a draw adds to (E1_plus - E1_minus) / E2 in that unit, (*, n), zero on average
             over the draws of each component.
-        of_E2: What a draw adds to the relative error of E2, (*, n), zero on average in the same way.
+        of_E2: What a draw adds to the relative error of E2, (*, n), also zero on average.
         counts: Numbers of draws of every component, in the order of the draws.
         rounding: Rounding error of the estimate in that unit, (*).
     """
