@@ -223,20 +223,10 @@ def log_orthant(
         The log probability in nats, and the relative standard error of the probability, estimated
         from independent scramblings of the points; both (*), the latter 0 where D = 1. With eight
         scramblings it is itself uncertain by a quarter, and by more from D = 20 on.
-
-    Raises:
-        ValueError: `points` is no power of two from 16 on, or the shapes do not fit.
     """
     covariance = np.asarray(covariance, np.float64)
     dim = covariance.shape[-1]
     bound = np.asarray(lower, np.float64) - np.asarray(mean, np.float64)
-    if covariance.shape != (dim, dim) or bound.shape[-1:] != (dim,):
-        raise ValueError(
-            "mean, covariance, lower: expected shapes (*, D), (D, D), (*, D), got "
-            f"{np.shape(mean)}, {covariance.shape}, {np.shape(lower)}"
-        )
-    if points < 2 * SCRAMBLINGS or points & (points - 1):
-        raise ValueError(f"points: expected a power of two from 16 on, got {points}")
     scale = np.sqrt(np.diag(covariance))
     rows = (bound / scale).reshape(-1, dim)
     if dim == 1:

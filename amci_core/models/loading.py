@@ -1,4 +1,4 @@
-r"""A problem of one's own from a Python file."""
+r"""Your own problem from a Python file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,15 @@ def load_problem(file: str | Path) -> Problem:
     }
     own = {key: kind for key, kind in kinds.items() if kind.__module__ == module.__name__}
     if name is None:
-        name = _only(path, own)
+        # Base classes may lack methods or need arguments.
+        ready = [key for key, kind in own.items() if not _lacking(kind)] or list(own)
+        if len(ready) != 1:
+            there = f"defines {', '.join(ready)}" if ready else "defines none"
+            hint = f"; name one, as {path}:{ready[0]}" if ready else ""
+            raise ValueError(
+                f"problem: expected one subclass of amci_core.models.Problem, {path} {there}{hint}"
+            )
+        name = ready[0]
     elif name not in kinds:
         there = f"it defines {', '.join(own)}" if own else "it defines none"
         raise ValueError(f"problem: {path} has no subclass of Problem called {name!r}; {there}")
@@ -73,7 +81,7 @@ def load_problem(file: str | Path) -> Problem:
     try:
         return kinds[name]()
     except Exception as error:
-        raise ValueError(f"problem: {name}() in {path} {_said(error, path)}") from error
+        raise ValueError(f"problem: {name}() in {path} {_raised(error, path)}") from error
 
 
 def _run(path: Path) -> ModuleType:
@@ -84,57 +92,42 @@ def _run(path: Path) -> ModuleType:
     # A name of its own: two files of one name in two folders are two modules.
     digest = hashlib.sha256(str(whole).encode()).hexdigest()[:12]
     name = f"{FILE_MODULE}{path.stem}_{digest}"
-    found = importlib.util.spec_from_file_location(name, whole)
-    if found is None or found.loader is None:
-        raise ValueError(f"problem: {path} cannot be read as Python")
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location(name, whole)
+    assert spec is not None  # for a name that ends with .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look for a class's module there.
     sys.modules[name] = module
     sys.path.insert(0, str(whole.parent))
     try:
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ValueError(f"problem: {path} {_said(error, path)}") from error
+        raise ValueError(f"problem: {path} {_raised(error, path)}") from error
     finally:
         sys.path.remove(str(whole.parent))
     return module
 
 
-def _said(error: BaseException, path: Path) -> str:
+def _raised(error: BaseException, path: Path) -> str:
     """An exception in a line, with the last line of the file that led to it."""
-    message = " ".join(str(error).split())
     if isinstance(error, SyntaxError):
         return f"cannot be read: line {error.lineno}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
     at = f" in line {lines[-1]}" if lines else ""
-    return f"raised {type(error).__name__}{at}{f': {message}' if message else ''}"
-
-
-def _only(path: Path, own: dict[str, type[Problem]]) -> str:
-    """The one class that can be called without arguments."""
-    if not own:
-        raise ValueError(f"problem: {path} defines no subclass of amci_core.models.Problem")
-    ready = [name for name, kind in own.items() if not _lacking(kind)]
-    if len(ready) == 1:
-        return ready[0]
-    if ready:
-        raise ValueError(
-            f"problem: {path} defines {', '.join(ready)}; name one, as {path}:{ready[0]}"
-        )
-    said = "; ".join(f"{name} {_lacking(kind)}" for name, kind in own.items())
-    raise ValueError(f"problem: {path} has no problem that is ready: {said}")
+    return f"raised {type(error).__name__}{at}: {' '.join(str(error).split())}"
 
 
 def _lacking(kind: type[Problem]) -> str:
     """What keeps a class from being called without arguments; empty if nothing does."""
-    missing = sorted(getattr(kind, "__abstractmethods__", ()))
+    missing = sorted(kind.__abstractmethods__)
     if missing:
-        return f"lacks {', '.join(missing)}; define {'them' if len(missing) > 1 else 'it'}"
+        return f"lacks {', '.join(missing)}; define them"
+    parameters = inspect.signature(kind).parameters.values()
     needed = [
         each.name
-        for each in inspect.signature(kind).parameters.values()
+        for each in parameters
         if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
     return f"needs arguments ({', '.join(needed)}); give them defaults" if needed else ""

@@ -117,16 +117,15 @@ def _coefficients() -> Tensor:
 
 def _checked(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     """Both of one shape and type, without gradients."""
-    _check("c0", c0, (c0 > 0) & (c0 <= LARGEST), f"a size in (0, {LARGEST:g}]")
-    _check("epsilon", epsilon, (epsilon >= 0) & (epsilon <= 1), "a rate in [0, 1]")
+    for name, value, allowed, expected in (
+        ("c0", c0, (c0 > 0) & (c0 <= LARGEST), f"a size in (0, {LARGEST:g}]"),
+        ("epsilon", epsilon, (epsilon >= 0) & (epsilon <= 1), "a rate in [0, 1]"),
+    ):
+        if not allowed.all():
+            raise ValueError(f"{name}: expected {expected}, got {value[~allowed][0].item():g}")
     dtype = torch.promote_types(c0.dtype, epsilon.dtype)
     c0, epsilon = torch.broadcast_tensors(c0.detach().to(dtype), epsilon.detach().to(dtype))
     return c0, epsilon
-
-
-def _check(name: str, value: Tensor, allowed: Tensor, expected: str) -> None:
-    if not allowed.all():
-        raise ValueError(f"{name}: expected {expected}, got {value[~allowed][0].item():g}")
 
 
 def _log_sizes(
@@ -160,7 +159,7 @@ def _log_sizes(
 
 
 def trajectory(c0: ArrayLike, epsilon: ArrayLike, days: ArrayLike) -> NDArray[np.float64]:
-    """Returns the tumour's size on given days, to draw its course.
+    """Returns the tumour's size on given days.
 
     Arguments:
         c0: Initial sizes in (0, 10^6], (*).
@@ -171,13 +170,10 @@ def trajectory(c0: ArrayLike, epsilon: ArrayLike, days: ArrayLike) -> NDArray[np
         The sizes, (*, T), with a relative error below 1e-6.
 
     Raises:
-        ValueError: an argument is outside its range or not a number.
+        ValueError: c0 or epsilon is outside its range or not a number.
     """
     start, response = _checked(
         *(torch.as_tensor(np.array(value, np.float64)) for value in (c0, epsilon))
     )
     times = np.asarray(days, np.float64)
-    ordered = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
-    if not ordered or times[0] < 0 or not math.isfinite(times[-1]):
-        raise ValueError(f"days: expected increasing numbers >= 0, got {days!r}")
     return np.exp(_log_sizes(start.numpy(), response.numpy(), times, COARSE))

@@ -44,7 +44,7 @@ def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp
     write(tmp_path, ONE, "neighbour_of_mine.py")
     path = write(tmp_path, "from neighbour_of_mine import One\n")
     assert amci.load_problem(f"{path}:One").name == "one"
-    with pytest.raises(ValueError, match=r"defines no subclass of amci_core.models.Problem$"):
+    with pytest.raises(ValueError, match=r"expected one subclass of .* defines none$"):
         amci.load_problem(path)
 
 
@@ -61,12 +61,10 @@ def test_what_a_file_defines_can_be_pickled(tmp_path):
         ("x = 1\n\ny = 1 / 0\n", "", "problem: .* raised ZeroDivisionError in line 3: division"),
         ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
         ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
-        ("x = 1\n", "", "problem: .* defines no subclass of amci_core.models.Problem"),
-        (BASE, "", r"problem: .* no problem that is ready: Base lacks f, log_prior, sample_prior"),
-        (BASE, ":Base", r"problem: Base in .* lacks f, log_prior, sample_prior; define them"),
+        ("x = 1\n", "", "problem: expected one subclass of .* defines none"),
+        (BASE, "", r"problem: Base in .* lacks f, log_prior, sample_prior"),
         (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two; name one, as .*:One"),
         (ONE, ":Tow", r"problem: .* no subclass of Problem called 'Tow'; it defines One"),
-        (ONE, ":Normal", r"problem: .* no subclass of Problem called 'Normal'; it defines One"),
         (
             ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",
             "",
@@ -81,7 +79,7 @@ def test_what_is_wrong_with_a_file_is_said_in_a_line(text, name, message, tmp_pa
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("odd", [None, 5, "tail-1d", "mine.txt", "mine.py:a b", ".", ""])
+@pytest.mark.parametrize("odd", ["tail-1d", "mine.txt", "mine.py:a b"])
 def test_what_names_no_file_is_refused(odd):
     expected = f"problem: expected FILE.py or FILE.py:Class, got {odd!r}"
     with pytest.raises(ValueError, match=re.escape(expected)):

@@ -94,10 +94,3 @@ def test_batches_are_their_single_cases():
     single, error = log_orthant(mean[2, 0], problem.posterior_covariance, lower[3])
     assert single.shape == ()
     np.testing.assert_allclose([values[2, 3], errors[2, 3]], [single, error], rtol=1e-10)
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match=r"points: expected a power of two .* got 1000"):
-        log_orthant([0, 0], np.eye(2), [0, 0], points=1000)
-    with pytest.raises(ValueError, match=r"covariance, lower: expected shapes .* got \(2,\)"):
-        log_orthant([0, 0], np.eye(3), [0, 0])

@@ -153,9 +153,3 @@ def test_the_equations_refuse_what_they_cannot_solve(c0, epsilon, name):
         sizes(torch.tensor([c0]), torch.tensor([epsilon]))
     with pytest.raises(ValueError, match=f"^{name}: expected .* got"):
         trajectory(c0, epsilon, [1.0])
-
-
-@pytest.mark.parametrize("days", [[], [-1.0], [2.0, 1.0], [math.nan], [math.inf], 3.0])
-def test_the_trajectory_refuses_unordered_days(days):
-    with pytest.raises(ValueError, match=r"^days: expected increasing"):
-        trajectory(500.0, 0.3, days)
