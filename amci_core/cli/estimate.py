@@ -75,7 +75,7 @@ def estimate(
     elif options:
         raise ValueError(f"--relative-error: cannot be combined with {', '.join(options)}")
     else:
-        limit = {} if max_draws is None else {"max_draws": max_draws}
+        limit: dict[str, Any] = {} if max_draws is None else {"max_draws": max_draws}
         precise = amci.estimate_to(
             chosen, proposals, **common, relative_error=relative_error, **limit
         )

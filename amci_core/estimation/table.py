@@ -181,7 +181,7 @@ def _draws(
     if names is None:
         if len(log_q) > 1:
             raise ValueError("component: expected the name of each draw's component, got None")
-        names = np.full(n, *log_q)
+        names = np.full(n, next(iter(log_q)))
     if names.shape != (n,) or set(names) != set(log_q):
         raise ValueError(
             f"component: expected one of {', '.join(log_q)} for each of {n:,} draws, and draws of "
