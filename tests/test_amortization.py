@@ -153,7 +153,7 @@ def test_a_problem_that_does_not_know_its_truth_has_a_map_without_the_bound(name
         np.testing.assert_array_equal(found.relative_variance, known.relative_variance)
 
 
-def test_by_default_other_variables_stay_in_the_middle_of_their_usual_ranges():
+def test_by_default_other_variables_stay_in_the_middle_of_their_typical_ranges():
     problem = hidden("tail-5d")
     proposals = amci.load_proposals("tail-5d")
     settings = {"along": ("theta[0]", "theta[1]"), "size": 2, "draws": 32}

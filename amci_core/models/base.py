@@ -144,6 +144,8 @@ class Variable:
         kind = f"a number or {kind}" if self.dim == 1 else kind
         expected = f"{self.name}: expected {kind} within [{self.low:g}, {self.high:g}], got"
         try:
+            if value is None:
+                raise TypeError
             if not isinstance(value, Tensor):
                 # torch takes no reversed arrays, and warns of read-only ones.
                 value = torch.as_tensor(np.array(value, np.float64, order="C"))

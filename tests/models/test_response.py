@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from amci_core.flows.supports import Line
+from amci_core.flows.supports import Logistic
 from amci_core.models.cancer import Response
 from amci_core.models.tumour import LOG_REST, REST_RATE, trajectory
 
@@ -39,7 +39,7 @@ def test_far_points_stay_inside_with_finite_densities(dtype):
 
 def test_outside_the_interval_the_density_is_zero():
     x = torch.tensor([0.0, 1.0, -0.5, 1.5], dtype=torch.float64)
-    _, log_det = Line(transform=Response()).chart(x, None)
+    _, log_det = Logistic(transform=Response()).unconstrained(x, None)
     assert (log_det == -math.inf).all()
 
 
