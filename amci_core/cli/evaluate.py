@@ -146,12 +146,11 @@ def _print(found: Evaluation) -> None:
         rows.append((name, *cells))
     terminal.print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
     for name, errors in found.estimators.items():
-        for total, failed in zip(found.budgets, errors["failed"], strict=True):
+        columns = errors["failed"], errors["reference_limited"]
+        for total, failed, share in zip(found.budgets, *columns, strict=True):
             if failed:
-                all_runs = found.cases * found.runs
-                typer.echo(f"{name} failed in {failed:,} of {all_runs:,} runs at {total} draws")
-    for name, errors in found.estimators.items():
-        for total, share in zip(found.budgets, errors["reference_limited"], strict=True):
+                runs = f"{found.cases * found.runs:,} runs"
+                typer.echo(f"{name} failed in {failed:,} of {runs} at {total} draws")
             if share:
                 cases = f"{round(share * found.cases):,} of {found.cases:,} cases"
                 typer.echo(

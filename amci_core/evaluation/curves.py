@@ -83,10 +83,10 @@ class Curve:
             spread = np.nansum(np.square(self._squares - self.mean), axis=0)
             return np.where(self._n > 1, np.sqrt(spread / (self._n - 1) / self._n), np.nan)
 
-    @property
+    @cached_property
     def quartiles(self) -> Array:
         """25 %, median and 75 % of squared errors in units of the truth's squared, (3, *, B)."""
-        return self._quartiles[0]
+        return quantiles(self._squares, QUARTILES)[0]
 
     @cached_property
     def effective(self) -> Array:
@@ -114,11 +114,6 @@ class Curve:
         return self._relative(self.quartiles)
 
     @property
-    def remse_quartiles_error(self) -> Array:
-        """Their standard errors, (3, *, B): half the distance of two order statistics."""
-        return self._relative(self._quartiles[1])
-
-    @property
     def remse_median(self) -> Array:
         """Median of the relative squared error over runs, (*, B)."""
         return np.asarray(self.remse_quartiles[1])
@@ -139,11 +134,6 @@ class Curve:
         return self._absolute(self.quartiles)
 
     @property
-    def mse_quartiles_error(self) -> Array:
-        """Their Monte Carlo standard errors, (3, *, B)."""
-        return self._absolute(self._quartiles[1])
-
-    @property
     def mse_median(self) -> Array:
         """Median of the squared error over runs, (*, B)."""
         return np.asarray(self.mse_quartiles[1])
@@ -159,14 +149,6 @@ class Curve:
         """Where the truth's own squared error is above 10 % of the mean squared error, (*, B)."""
         return np.square(self.truth.error)[..., None] > TRUTH_SHARE * self.mean
 
-    def as_dict(self) -> dict[str, Any]:
-        """All figures as plain lists, over cases and budgets."""
-        names = (
-            "remse", "remse_error", "remse_quartiles", "remse_quartiles_error", "mse", "mse_error",
-            "mse_quartiles", "mse_quartiles_error", "failed", "determined", "reference_limited",
-        )  # fmt: skip
-        return {name: getattr(self, name).tolist() for name in names}
-
     @cached_property
     def _squares(self) -> Array:
         """Squared errors, (R, *, B)."""
@@ -177,10 +159,6 @@ class Curve:
     def _n(self) -> NDArray[np.int64]:
         return np.asarray((~np.isnan(self._squares)).sum(axis=0))
 
-    @cached_property
-    def _quartiles(self) -> tuple[Array, Array]:
-        return quantiles(self._squares, QUARTILES)
-
     def _relative(self, values: Array) -> Array:
         return np.where(self.truth.sign[..., None] == 0, np.nan, values)
 
@@ -190,13 +168,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class ErrorCurves:
-    """The curve of every estimator asked for; `curves["amci"]` or `curves.by_name["amci"]`.
+    """The curve of every requested estimator; `curves["amci"]` or `curves.by_name["amci"]`.
 
     Arguments:
         budgets: Total draws T of an estimator, (B,).
-        by_name: Estimator to curve, in the order asked for.
+        by_name: Estimator to curve, in the requested order.
         runs: Runs so far.
-        runs_wanted: Runs asked for.
+        runs_wanted: Requested runs.
     """
 
     budgets: Budgets
@@ -211,15 +189,6 @@ class ErrorCurves:
     def truth_error(self) -> Array:
         """Standard error of the truth over its size, (*); zero where the truth is exact."""
         return next(iter(self.by_name.values())).truth.relative_error
-
-    def as_dict(self) -> dict[str, Any]:
-        """All figures as plain lists, ready for JSON but for NaN."""
-        return {
-            "budgets": self.budgets.tolist(),
-            "runs": self.runs,
-            "truth_error": self.truth_error.tolist(),
-            "estimators": {name: curve.as_dict() for name, curve in self.by_name.items()},
-        }
 
 
 def error_curves(
@@ -240,20 +209,20 @@ def error_curves(
         Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
+        problem: The problem.
+        proposals: Its proposals.
         y: A number or an array of shape (*, D_y).
-        theta: Likewise, (*, D_theta), or None.
+        theta: A number or an array of shape (*, D_theta), or None.
         budgets: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
         estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the SNIS bound
-            (asymptotic, for independent draws from one proposal); or a mapping of names of one's
-            own to such names or to tables (3, 3). By default all that the proposals can serve of
-            amci, snis-q2, snis-qm, snis-qm-stratified and snis-q1, and the bound where the problem
+            (asymptotic, for independent draws from one proposal); or a mapping of your own
+            names to such names or to tables (3, 3). By default all that the proposals can serve of
+            amci, snis-q2, snis-qm, snis-qm-stratified and snis-q1, and the bound if the problem
             knows it.
-        truth: What errors are counted from, in units of f, where the problem does not know its
-            truth: what `amci_core.reference` returns, or numbers that broadcast to (*). Estimates
-            from the proposals under test share their faults.
+        truth: The value that errors are counted from, in units of f, if the problem does not know
+            its truth: the result of `amci_core.reference_value`, or numbers that broadcast to (*).
+            Estimates from the proposals under test share their faults.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Raises:

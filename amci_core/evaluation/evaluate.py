@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -397,38 +397,6 @@ class Evaluation:
     seconds: float
     failures: dict[int, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        sweep: Sweep,
-        cases: Cases,
-        *,
-        seconds: float = 0.0,
-        points: int = 0,
-        failures: Mapping[int, str] | None = None,
-    ) -> Evaluation:
-        """What cases of a sweep say; points and seconds are those that were spent on them."""
-        bounded = BOUND in sweep.estimators
-        shares = {name: cases.against_bound(name) for name in sweep.drawn if bounded}
-        with np.errstate(invalid="ignore", divide="ignore"):
-            doubt = cases.truth_error / np.abs(cases.truth)
-        return cls(
-            problem=sweep.problem.name,
-            variant=sweep.proposals.variant,
-            budgets=sweep.budgets.tolist(),
-            cases=len(sweep),
-            runs=sweep.runs,
-            seed=sweep.seed,
-            estimators={name: cases.summary(name) for name in sweep.estimators},
-            below_bound={name: share[0] for name, share in shares.items()},
-            surely_below_bound={name: share[1] for name, share in shares.items()},
-            undecided_bound={name: share[2] for name, share in shares.items()},
-            truth_error=float(np.max(doubt[cases.truth != 0], initial=0.0)),
-            draws_per_second=points / seconds if seconds else 0.0,
-            seconds=seconds,
-            failures=dict(failures or {}),
-        )
-
     def as_dict(self) -> dict[str, object]:
         """Plain lists and numbers, ready for JSON."""
         return asdict(self)
@@ -532,7 +500,25 @@ def evaluate(
     found = Cases(pa.concat_tables(tables).sort_by("case"))
     points = found.points[~np.isin(found.number, list(before))].sum()
     seconds = time.perf_counter() - began
-    return Evaluation.of(sweep, found, seconds=seconds, points=int(points), failures=failures)
+    shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        doubt = found.truth_error / np.abs(found.truth)
+    return Evaluation(
+        problem=problem.name,
+        variant=proposals.variant,
+        budgets=sweep.budgets.tolist(),
+        cases=len(sweep),
+        runs=runs,
+        seed=seed,
+        estimators={name: found.summary(name) for name in sweep.estimators},
+        below_bound={name: share[0] for name, share in shares.items()},
+        surely_below_bound={name: share[1] for name, share in shares.items()},
+        undecided_bound={name: share[2] for name, share in shares.items()},
+        truth_error=float(np.max(doubt[found.truth != 0], initial=0.0)),
+        draws_per_second=float(points / seconds),
+        seconds=seconds,
+        failures=failures,
+    )
 
 
 def stream_evaluation(

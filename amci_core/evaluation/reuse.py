@@ -26,7 +26,6 @@ from amci_core.estimators import moments as moments_of
 from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
-from amci_core.evaluation.curves import TRUTH_SHARE
 from amci_core.evaluation.runs import QUARTILES, Truth, effective_errors, is_determined, quantiles
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals
@@ -153,16 +152,6 @@ class ReuseErrors:
     def truth_error(self) -> float:
         """Standard error of the truth over its size; 0 if it is exact, NaN if mu is zero."""
         return float(self.truth.relative_error)
-
-    @property
-    def reference_limited(self) -> NDArray[np.bool_]:
-        """Where the truth's own squared error is above 10 % of the mean squared error, (A, B)."""
-        return np.asarray(np.square(self.truth.error) > TRUTH_SHARE * self._over_runs[0])
-
-    @cached_property
-    def quartiles(self) -> Array:
-        """25 %, median, 75 % over runs of the relative squared error, (3, A, B)."""
-        return np.stack([self.quartiles_along(self.alphas, beta=b) for b in self.betas], axis=-1)
 
     def quartiles_along(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
         """25 %, median, 75 % over runs along alphas (A,) at one beta: (3, A)."""
