@@ -225,6 +225,7 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
     def drawn(variable: Variable, method: str, argument: Any) -> Tensor:
         """Draws (n, D) of a sampler."""
         sampler = getattr(problem, method)
+        one: Tensor
         one, other = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
         if not torch.allclose(one, other, 0.0, 0.0, equal_nan=True):
             text = "other draws for a generator with the same seed; pass it on to torch"
@@ -243,7 +244,9 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
     x, y = raw.view(cases, points, -1), raw[:cases, :0]
     if problem.y is not None:
         y = problem.y.nearest(drawn(problem.y, "sample_likelihood", raw.float())[::points])
-    theta = problem.theta and drawn(problem.theta, "sample_theta", n)[:cases]
+    theta = None
+    if problem.theta is not None:
+        theta = drawn(problem.theta, "sample_theta", n)[:cases]
     if notes.failed:
         return
     bad = bad_value(problem, x, y, theta)

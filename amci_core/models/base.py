@@ -151,7 +151,7 @@ class Variable:
                 value = torch.as_tensor(np.array(value, np.float64, order="C"))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{expected} {value!r}") from error
-        tensor = value.detach().double()
+        tensor: Tensor = value.detach().double()
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
         if (tensor.ndim > 1 and tensor.shape[-1] != self.dim) or tensor.numel() == 0:

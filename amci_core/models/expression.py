@@ -20,9 +20,11 @@ import ast
 import math
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,9 +43,20 @@ EXAMPLES = {
     "a signed payoff": "max(x1 - theta1, 0) - 0.2",
 }
 
-ARITHMETIC = {ast.Add: torch.add, ast.Sub: torch.sub, ast.Mult: torch.mul, ast.Div: torch.div}
-COMPARISONS = {ast.Lt: torch.lt, ast.LtE: torch.le, ast.Gt: torch.gt, ast.GtE: torch.ge}
-OF_ONE = {
+Torch = dict[Any, Callable[..., Tensor]]
+ARITHMETIC: Torch = {
+    ast.Add: torch.add,
+    ast.Sub: torch.sub,
+    ast.Mult: torch.mul,
+    ast.Div: torch.div,
+}
+COMPARISONS: Torch = {
+    ast.Lt: torch.lt,
+    ast.LtE: torch.le,
+    ast.Gt: torch.gt,
+    ast.GtE: torch.ge,
+}
+OF_ONE: Torch = {
     **{name: getattr(torch, name) for name in ("exp", "log", "sqrt", "abs", "sin", "cos", "tanh")},
     "sum": lambda v: v.sum(-1, keepdim=True),
     "mean": lambda v: v.mean(-1, keepdim=True),
@@ -53,7 +66,7 @@ OF_ONE = {
     "all": lambda v: v.all(-1, keepdim=True),
     "any": lambda v: v.any(-1, keepdim=True),
 }
-OF_SEVERAL = {"min": torch.minimum, "max": torch.maximum}
+OF_SEVERAL: Torch = {"min": torch.minimum, "max": torch.maximum}
 HINTS = {
     ast.BitXor: "write ** for a power, not ^",
     ast.Eq: "== holds at no draw of a density; compare with < or >",
@@ -211,7 +224,8 @@ class Expression:
                 ast.IfExp(test=test, body=then, orelse=other)
                 | ast.Call(func=ast.Name(id="where"), args=[test, then, other], keywords=[])
             ):
-                return torch.where(*matching(condition(test), value(then), value(other)))
+                holds, one, another = matching(condition(test), value(then), value(other))
+                return torch.where(holds, one, another)
             case ast.Call(func=ast.Name(id="all" | "any" as name), args=[part], keywords=[]):
                 return OF_ONE[name](condition(part))
             case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in OF_ONE:

@@ -264,7 +264,8 @@ class LineProblem(Problem):
 
         def integrand(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | float]:
             cases = rows % count
-            log_p, factor = self.log_joint(x[..., None], y[cases]), 1.0
+            factor: Tensor | float = 1.0
+            log_p = self.log_joint(x[..., None], y[cases])
             if not alone:
                 value = f(x, cases)
                 log_size = _size(terms, term[rows], value, constant[cases]).log()
