@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
-from amci_core.estimation import estimate
+from amci_core.estimation import Estimate, estimate
 from amci_core.estimators.draws import PROPOSALS, TERMS
 from amci_core.evaluation import Evaluation
 from amci_core.flows import Proposals, Trainable
@@ -56,9 +56,7 @@ WEIGHT_CASES, WEIGHT_DRAWS, WEIGHT_SEED = 64, 512, 2_019_06_11
 LEAST_CASES, LEAST_WEIGHT_DRAWS = 8, 32
 # About how long the check for a card may take.
 CHECK_SECONDS = 600.0
-CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS = 30, 100_000, 10_000, 2_000
-# Where evaluations are costly there are fewer cases, and at a single one fewer draws.
-FEWEST_DRAWS = 200
+CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS, FEWEST_DRAWS = 30, 100_000, 10_000, 2_000, 200
 # Further cases, from which particles pass on.
 BESIDE, PARTICLES = 226, 128
 # Evaluations of the density for each particle, at least.
@@ -286,12 +284,25 @@ def long_check(
         j: _particles(problem, PROPOSALS[j], y, theta, generator, for_each)
         for j in proposals.present
     }
+
+    def estimated(i: int, n: int) -> Estimate:
+        of_each = {PROPOSALS[j]: n for j in proposals.present}
+        return estimate(problem, proposals, *arrays[i], draws=of_each, seed=CHECK_SEED + i)
+
     if draws is None:
-        cases, draws = _affordable(problem, proposals, arrays, until - clock.now())
-    found = []
-    for i, at in enumerate(arrays[:cases]):
-        of_each = {PROPOSALS[j]: draws for j in proposals.present}
-        e = estimate(problem, proposals, *at, draws=of_each, seed=CHECK_SEED + i)
+        draws = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
+        if math.isfinite(seconds):
+            each = clock.seconds_per_point(lambda n: estimated(0, n).diagnostics)
+            points = max(until - clock.now(), 0.0) / max(each, 1e-12)
+            # Where evaluations are costly there are fewer cases, and at a single one fewer draws.
+            least = min(max(points, FEWEST_DRAWS), LEAST_DRAWS)
+            draws = int(min(max(points / cases, least), draws))
+    found, started = list[dict[str, Any]](), clock.now()
+    for i, at in enumerate(arrays):
+        # The next case takes as long as those before.
+        if found and clock.now() + (clock.now() - started) / len(found) > until:
+            break
+        e = estimated(i, draws)
         share, missed = 1.0, 0.0
         for j in proposals.present:
             term = e.diagnostics[TERMS[j]]
@@ -315,25 +326,6 @@ def long_check(
         found.append({**case, "share": share, "missed": missed, "level": level})
     check: dict[str, Any] = {"draws": draws, "cases": found}
     return {**check, "text": in_words(problem, check)}
-
-
-def _affordable(
-    problem: Problem, proposals: Proposals, at: Sequence[Any], seconds: float
-) -> tuple[int, int]:
-    """Cases, and draws of each proposal, that the time allows."""
-    most = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
-    if not math.isfinite(seconds):
-        return len(at), most
-    until = clock.now() + seconds
-
-    def call(n: int) -> None:
-        of_each = {PROPOSALS[j]: n for j in proposals.present}
-        assert estimate(problem, proposals, *at[0], draws=of_each, seed=0).diagnostics
-
-    each = clock.seconds_per_point(call)
-    points = max(until - clock.now(), 0.0) / max(each, 1e-12)
-    cases = int(min(max(points / LEAST_DRAWS, 1), len(at)))
-    return cases, int(min(max(points / cases, FEWEST_DRAWS), most))
 
 
 def _particles(
@@ -403,18 +395,17 @@ def _limit(problem: Problem, cases: Sequence[Mapping[str, Any]]) -> str | None:
 
     One that few cases of many numbers could have by chance is none.
     """
+    good, bad = ([c for c in cases if (c["level"] == RELIABLE) is fine] for fine in (True, False))
     numbers = sum(v.dim for v in (problem.theta, problem.y) if v)
-    fine = sum(case["level"] == RELIABLE for case in cases)
-    if 2 * numbers / math.comb(len(cases), fine) > CHANCE:
+    if 2 * numbers / math.comb(len(cases), len(good)) > CHANCE:
         return None
     for variable, name in ((problem.theta, "theta"), (problem.y, "y")):
         for d in range(variable.dim if variable else 0):
-            good = [case[name][d] for case in cases if case["level"] == RELIABLE]
-            bad = [case[name][d] for case in cases if case["level"] != RELIABLE]
+            fine, rest = ([case[name][d] for case in part] for part in (good, bad))
             assert variable is not None
             called = variable.name + (f"[{d}]" if variable.dim > 1 else "")
-            if max(good) < min(bad):
-                return f"{called} below {(max(good) + min(bad)) / 2:.3g}"
-            if min(good) > max(bad):
-                return f"{called} above {(min(good) + max(bad)) / 2:.3g}"
+            if max(fine) < min(rest):
+                return f"{called} below {(max(fine) + min(rest)) / 2:.3g}"
+            if min(fine) > max(rest):
+                return f"{called} above {(min(fine) + max(rest)) / 2:.3g}"
     return None

@@ -128,10 +128,6 @@ class Progress:
         return self.step == self.steps
 
 
-def _adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=learning_rate)
-
-
 def _soap(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
     """SOAP without weight decay, its bases renewed every ten steps."""
     # Only here: the library takes a second to import.
@@ -153,7 +149,7 @@ def _soap(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.opt
 
 
 OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], torch.optim.Optimizer]] = {
-    "adam": _adam,
+    "adam": lambda parameters, learning_rate: torch.optim.Adam(parameters, lr=learning_rate),
     "soap": _soap,
 }
 
