@@ -9,7 +9,6 @@ __all__ = [
     "pretrained_root",
     "read_json",
     "read_tensors",
-    "read_text",
     "replacing",
     "write_json",
     "write_tensors",
@@ -56,18 +55,6 @@ def read_json(path: Path) -> Any:
         if isinstance(error, StoredFileError):
             raise
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
-
-
-def read_text(path: Path) -> str:
-    """Reads text in UTF-8.
-
-    Raises:
-        StoredFileError: the file is missing, unreadable or no such text.
-    """
-    try:
-        return _read(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise StoredFileError(f"{path}: not valid text ({error})") from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:

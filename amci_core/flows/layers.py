@@ -85,7 +85,8 @@ class ComposedFlow(Trainable):
         """Sets the linear layer: x in unconstrained space is centre (D,) + A z, A (D, D)."""
         for layer in self.layers:
             if isinstance(layer, Linear):
-                layer.set(centre, matrix)
+                layer.centre.copy_(centre)
+                layer.matrix.copy_(matrix)
 
     def at(self, y: Tensor, theta: Tensor | None) -> ComposedDensity:
         return ComposedDensity(self, y, theta)
@@ -485,7 +486,7 @@ class Marginals(Layer):
 
 
 class Linear(Layer):
-    """x = centre + A z with fixed numbers: the identity until `set` is called.
+    """x = centre + A z with fixed numbers: the identity until `whiten` is called.
 
     Arguments:
         dim: Number of dimensions D.
@@ -498,12 +499,6 @@ class Linear(Layer):
         super().__init__()
         self.register_buffer("centre", torch.zeros(dim))
         self.register_buffer("matrix", torch.eye(dim))
-
-    def set(self, centre: Tensor, matrix: Tensor) -> None:
-        """Takes the centre (D,) and the matrix A (D, D), which has to be invertible."""
-        with torch.no_grad():
-            self.centre.copy_(centre)
-            self.matrix.copy_(matrix)
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         """The inverse of A, and log|det A|."""
