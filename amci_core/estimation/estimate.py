@@ -170,8 +170,8 @@ def pilot_moments(
     Example:
         >>> import amci_core as amci
         >>> seen = amci.pilot_moments("tail-1d", y=1.0, theta=3.0, draws=100)
-        >>> sum(amci.split_draws(seen, 1000).values())
-        1000
+        >>> list(amci.split_draws(seen, 1000))
+        ['q1_plus', 'q2']
     """
     problem, proposals = resolve_names(problem, proposals)
     sampler = Sampler(problem, proposals, *problem.check(y, theta), check_number("shift", shift))
