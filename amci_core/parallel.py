@@ -253,7 +253,7 @@ def _cluster(workers: int) -> Any:
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
 
-    class Worker(SubprocessWorker):  # type: ignore[misc]
+    class Worker(SubprocessWorker):
         async def _start(self) -> None:
             await self._spawn()
             self.replacing = asyncio.ensure_future(self._replace())

@@ -90,15 +90,17 @@ class Cases:
         n = len(table["case"].unique())
         self._rows = len(table) // n
         first = table.take(list(range(0, len(table), self._rows)))
-        for name in ("number", "truth", "truth_error", "points", "seconds"):
-            setattr(self, name, first[name if name != "number" else "case"].to_numpy())
+        self.number, self.truth, self.truth_error, self.points, self.seconds = (
+            first[name].to_numpy()
+            for name in ("case", "truth", "truth_error", "points", "seconds")
+        )
         self.y, self.theta = (
             np.array(first[name].to_pylist(), dtype=np.float64).reshape(n, -1)
             for name in ("y", "theta")
         )
         names = table["estimator"].slice(0, self._rows).unique().to_pylist()
         figures = {name: table[name].to_numpy().reshape(n, len(names), -1) for name in FIGURES}
-        self.by_name: dict[str, dict[str, Array]] = {
+        self.by_name: dict[str, dict[str, Any]] = {
             name: {figure: values[:, rank] for figure, values in figures.items()}
             for rank, name in enumerate(names)
         }
@@ -127,7 +129,7 @@ class Cases:
         near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
         undecided = near | (~own["determined"] & (bound < MARGIN * mean))
         shares = (below, below & ~undecided, undecided)
-        return tuple(share.mean(axis=0).tolist() for share in shares)  # type: ignore[return-value]
+        return tuple(share.mean(axis=0).tolist() for share in shares)
 
     def summary(self, name: str) -> dict[str, list[float]]:
         """Quantiles over the cases, with their errors, and shares of cases; over budgets."""

@@ -194,7 +194,7 @@ class ReuseErrors:
         (denominator,) = self._mixed(np.array([beta]), term=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = numerator - self.truth.sign * denominator
-            return found / np.where(denominator == 0, np.nan, denominator)
+            return np.asarray(found / np.where(denominator == 0, np.nan, denominator))
 
     def _relative(self, values: Array) -> Array:
         return values if self.truth.sign != 0 else np.full_like(values, np.nan)

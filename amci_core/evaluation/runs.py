@@ -87,10 +87,15 @@ class Truth:
             log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
             error = problem.truth_error(y, theta)
         else:
-            error = getattr(given, "standard_error", 0.0)
-            error = _broadcast("truth.standard_error", error, batch, nonnegative=True)
-            value = getattr(given, "value", given)
-            value = _broadcast("truth", value, batch, nonnegative=problem.nonnegative)
+            value = _broadcast(
+                "truth", getattr(given, "value", given), batch, nonnegative=problem.nonnegative
+            )
+            error = _broadcast(
+                "truth.standard_error",
+                getattr(given, "standard_error", 0.0),
+                batch,
+                nonnegative=True,
+            )
             sign = np.sign(value)
             with np.errstate(divide="ignore"):
                 log_truth = np.log(np.abs(value))
