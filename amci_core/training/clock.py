@@ -2,7 +2,7 @@ r"""The clock of trainings, and how a training divides its time."""
 
 from __future__ import annotations
 
-__all__ = ["Budget", "now", "seconds_per_point"]
+__all__ = ["now"]
 
 import time
 from collections.abc import Callable, Iterator

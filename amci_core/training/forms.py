@@ -5,7 +5,7 @@ Flow families say themselves which problems they fit, see `amci_core.flows.famil
 
 from __future__ import annotations
 
-__all__ = ["Choices", "default_forms", "form_names", "terms_of"]
+__all__ = ["Choices", "form_names"]
 
 from dataclasses import dataclass
 from typing import Any

@@ -9,7 +9,7 @@ particles, and refined by reweighted wake-sleep. In the end it is mixed with the
 
 from __future__ import annotations
 
-__all__ = ["VARIANT", "learn", "stream_learning"]
+__all__ = ["learn", "stream_learning"]
 
 import copy
 import math

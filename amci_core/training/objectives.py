@@ -7,13 +7,7 @@ wake-sleep, which refines. A new one is a class here, or in a file beside, and a
 
 from __future__ import annotations
 
-__all__ = [
-    "OBJECTIVES",
-    "ImitateObjective",
-    "Objective",
-    "PaperObjective",
-    "RefineObjective",
-]
+__all__ = ["OBJECTIVES", "Objective"]
 
 import math
 from abc import ABC, abstractmethod
@@ -118,7 +112,8 @@ class PaperObjective(Objective):
             self._end_epoch(q)
         chosen = self.order[self.position : self.position + self.batch]
         self.position += self.batch
-        sample = Sample(*(None if part is None else part[chosen] for part in self.train))
+        parts: Any = (None if part is None else part[chosen] for part in self.train)
+        sample = Sample(*parts)
         self.last = sample.x[:, None], sample.y, sample.theta
         return _weighted_loss(q, sample)
 

@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["MANY", "NotReached", "bounded", "draw_particles", "joined", "numbers_read", "smc"]
+__all__ = ["NotReached", "draw_particles", "smc"]
 
 import math
 from collections.abc import Sequence

@@ -8,15 +8,7 @@ sets how many draws the verdict on a later estimate nearby requires.
 
 from __future__ import annotations
 
-__all__ = [
-    "MIXTURE_WEIGHTS",
-    "HeldOut",
-    "Quality",
-    "long_check",
-    "mixture_weight",
-    "report",
-    "write_card",
-]
+__all__ = ["HeldOut", "Quality", "long_check", "write_card"]
 
 import copy
 import math

@@ -6,7 +6,7 @@ never by a clock: the same seed and budget give the same weights however busy th
 
 from __future__ import annotations
 
-__all__ = ["Recipe", "chosen_frames", "read_recipe", "recipe", "train", "variants"]
+__all__ = ["Recipe", "recipe", "train", "variants"]
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -2,16 +2,7 @@ r"""The targets: what each proposal is trained towards, training draws, and wher
 
 from __future__ import annotations
 
-__all__ = [
-    "SOURCES",
-    "TARGETS",
-    "JointTarget",
-    "MinusTarget",
-    "Particles",
-    "Sample",
-    "Target",
-    "markov_chain",
-]
+__all__ = ["TARGETS", "Target"]
 
 import copy
 from collections.abc import Callable

@@ -15,17 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = [
-    "OPTIMIZERS",
-    "Checkpoint",
-    "Progress",
-    "TermRecipe",
-    "Trainer",
-    "TrainingDiverged",
-    "in_turn",
-    "stream_seeds",
-    "usable",
-]
+__all__ = ["Progress", "TermRecipe", "Trainer", "TrainingDiverged"]
 
 import copy
 import math
