@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
-from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import TERMS, moments
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 
@@ -107,8 +106,8 @@ class AmortizationMap:
 
 
 def amortization_map(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     *,
     along: Sequence[str] | None = None,
     size: int | tuple[int, int] = 33,
@@ -150,8 +149,8 @@ def amortization_map(
 
 
 def stream_amortization_map(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     *,
     along: Sequence[str] | None = None,
     size: int | tuple[int, int] = 33,
@@ -165,7 +164,7 @@ def stream_amortization_map(
     Arguments and errors are those of `amortization_map`, and arguments are checked at the call. A
     caller can stop between any two items; the last equals what `amortization_map` returns.
     """
-    check_proposals(problem, proposals)
+    problem, proposals = resolve_names(problem, proposals)
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = size if isinstance(size, tuple) else (size, size)

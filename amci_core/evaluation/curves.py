@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import (
@@ -39,7 +39,6 @@ from amci_core.evaluation.runs import (
     quantiles,
 )
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 
@@ -192,8 +191,8 @@ class ErrorCurves:
 
 
 def error_curves(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     y: Any = None,
     theta: Any = None,
     *,
@@ -251,8 +250,8 @@ def error_curves(
 
 
 def stream_error_curves(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     y: Any = None,
     theta: Any = None,
     *,
@@ -267,7 +266,7 @@ def stream_error_curves(
     Arguments and errors are those of `error_curves`, and arguments are checked at the call. A
     caller can stop between any two items; the last equals what `error_curves` returns.
     """
-    check_proposals(problem, proposals)
+    problem, proposals = resolve_names(problem, proposals)
     y, theta = problem.check(y, theta)
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named
-from amci_core.estimation.sampling import Sampler, generators
+from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.curves import Curve, bound_curve, curves_of
@@ -44,7 +44,6 @@ from amci_core.evaluation.runs import (
 )
 from amci_core.evaluation.sweep import SweepFile, digest, origin, schema
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream, run_tasks
 
@@ -207,8 +206,8 @@ class Sweep:
     @classmethod
     def of(
         cls,
-        problem: Problem,
-        proposals: Proposals,
+        problem: Problem | str,
+        proposals: Proposals | str | None = None,
         *,
         cases: int | tuple[Any, Any],
         runs: int,
@@ -223,7 +222,7 @@ class Sweep:
         Raises:
             ValueError: see there.
         """
-        check_proposals(problem, proposals)
+        problem, proposals = resolve_names(problem, proposals)
         check_count("runs", runs, low=1, high=MAX_RUNS)
         check_seed(seed)
         checked = checked_budgets(budgets)
@@ -405,8 +404,8 @@ class Evaluation:
 
 
 def evaluate(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     *,
     cases: int | tuple[Any, Any] = 100,
     runs: int = 100,
@@ -506,8 +505,8 @@ def evaluate(
     with np.errstate(invalid="ignore", divide="ignore"):
         doubt = found.truth_error / np.abs(found.truth)
     return Evaluation(
-        problem=problem.name,
-        variant=proposals.variant,
+        problem=sweep.problem.name,
+        variant=sweep.proposals.variant,
         budgets=sweep.budgets.tolist(),
         cases=len(sweep),
         runs=runs,
@@ -524,8 +523,8 @@ def evaluate(
 
 
 def stream_evaluation(
-    problem: Problem,
-    proposals: Proposals,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
     *,
     cases: int = 100,
     runs: int = 100,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
-from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Moments, split_draws, tables
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
@@ -28,7 +28,6 @@ from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import QUARTILES, Truth, effective_errors, is_determined, quantiles
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import check_proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 
@@ -205,9 +204,9 @@ class ReuseErrors:
 
 
 def reuse_errors(
-    problem: Problem,
-    proposals: Proposals,
-    y: Any,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
+    y: Any = None,
     theta: Any = None,
     *,
     alphas: Sequence[float],
@@ -267,9 +266,9 @@ def reuse_errors(
 
 
 def stream_reuse_errors(
-    problem: Problem,
-    proposals: Proposals,
-    y: Any,
+    problem: Problem | str,
+    proposals: Proposals | str | None = None,
+    y: Any = None,
     theta: Any = None,
     *,
     alphas: Sequence[float],
@@ -286,7 +285,7 @@ def stream_reuse_errors(
     Arguments and errors are those of `reuse_errors`, and arguments are checked at the call. A
     caller can stop between any two items; the last equals what `reuse_errors` returns.
     """
-    check_proposals(problem, proposals)
+    problem, proposals = resolve_names(problem, proposals)
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
         raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
