@@ -278,6 +278,9 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
         check_object(path, entry, {**WEIGHTS, **FAMILY}, within=f"proposals.{name}")
+        for part in (entry, entry["arguments"].get("own")):
+            if isinstance(part, dict) and part.get("family") in FORMER_FAMILIES:
+                part["family"] = FORMER_FAMILIES[part["family"]]
     for number, entry in enumerate(config["snapshots"]):
         check_object(path, entry, {**WEIGHTS, **FIGURES}, within=f"snapshots.{number}")
     return config
@@ -288,7 +291,7 @@ def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Train
     path = folder / entry["file"]
     if not path.resolve().is_relative_to(folder.resolve()):
         raise StoredFileError(f"{folder}: weights lie outside, at {entry['file']!r}")
-    family = FORMER_FAMILIES.get(entry["family"], entry["family"])
+    family = entry["family"]
     if family not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise StoredFileError(
