@@ -119,7 +119,7 @@ def amortization_map(
     """The quality of proposals over a plane of (y, theta), within the ranges shown.
 
     Arguments:
-        problem: What is integrated.
+        problem: The problem.
         proposals: The proposals to evaluate.
         along: The two axes, across and upwards: `y` or `theta` for all coordinates at once,
             `y[0]` or `theta[1]` for one, counted from 0. By default (y, theta); where one of them
@@ -127,8 +127,9 @@ def amortization_map(
         size: Number of cases along both axes, or along each; at least 2. Fewer along an axis of
             whole numbers that has not as many.
         draws: Points from each proposal, and as many from a defensive density, in each case.
-        y: What y is where the axes do not move it; by default that of `Problem.typical_case`.
-        theta: Likewise.
+        y: The value of y where the axes do not move it; by default that of
+            `Problem.typical_case`.
+        theta: The value of theta where the axes do not move it, with the same default.
         seed: Whole number >= 0.
 
     Raises:
