@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
+from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Moments, split_draws, tables
 from amci_core.estimators import moments as moments_of
 from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
+from amci_core.estimators.mis import Pooled, pooled
 from amci_core.evaluation.runs import QUARTILES, Truth, effective_errors, is_determined, quantiles
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -308,27 +310,42 @@ def stream_reuse_errors(
         # First few runs, so that something shows at once.
         sizes.append(min(max(1, CHUNK_POINTS // (2 * draws)), runs - done, max(4, 2 * done)))
 
-    def part(number: int) -> tuple[Array, Moments]:
-        """Logarithms of the means of some runs, in nats, and the moments of all of their draws."""
+    def part(number: int) -> tuple[Array, Moments, float]:
+        """Logarithms of the means of some runs, in nats; moments and k-hat of all their draws."""
         for_points, _ = generators(part_seed(seed, number))
         drawn = sampler.draw(counts, for_points, runs=sizes[number], common=common)
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
         log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
-        return log_means, moments_of(drawn.merged(), robust=True)
+        seen = pooled(drawn.merged())
+        return log_means, moments_of(seen, robust=True), _tail(seen)
 
-    def merge(parts: Sequence[tuple[Array, Moments]]) -> ReuseErrors:
-        log_means = np.concatenate([each for each, _ in parts])
+    def merge(parts: Sequence[tuple[Array, Moments, float]]) -> ReuseErrors:
+        log_means = np.concatenate([each for each, _, _ in parts])
+        moments = _mean_moments([each for _, each, _ in parts], counts)
+        if np.average([k for _, _, k in parts], weights=sizes[: len(parts)]) > LARGEST_K:
+            moments.covariance[Q1, 2, 2] = np.inf
         log_E2 = float(np.logaddexp.reduce(parts[0][0][:, 1, 1]) - np.log(sizes[0]))
         return ReuseErrors(
             *grid,
             means=np.exp(log_means - [float(target.log_unit) + log_E2, log_E2]),
-            moments=_mean_moments([each for _, each in parts], counts),
+            moments=moments,
             truth=target,
             common=common,
             runs_wanted=runs,
         )
 
     return Stream(len(sizes), part, merge)
+
+
+def _tail(seen: Pooled) -> float:
+    """k-hat of what all draws add to the second moment of w under q1; 0 if there is no tail.
+
+    With a heavy tail this moment rests on draws that have not come yet, and no share of E2 is
+    worth having from q1. AMCI rests on f w under q1 and on w under q2 instead.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        k = pareto_tail(np.log(seen.ratios[Q1]) + 2 * np.log(seen.values(2, Q1))).k
+    return k if math.isfinite(k) else 0.0
 
 
 def _mean_and_effective(errors: Array) -> tuple[Array, Array]:

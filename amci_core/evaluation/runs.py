@@ -232,20 +232,20 @@ class Runs:
 
 
 def effective_errors(errors: Array) -> Array:
-    """The effective number of squared errors of n runs, (sum e^2)^2 / sum e^4, along axis 0.
+    """The effective number of squared errors of n runs, (sum z^2)^2 / sum z^4, along axis 0.
 
-    It is n / 3 for normal errors, and small if a few large errors make up the mean square. It is 0
-    if all errors are equal: estimates that are all zero say nothing of the runs that meet f. Runs
-    without an estimate, NaN, are left out.
+    z are the errors about their mean: an error that all runs share can hide the rare runs that
+    make up for it, as if no run met f. It is n / 3 for normal errors, small if a few large errors
+    make up the mean square, and 0 if all errors are equal.
 
     Arguments:
-        errors: Signed errors, (n, *).
+        errors: Signed errors, (n, *); NaN for a run without an estimate, which is left out.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        square = np.square(errors)
+        n = (~np.isnan(errors)).sum(axis=0)
+        square = np.square(errors - np.nansum(errors, axis=0) / n)
         found = np.square(np.nansum(square, axis=0)) / np.nansum(np.square(square), axis=0)
-        differ = np.fmin.reduce(errors) < np.fmax.reduce(errors)
-    return np.where(differ, np.nan_to_num(found), 0.0)
+    return np.nan_to_num(found)
 
 
 def is_determined(mean_square: Array, effective: Array, least: Any) -> NDArray[np.bool_]:

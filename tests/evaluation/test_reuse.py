@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+import torch
 from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
+from amci_core.estimators import Moments, tables
+from amci_core.estimators.budget import predicted_variance
 from amci_core.evaluation import reuse_errors, stream_reuse_errors
 
 ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
@@ -241,3 +244,48 @@ def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):
         errors(hidden("tail-1d"), imperfect())
     with pytest.raises(ValueError, match=r"^truth: expected finite numbers >= 0"):
         errors(problem, imperfect(), truth=-1.0)
+
+
+def test_no_share_of_E2_comes_from_a_q1_whose_weights_have_a_heavy_tail():
+    # 0.152 and 0 by quadrature, see below; q1 has 2e-9 of its mass where w is above 1,000.
+    problem, proposals = amci.problem("cancer"), amci.load_proposals("cancer")
+    found = reuse_errors(problem, proposals, [900.0, 60.0], alphas=[1.0], betas=[0.0], runs=300)
+    np.testing.assert_allclose(found.optimum, [0.152, 0.0], atol=0.03)
+
+
+@pytest.mark.slow
+def test_the_optimum_is_that_of_second_moments_by_quadrature_where_no_run_meets_the_largest():
+    # Neither proposal's draws show that E[w^2] is above 1e5 under q1.
+    problem, proposals = amci.problem("cancer"), amci.load_proposals("cancer")
+    y = [900.0, 60.0]
+    nodes, weights = np.polynomial.legendre.leggauss(300)
+    c0, epsilon = 730 + 670 * nodes, 0.5 + 0.48 * nodes
+    x = torch.tensor(np.stack(np.meshgrid(c0, epsilon, indexing="ij"), -1).reshape(-1, 2))
+    area = 670 * 0.48 * np.outer(weights, weights).ravel()
+    at = problem.check(y)
+    with torch.inference_mode():
+        log_p, f = problem.log_joint(x, at[0]).numpy(), problem.f(x, None).numpy()
+        log_q = {j: q.log_prob(x).numpy() for j, q in proposals.at(*at).items()}
+    terms = np.stack([f, np.zeros_like(f), np.ones_like(f)])
+    E = terms @ (area * np.exp(log_p))
+    assert E[0] / E[2] == pytest.approx(float(problem.truth(y)), rel=1e-6)
+    unit = np.where(E > 0, E, 1.0)
+    covariance = np.full((3, 3, 3), np.nan)
+    for j in (0, 2):
+        second = (terms * (area * np.exp(2 * log_p - log_q[j]))) @ terms.T
+        covariance[j] = second / np.outer(unit, unit) - np.outer(E > 0, E > 0)
+    with np.errstate(divide="ignore"):
+        exact = Moments(np.log(E), covariance, np.array([64.0, 0.0, 64.0]))
+    best = tables.optimum(exact)[0, [0, 2]]
+    assert covariance[0, 2, 2] > 1e5
+
+    def variance(alpha, beta):
+        return predicted_variance(
+            exact, exact.counts, table=lambda _: tables.reuse(alpha, beta)
+        ).item()
+
+    assert best == pytest.approx([0.152, 0.0], abs=0.01)
+    found = reuse_errors(problem, proposals, y, alphas=[1.0], betas=[0.0], runs=1000)
+    np.testing.assert_allclose(found.optimum, best, atol=0.03)
+    assert variance(*found.optimum) < 1.1 * variance(*best)
+    assert found.predicted(*found.optimum) == pytest.approx(variance(*best), rel=0.2)
