@@ -29,7 +29,7 @@ from amci_core.flows.layers import (
     ToSupport,
     Triangular,
 )
-from amci_core.flows.mixture import defended_spline, defensive_component, defensive_mixture
+from amci_core.flows.mixture import Mixture, defended_spline, defensive_component
 from amci_core.flows.supports import (
     coordinate_bijector,
     coordinates_of,
@@ -161,6 +161,29 @@ def layered_spline(
         RadialSpline(dim, bins=bins),
     ]
     return _to_support(problem, stack, coordinates, **network)
+
+
+def defensive_mixture(
+    problem: Problem,
+    *,
+    own: Mapping[str, Any],
+    term: str,
+    found: Mapping[str, Any] | None = None,
+    share: float = 0.05,
+    form: str = "",
+) -> Mixture:
+    """A flow of any family, with the defensive component of its term.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        own: The flow's `family` and its `arguments`.
+        term: `E1_plus` or `E2`.
+        found: As for `defensive_component`.
+        share: The weight of the defensive component.
+        form: A name for the form of the flow, for people.
+    """
+    flow = FAMILIES[own["family"]](problem, **own["arguments"])
+    return Mixture(flow, defensive_component(problem, term=term, found=found), share)
 
 
 def _to_support(

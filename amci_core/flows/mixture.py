@@ -346,31 +346,6 @@ def defensive_component(
     return own if found is None else Mixture(own, centres(problem, **found), 0.5)
 
 
-def defensive_mixture(
-    problem: Problem,
-    *,
-    own: Mapping[str, Any],
-    term: str,
-    found: Mapping[str, Any] | None = None,
-    share: float = 0.05,
-    form: str = "",
-) -> Mixture:
-    """A flow of any family, with the defensive component of its term.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        own: The flow's `family` and its `arguments`.
-        term: `E1_plus` or `E2`.
-        found: As for `defensive_component`.
-        share: The weight of the defensive component.
-        form: A name for the form of the flow, for people.
-    """
-    from amci_core.flows.families import FAMILIES
-
-    flow = FAMILIES[own["family"]](problem, **own["arguments"])
-    return Mixture(flow, defensive_component(problem, term=term, found=found), share)
-
-
 def defended_spline(
     problem: Problem,
     *,
