@@ -11,6 +11,8 @@ import amci_core as amci
 import amci_core.models
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import FAMILIES, Proposals
+from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.trainer import TermRecipe, Trainer
 
 APP = Path(amci.__file__).parents[1] / "app"
 PROBLEM = '''
@@ -96,6 +98,27 @@ from amci_core.estimators import Tabled, tables
 halves = Tabled(tables.reuse(0.5, 0.5))
 '''
 
+OBJECTIVE = '''
+"""The forward KL divergence, on fresh draws of the prior weighted by f."""
+from amci_core.training.objectives import Objective
+
+
+class ForwardKL(Objective):
+    @staticmethod
+    def points(settings):
+        return settings["draws"]
+
+    def __init__(self, target, generator, *, draws):
+        super().__init__(target, generator)
+        self.draws = draws
+
+    def loss(self, q):
+        y, theta, x, log_r = self.target.sample(self.draws, self.generator, "importance")
+        self.last = x[:, None], y, theta
+        log_q = q.at(y, theta).log_prob(x[:, None])[:, 0]
+        return -(log_r.softmax(0) * log_q).sum()
+'''
+
 
 @pytest.fixture
 def new(tmp_path):
@@ -147,6 +170,16 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
     mu = problem.truth(1.0, 0.0)
     error = amci.estimate(problem, loaded, 1.0, 0.0, draws=4000, estimator="halves", seed=2)
     np.testing.assert_allclose(error.value, mu, atol=5 * error.standard_error)
+
+
+def test_an_objective_is_one_file_and_one_line(new, monkeypatch):
+    monkeypatch.setitem(OBJECTIVES, "forward-kl", new("forward", OBJECTIVE).ForwardKL)
+    term = TermRecipe("gaussian", {"hidden": [], "activation": "relu", "reads_theta": False},
+                      "forward-kl", {"draws": 2000}, learning_rate=0.2)  # fmt: skip
+    trainer = Trainer(amci.problem("tail-1d"), "q2", term, steps=400, seed=0)
+    first, *_, last = trainer.run()
+    # The posterior of tail-1d is Gaussian, its mean affine in y.
+    assert last.quality.divergence < min(0.01, first.quality.divergence / 10)
 
 
 # What is made for a problem is chosen by its type here, and nowhere else.
