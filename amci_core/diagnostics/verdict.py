@@ -2,7 +2,8 @@ r"""Whether an estimate can be believed: what contradicts it, then three questio
 
 `judge` collects the reasons against an estimate; the most serious one is its level.
 
-- Contradictions. Densities must fit their draws, and a draw must reach every term.
+- Contradictions. Densities must fit their draws, and a draw must reach every term. Draws with one
+  and the same f say nothing of a region that they missed.
 - Do the draws agree? AMCI with control variates uses all draws of all components. An estimate
   agrees if it lies within 2.5 standard errors of the difference from it.
 - Is it determined? The effective number of AMCI's squared residuals with control variates,
@@ -59,6 +60,11 @@ LARGEST_RESIDUAL = 1 / 20
 UNNORMALIZED = 6.0
 # A side of f with a smaller share of E1_plus + E1_minus does not matter.
 LEAST_SIDE = 0.01
+
+SILENT = (
+    "all n draws for E1 have the same f: a region that they missed, of mass up to about 3 / n, "
+    "does not show"
+)
 
 
 class Evidence(NamedTuple):
@@ -180,12 +186,18 @@ class _Reason(NamedTuple):
     number: Any = 0.0
 
 
-def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN) -> Verdict:
+def judge(
+    control: Regression,
+    found: Errors,
+    silent: NDArray[np.bool_],
+    evidence: Evidence = NOTHING_KNOWN,
+) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
     Arguments:
         control: AMCI with control variates on all draws.
         found: What each of these draws adds to the error of the estimate.
+        silent: Whether f is the same at all draws that estimate E1, (*).
         evidence: What is known of the proposals beforehand.
     """
     N = evidence.r_eff * control.determined_by
@@ -194,20 +206,18 @@ def judge(control: Regression, found: Errors, evidence: Evidence = NOTHING_KNOWN
         *(_Reason(NO_TRUST, True, text) for text in evidence.against),
         *_contradictions(control),
         *_disagreement(np.sqrt(evidence.r_eff) * _distance(control.errors, found)),
+        _Reason(MORE_DRAWS, silent, SILENT),
         *_undetermined(control, N, own, evidence),
         *_unknown(control, evidence),
     ]
-    # An average of one value is that value: no further draw is needed.
-    f = control.draws.f
-    exact = (f == f[..., :1]).all(axis=-1) & (f[..., 0] != 0) & (own == np.inf)
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
     for level, holds, words, number in reasons:
-        holds = np.broadcast_to(holds, N.shape) & ~(exact & (level == MORE_DRAWS))
+        holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
             why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
-    return Verdict(codes, why, np.where(exact, np.inf, N))
+    return Verdict(codes, why, N)
 
 
 def _contradictions(control: Regression) -> Iterator[_Reason]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Estimate", "Precise", "Term"]
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from amci_core.estimators.uncertainty import (
     Errors,
     Uncertainty,
     of_table,
+    silent,
     table_errors,
     term_errors,
 )
@@ -125,13 +126,18 @@ class Estimate:
         return table_errors(self.prepared, self.combined)
 
     @cached_property
+    def _silent(self) -> NDArray[np.bool_]:
+        return silent(self.prepared, self.combined)
+
+    @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
         if self._regressed or self.prepared.components is not None:
             found = self._errors.uncertainty
         else:
             found = of_table(self.prepared, self._pooled, self.combined)
-        return found.with_draws(self.evidence.r_eff)
+        error = np.where(self._silent, np.nan, found.standard_error)
+        return replace(found, standard_error=error).with_draws(self.evidence.r_eff)
 
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
@@ -142,8 +148,8 @@ class Estimate:
     def standard_error(self) -> Array:
         """By the delta method from the draws of all components, (*), in units of f.
 
-        NaN where the draws are too few to tell, or give E1 and E2 at once with the same f at all
-        of them: nothing then says how wrong the value is. Infinite where the draws of another
+        NaN where the draws are too few to tell, or f is the same at all that estimate E1: nothing
+        then says how wrong the value is. Infinite where the draws of another
         component show that a proposal misses part of a term it is used for.
         """
         return self._in_f(self.uncertainty.standard_error)
@@ -173,7 +179,7 @@ class Estimate:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
-        return judge(self._control, self._errors, self.evidence)
+        return judge(self._control, self._errors, self._silent, self.evidence)
 
     @property
     def bias(self) -> Array:

@@ -21,6 +21,7 @@ __all__ = [
     "effective_number",
     "of_table",
     "rounding",
+    "silent",
     "table_errors",
     "term_errors",
 ]
@@ -261,7 +262,7 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
     return Uncertainty(
         log_unit=log_unit,
         value=value,
-        standard_error=np.where(_silent(prepared, value, log_unit), np.nan, error),
+        standard_error=error,
         covariance=np.asarray(of_ratio),
         effective=effective_number(squares),
     )
@@ -290,15 +291,16 @@ def term_errors(prepared: Prepared, seen: Pooled) -> Array:
         return np.asarray(np.sqrt(np.sum(variances, axis=0)))
 
 
-def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.bool_]:
-    """Whether the draws say nothing of an estimate's error, (*).
+def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
+    """Whether f is the same at all draws that estimate E1, which say nothing of its error, (*).
 
-    Where E1 and E2 come from the same draws and f is the same at all of them, no draw adds to the
-    error, however wrong mu is: zero variance is then no sign of an exact estimate. It is one where
-    f is the same, and not zero, at the draws of every component.
+    The estimate is that f: zero if no draw met it, or one for a probability if all did. No draw
+    adds to the error, however large a part of the mass they missed. With exact proposals no draw
+    adds to the error of AMCI either, but its value is mu, and not the f of the draws.
     """
     draws, table = prepared.draws, prepared.last_table
-    silent = (draws.f != draws.f[..., :1]).any(axis=-1) | (draws.f[..., 0] == 0)
+    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
+    found = np.ones(draws.batch, dtype=bool)
     for j in needed(table):
         part, v = draws.stretch(j), table[..., j, :, None]
         f_plus, f_minus = (
@@ -308,5 +310,5 @@ def _silent(prepared: Prepared, value: Array, log_unit: Array) -> NDArray[np.boo
         parts = (v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * value[..., None])
         size = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
         zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
-        silent &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
-    return np.asarray(silent)
+        found &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
+    return found

@@ -240,14 +240,25 @@ def test_where_every_draw_has_the_same_f_there_is_no_standard_error():
     found = amci.estimate(
         PROBLEM, ORACLE, np.full((n, 1), 3.0), 0.1, draws={"q2": 64}, estimator="snis-q2", seed=1
     )
-    one, known = abs(found.value - 1) < 1e-9, ~np.isnan(found.standard_error)
-    f = found.prepared.draws.f
-    np.testing.assert_array_equal(one & known, (f == 1).all(axis=-1))
-    assert not (one & ~known & (found.verdict.level == "reliable")).any()
+    one, levels = abs(found.value - 1) < 1e-9, found.verdict.level
+    np.testing.assert_array_equal(one, np.isnan(found.standard_error))
+    assert one[(found.prepared.draws.f == 1).all(axis=-1)].all()
+    assert not (one & (levels == "reliable")).any()
     all_above = mu**64
     assert abs(one.mean() - all_above) < 4 * np.sqrt(all_above * (1 - all_above) / n)
     lower, upper = (end[~one] for end in found.interval())
     assert ((lower < mu) & (mu < upper)).mean() > 0.95
+
+
+def test_amci_with_exact_proposals_is_reliable_where_every_draw_has_the_same_f():
+    at, mu = (np.full((300, 1), 3.0), 0.1), PROBLEM.truth(3.0, 0.1)
+    for estimator in ("amci", "amci-cv"):
+        found = amci.estimate(PROBLEM, ORACLE, *at, draws=80, estimator=estimator, seed=1)
+        same = (found.prepared.draws.f == 1).all(axis=-1)
+        assert same.any()
+        np.testing.assert_allclose(found.value, mu, rtol=1e-12)
+        assert (found.standard_error < 1e-12).all()
+        assert (found.verdict[same].level == "reliable").mean() > 0.9
 
 
 def test_sharing_with_a_proposal_that_misses_the_posterior_has_no_finite_error():
