@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "StoredFileError",
-    "check_object",
     "plain",
     "pretrained_root",
     "read_json",
@@ -22,7 +21,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,11 +47,10 @@ def read_json(path: Path) -> Any:
     Raises:
         StoredFileError: the file is missing, unreadable or no JSON.
     """
+    content = _read(path)
     try:
-        return json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, StoredFileError):
-            raise
+        return json.loads(content)
+    except ValueError as error:
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
 
 
@@ -93,47 +90,9 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
 
 
-def check_object(
-    path: Path,
-    entry: Any,
-    kinds: Mapping[str, type | tuple[type, ...]],
-    *,
-    within: str = "",
-    only: bool = False,
-) -> None:
-    """Checks that a part of a JSON file is an object with these keys, and others perhaps.
-
-    Arguments:
-        path: The file that it comes from.
-        entry: The part.
-        kinds: Key to the types that its value may have.
-        within: Where in the file it stands, such as `proposals.q2`.
-        only: Whether other keys are refused.
-
-    Raises:
-        StoredFileError: a key is missing or unknown, or its value has another type; file and key
-            are named.
-    """
-    if not isinstance(entry, dict):
-        raise StoredFileError(f"{path}: expected an object as {within or 'its content'}")
-    within = within and f"{within}."
-    unknown = sorted(entry.keys() - kinds.keys()) if only else []
-    if unknown:
-        raise StoredFileError(f"{path}: {within}{unknown[0]} is none of {', '.join(kinds)}")
-    for key, kind in kinds.items():
-        if key not in entry:
-            raise StoredFileError(f"{path}: {within}{key} is missing")
-        if not isinstance(entry[key], kind):
-            names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-            got = short(entry[key])
-            raise StoredFileError(f"{path}: expected {names} as {within}{key}, got {got}")
-
-
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        raise StoredFileError(f"{path}: no such file") from None
     except OSError as error:
         raise StoredFileError(f"{path}: cannot be read ({error.strerror})") from None
 

@@ -19,6 +19,7 @@ __all__ = [
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any
 
 import torch
@@ -28,7 +29,6 @@ from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
 from amci_core.io import (
     StoredFileError,
-    check_object,
     pretrained_root,
     read_json,
     read_tensors,
@@ -253,7 +253,7 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     if not path.is_file():
         return None
     evaluation: dict[str, Any] = read_json(path)
-    check_object(path, evaluation, {"estimators": dict})
+    _check_entry(path, evaluation, {"estimators": dict})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     if evaluation.get("weights", hashes) != hashes:
         raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
@@ -273,17 +273,27 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     made_for = config.get("problem")
     if made_for != chosen.name:
         raise StoredFileError(f"{path}: made for the problem {made_for!r}, not for {chosen.name}")
-    check_object(path, config, CONFIGURATION)
+    _check_entry(path, config, CONFIGURATION)
     if "q1_plus" not in config["proposals"]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
-        check_object(path, entry, {**WEIGHTS, **FAMILY}, within=f"proposals.{name}")
+        _check_entry(path, entry, {**WEIGHTS, **FAMILY}, f"proposals.{name}.")
         for part in (entry, entry["arguments"].get("own")):
             if isinstance(part, dict) and part.get("family") in FORMER_FAMILIES:
                 part["family"] = FORMER_FAMILIES[part["family"]]
     for number, entry in enumerate(config["snapshots"]):
-        check_object(path, entry, {**WEIGHTS, **FIGURES}, within=f"snapshots.{number}")
+        _check_entry(path, entry, {**WEIGHTS, **FIGURES}, f"snapshots.{number}.")
     return config
+
+
+def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Any], within: str = "") -> None:
+    """Checks that a part of a JSON file is an object with these keys, of these types."""
+    for key, kind in kinds.items():
+        if not isinstance(entry, dict) or key not in entry:
+            raise StoredFileError(f"{path}: {within}{key} is missing")
+        if not isinstance(entry[key], kind):
+            got = short(entry[key])
+            raise StoredFileError(f"{path}: {within}{key} has another type than expected: {got}")
 
 
 def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Trainable:

@@ -316,7 +316,7 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     ]
 
     def weights(
-        t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None
+        t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log weights of points t of the components `own`, or of the start, (n); where the start
         counts in their place; and where one pilot alone looks."""
@@ -334,11 +334,9 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
         log_power = (2 * components).logsumexp(0) - components.gather(0, own[None])[0]
         return _quotient(log_h, log_power), rare, alone
 
-    def weighted(*parts: Tensor | None) -> tuple[Tensor, ...]:
-        chunks = zip(*(p.split(CHUNK) for p in parts if p is not None), strict=True)
-        own = () if len(parts) == 4 and parts[3] is not None else (None,)
-        found = (weights(*chunk, *own) for chunk in chunks)
-        return tuple(torch.cat(part) for part in zip(*found, strict=True))
+    def weighted(*parts: Tensor) -> tuple[Tensor, ...]:
+        chunks = zip(*(part.split(CHUNK) for part in parts), strict=True)
+        return tuple(map(torch.cat, zip(*(weights(*chunk) for chunk in chunks), strict=True)))
 
     # Sums for each shift: of both halves, of the start's draws, and where one pilot alone looks.
     sums = torch.full((3, SHIFTS), -torch.inf, dtype=torch.float64)

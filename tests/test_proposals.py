@@ -72,17 +72,6 @@ def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, l
 
 
 @pytest.mark.slow
-def test_the_recorded_evaluation_is_what_evaluating_gives():
-    recorded = load_proposals("tail-1d").card["evaluation"]
-    proposals = load_proposals("tail-1d")
-    fresh = evaluate(problem("tail-1d"), proposals, seed=recorded["seed"]).estimators["amci"]
-    # Rounding differs between machines, by some digits of errors near 1e-9 of mu.
-    np.testing.assert_allclose(
-        fresh["remse_median"], recorded["estimators"]["amci"]["remse_median"], rtol=1e-3
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
 def test_the_weights_have_the_quality_that_is_recorded(name):
     proposals = load_proposals(name)
@@ -204,13 +193,6 @@ def test_files_are_small_and_none_is_a_pickle():
     assert {p.suffix for p in files} <= {".safetensors", ".json", ".md", ".parquet"}
 
 
-def test_damaged_weights_are_refused(copied):
-    path = copied / "q1_plus.safetensors"
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(StoredFileError, match=r"q1_plus\.safetensors: its SHA-256"):
-        load_proposals("tail-1d", folder=copied)
-
-
 def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
     (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
     edit(copied, lambda c: c["proposals"]["q2"].update(file="../elsewhere.safetensors"))
@@ -224,7 +206,6 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
     [
         (lambda c: c.update(problem="cancer"), r"config\.json: made for the problem 'cancer'"),
         (lambda c: c.update(format=99), r"config\.json: not a configuration of format 1"),
-        (lambda c: c.pop("variant"), r"config\.json: variant is missing"),
         (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
         (
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
@@ -232,15 +213,11 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
         ),
         (
             lambda c: c.update(proposals=[c["proposals"]]),
-            r"config\.json: expected dict as proposals, got \[",
+            r"config\.json: proposals has another type than expected: \[",
         ),
         (
             lambda c: c["snapshots"][1].pop("step"),
             r"config\.json: snapshots\.1\.step is missing",
-        ),
-        (
-            lambda c: c["proposals"]["q1_plus"]["arguments"].update(activation="sine"),
-            r"q1_plus\.safetensors: does not fit its configuration",
         ),
         (
             lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
@@ -254,17 +231,11 @@ def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
         load_proposals("tail-1d", folder=copied)
 
 
-@pytest.mark.parametrize("name", ["tail-5d", "cancer"])
-def test_an_oracle_that_is_not_known_is_refused(name):
-    with pytest.raises(ValueError, match=r"^variant: the optimal proposals of .* are not known"):
-        load_proposals(name, variant="oracle")
-    with pytest.raises(ValueError, match=r"^variant: expected one of spline.* for"):
-        load_proposals(name, variant="best")
-
-
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match=r"variant: expected .*spline.*oracle.*, got 'maf'"):
         load_proposals("tail-1d", variant="maf")
+    with pytest.raises(ValueError, match=r"^variant: the optimal proposals of .* are not known"):
+        load_proposals("tail-5d", variant="oracle")
     with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
         load_proposals("head-1d")
 
@@ -305,20 +276,6 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     with pytest.raises(ValueError, match=r"^proposals: expected the result of learn or load"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
-
-
-@pytest.mark.parametrize("variant", ["spline", "paper"])
-def test_what_is_done_to_loaded_proposals_changes_no_other_ones(variant):
-    tail, at = problem("tail-1d"), {"y": 1.0, "theta": 3.0, "draws": 16}
-    first = load_proposals("tail-1d", variant=variant)
-    expected = estimate(tail, first, **at).value
-    first.q1_plus.float()
-    for weight in first.q2.parameters():
-        weight.fill_(torch.nan)
-    first.card.clear()
-    again = load_proposals("tail-1d", variant=variant)
-    assert estimate(tail, again, **at).value == expected
-    assert again.card["configuration"]["variant"] == variant
 
 
 def test_folders_of_older_versions_are_read(tmp_path):

@@ -71,8 +71,8 @@ def train(
             raise ValueError(f"{option}: is for shipped problems, got {value} for {problem}")
     if own and device not in {"auto", "cpu"}:
         raise ValueError(f"device: expected cpu for a problem from a file, got {device!r}")
-    with Display(shown=True) as display:
-        try:
+    try:
+        with Display(shown=True) as display:
             if own:
                 for progress, _ in training.stream_learning(
                     amci.load_problem(problem),
@@ -96,12 +96,11 @@ def train(
                     resume=resume,
                     on_progress=display,
                 )
-        except (KeyboardInterrupt, training.TrainingDiverged) as error:
-            display.close()
-            stopped = isinstance(error, KeyboardInterrupt)
-            said = f"interrupted; the best so far is in {out}, go on with --resume"
-            typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
-            raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
+    except (KeyboardInterrupt, training.TrainingDiverged) as error:
+        stopped = isinstance(error, KeyboardInterrupt)
+        said = f"interrupted; the best so far is in {out}, go on with --resume"
+        typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
+        raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
     typer.echo(f"trained: {out}")
 
 

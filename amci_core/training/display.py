@@ -35,10 +35,6 @@ class Display:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Leaves the bars as they are; what is printed next comes below them."""
         if self._bar.live.is_started:
             self._bar.stop()
 

@@ -350,7 +350,7 @@ class _Run:
         state: dict[str, Any] | None,
     ) -> None:
         self.problem, self.name, self.seed, self.budget = problem, name, seed, budget
-        self._log = say
+        self._say: Say = lambda message: say(f"{name}: {message}")
         self.until, self.to_initialize = budget.until(terms), budget.to_initialize(terms)
         self.timed, self.planned = steps is None, steps or MAX_STEPS
         self.many = problem.x.dim > MANY
@@ -375,11 +375,8 @@ class _Run:
         count = sum(each.numel() for each in self.weights.values())
         length = f"about {self._left():.0f} s to go" if self.timed else f"{self.planned:,} steps"
         self._say(f"{self.form} ({self.family['family']}), {count:,} parameters; {length}")
-        if missed := self.target.drawn.missed:
+        if missed := self.target.particles.missed:
             self._say(f"{missed:.0%} of the cases were not reached")
-
-    def _say(self, message: str) -> None:
-        self._log(f"{self.name}: {message}")
 
     def _left(self) -> float:
         return max(self.until - clock.now(), 0.0)
@@ -389,6 +386,7 @@ class _Run:
         began, until = clock.now(), clock.now() + seconds
         target, generator = self.target, self.generator
         own, reads_theta = target.problem, self.name != "q2"
+        share = OF_MANY if self.many else 1.0
         self._say("draws particles")
         if reads_theta and own.y is not None and own.theta is not None:
             joint, limit = TARGETS["q2"](self.problem), DRAWING / 2 * seconds
@@ -413,7 +411,7 @@ class _Run:
         around = centres(own, **self.found)
         around.start_from(kept.line, kept.y, kept.theta, generator)
         limit = FITTING / (1 - DRAWING) * (until - clock.now())
-        self._fit(around, kept, min(self._at_most(CENTRE_STEPS), 4 * self.planned), limit)
+        self._fit(around, kept, min(round(share * CENTRE_STEPS), 4 * self.planned), limit)
         self._defend(around)
         candidates = default_forms(own, reads_theta=reads_theta, choices=choices)
         tried, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
@@ -426,19 +424,14 @@ class _Run:
                 made.whiten(*_axes(coordinates, kept))
             if len(candidates) > 1:
                 self._say(f"tries {form}")
-                most = min(self._at_most(TRIAL_STEPS), 1 + self.planned // 4)
+                most = min(round(share * TRIAL_STEPS), 1 + self.planned // 4)
                 limit = (until - clock.now()) / (len(candidates) - len(tried))
                 self._fit(made, kept, most, limit)
-                tried[form] = self._loss(made, back)
-            else:
-                tried[form] = 0.0
+            tried[form] = self._loss(made, back)
             weights[form] = made.state_dict()
         # The first, which is the simplest, where none is better.
         self.form = min(tried, key=lambda form: tried[form])
         self.family, self.weights = candidates[self.form], weights[self.form]
-
-    def _at_most(self, steps: int) -> int:
-        return round(OF_MANY * steps) if self.many else steps
 
     def _defend(self, around: Centres) -> None:
         self.prior = DefensiveComponent(self.target.problem, self.target.term)
@@ -517,7 +510,7 @@ class _Run:
         weighing = WEIGHING * self._left() if self.timed else math.inf
         stages = [stage for stage in RATES if self.steps[stage]]
         for stage in stages[stages.index(self.stage) :]:
-            self.stage, last = stage, stage == stages[-1]
+            self.trainer, self.stage, last = None, stage, stage == stages[-1]
             self.trainer = trainer = self._trainer(1.0 if last else self.pretraining, weighing)
             quarters = set[int]()
             if self.stage == "imitate" and not self.timed:
@@ -547,7 +540,7 @@ class _Run:
         self.renewed += 1
         # Otherwise the particles that there are have to do.
         with self.budget.initializing(), suppress(NotReached):
-            seconds, old = RENEWING * self.to_initialize, self.target.drawn
+            seconds, old = RENEWING * self.to_initialize, self.target.particles
             new = draw_particles(self.target, self.generator, steps=self.planned, seconds=seconds)
             self.target.particles = joined([new, old], most=len(old.y))
 
@@ -591,7 +584,7 @@ class _Run:
         return {
             "plain": {name: getattr(self, name) for name in self.PLAIN},
             "centres": self.centres.state_dict(),
-            "particles": tuple(self.target.drawn),
+            "particles": tuple(self.target.particles),
             "posterior": None if posterior is None else tuple(posterior),
             "generator": self.generator.get_state(),
             "trainer": trainer,

@@ -244,7 +244,7 @@ class ImitateObjective(Objective):
         self.cases, self.points = cases, points
 
     def loss(self, q: Trainable) -> Tensor:
-        found = self.target.drawn
+        found = self.target.particles
         rows, n = len(found.y), found.x.shape[1]
         chosen = torch.randint(rows, (min(self.cases, rows),), generator=self.generator)
         some = torch.randint(n, (len(chosen), min(self.points, n)), generator=self.generator)

@@ -153,15 +153,8 @@ class Target:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._defence: dict[torch.dtype, Trainable] = {}
-        self.particles: Particles | None = None
+        self.particles: Particles
         self.posterior: Particles | None = None
-
-    @property
-    def drawn(self) -> Particles:
-        """Its particles, which must have been drawn."""
-        if self.particles is None:
-            raise ValueError("objective: imitate needs particles of the target")
-        return self.particles
 
     @cached_property
     def to_support(self) -> ToSupport:

@@ -50,8 +50,8 @@ REPORTS = 100
 REPORTING = 0.1
 # The side of a weight beyond which SOAP does not precondition: one of a thousand takes a second.
 LARGEST_SIDE = 512
-# Seconds between two checkpoints, and to the second one.
-CHECKPOINT_SECONDS, SECOND_CHECKPOINT_SECONDS = 30.0, 8.0
+# Seconds between two checkpoints.
+CHECKPOINT_SECONDS = 30.0
 
 
 class TrainingDiverged(RuntimeError):
@@ -403,7 +403,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path | None, plan: Mapping[str, Any], *, resume: bool) -> None:
         self.folder, self._plan = folder, dict(plan)
-        self._due, self._saved = -math.inf, 0
+        self._due = -math.inf
         self.state: dict[str, Any] | None = None
         if folder is None:
             if resume:
@@ -431,13 +431,9 @@ class Checkpoint:
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Saves a state: tensors, numbers, texts, and dictionaries, lists and tuples of these."""
-        if self.folder is None:
-            return
         with io.replacing(self._file) as beside:
             torch.save({"plan": self._plan, **state}, beside)
-        self._saved += 1
-        wait = CHECKPOINT_SECONDS if self._saved > 1 else SECOND_CHECKPOINT_SECONDS
-        self._due = time.monotonic() + wait
+        self._due = time.monotonic() + CHECKPOINT_SECONDS
 
     def remove(self) -> None:
         """The training is complete."""

@@ -22,7 +22,7 @@ FEW = {"cases": 16, "draws": 32}
 # With checkpoints after every step, so that a training can be broken off early.
 SCRIPT = (
     "import sys, amci_core.cli; from amci_core.training import trainer; "
-    "trainer.CHECKPOINT_SECONDS = trainer.SECOND_CHECKPOINT_SECONDS = 0.0; "
+    "trainer.CHECKPOINT_SECONDS = 0.0; "
     "sys.modules['amci_core.training.quality'].HeldOut.__init__.__kwdefaults__"
     f".update({FEW}); "
     "amci_core.cli.main(sys.argv[1:])"

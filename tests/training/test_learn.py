@@ -30,17 +30,6 @@ def few_cases(monkeypatch):
         monkeypatch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
 
 
-@pytest.mark.slow
-def test_learning_lowers_the_held_out_variance_of_every_proposal():
-    problem = amci.problem("tail-1d")
-    reached = {}
-    for progress, _ in stream_learning(problem, steps=300, seed=1):
-        reached.setdefault(progress.proposal, []).append(progress.quality.relative_variance)
-    assert list(reached) == ["q1_plus", "q2"]
-    for course in reached.values():
-        assert course[-1] < 0.6 * course[0]
-
-
 def test_the_last_of_the_stream_is_what_learn_gives():
     problem = amci.problem("gain-loss")
     *_, (progress, streamed) = stream_learning(problem, steps=3)
@@ -59,9 +48,8 @@ def test_what_is_wrong_is_said():
         learn(problem, steps=0)
     with pytest.raises(ValueError, match="minutes or steps"):
         learn(problem, minutes=1, steps=1)
-    for minutes in (0, math.nan, 1e9, "five"):
-        with pytest.raises(ValueError, match="minutes"):
-            learn(problem, minutes=minutes)
+    with pytest.raises(ValueError, match="minutes"):
+        learn(problem, minutes=0)
     with pytest.raises(
         ValueError, match=r"^family: expected one of half-line, half-line from zero, spline"
     ):
@@ -194,19 +182,6 @@ def test_it_says_what_it_will_do_before_it_does_it():
     assert proposals.card["configuration"]["verdict"]["text"] in said
 
 
-def test_ctrl_c_keeps_the_best_so_far():
-    seen = []
-
-    def stop(progress):
-        seen.append(progress)
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-
-    proposals = learn(amci.problem("tail-1d"), steps=50, progress=stop)
-    assert np.isfinite(amci.estimate(amci.problem("tail-1d"), proposals, 1.0, 2.0).value)
-    assert "verdict" not in proposals.card["configuration"]
-
-
 @pytest.mark.parametrize(("stopped", "stage"), [("q1_plus", "refine"), ("q2", "imitate")])
 def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, stage):
     problem, folder = amci.problem("tail-1d"), tmp_path / "kept"
@@ -216,6 +191,7 @@ def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, s
             raise KeyboardInterrupt
 
     first = learn(problem, steps=20, folder=folder, progress=stop)
+    assert "verdict" not in first.card["configuration"]
     kept = amci.load_proposals(problem, folder=folder)
     for at in (first, kept):
         assert amci.estimate(problem, at, 1.0, 2.0, seed=3).value > 0

@@ -179,23 +179,13 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
         lambda g: PaperObjective(
             Target(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
         ),
-        lambda g: PaperObjective(
-            Target(PROBLEM),
-            g,
-            size=30,
-            validation_size=10,
-            batch=10,
-            epochs=2,
-            source="mcmc",
-        ),
         lambda g: RefineObjective(
             Target(PROBLEM), g, cases=3, uniform_cases=1, from_proposal=3, from_reference=1
         ),
     ],
-    ids=["paper", "paper, chain", "refine"],
+    ids=["paper", "refine"],
 )
-def test_an_objective_goes_on_where_its_state_was_taken(make, monkeypatch):
-    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
+def test_an_objective_goes_on_where_its_state_was_taken(make):
     q1 = FAMILIES["radial"](
         PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
     )

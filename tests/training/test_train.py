@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import hashlib
 import json
 import shutil
 
@@ -16,7 +15,6 @@ from amci_core.cli import main
 from amci_core.io import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
 from amci_core.training import TrainingDiverged, quality, recipe, recipes, train, trainer
-from amci_core.training.objectives import RefineObjective
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.trainer import Trainer
 
@@ -184,55 +182,25 @@ def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
     assert films[0] == films[1]
 
 
-@pytest.mark.parametrize("where", ["loss", "optimizer"])
 def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
-    whole, tmp_path, monkeypatch, where
+    whole, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", 0.0)
-    owner, name = {
-        "loss": (RefineObjective, "loss"),
-        "optimizer": (SOAP, "step"),
-    }[where]
-    healthy, calls = getattr(owner, name), []
+    healthy, calls = SOAP.step, []
 
     def failing(*arguments, **options):
-        result = healthy(*arguments, **options)  # generator or weights have moved on
+        result = healthy(*arguments, **options)  # weights have moved on
         calls.append(1)
         if len(calls) == 9:
             raise OSError("the power is gone")
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, failing)
+        patch.setattr(SOAP, "step", failing)
         with pytest.raises(OSError, match="power"):
             train("tail-1d", minutes=0.5, out=tmp_path / "broken")
     resumed = train("tail-1d", minutes=0.5, out=tmp_path / "broken", resume=True)
     assert same(weights(whole()[0]), weights(resumed))
-
-
-def test_a_loss_that_is_not_finite_is_reported_with_its_step_and_keeps_the_best(
-    tmp_path, monkeypatch
-):
-    healthy = RefineObjective.loss
-    calls = []
-
-    def poisoned(self, q):
-        calls.append(1)
-        return healthy(self, q) * (float("nan") if len(calls) == 6 else 1.0)
-
-    monkeypatch.setattr(RefineObjective, "loss", poisoned)
-    with pytest.raises(TrainingDiverged, match=r"q1_plus: the loss was nan .* at step 6;"):
-        train("tail-1d", minutes=0.5, out=tmp_path / "out")
-    q1 = load_proposals("tail-1d", folder=tmp_path / "out").q1_plus
-    assert all(torch.isfinite(p).all() for p in q1.parameters())
-
-
-def test_the_command_line_trains(tmp_path):
-    arguments = ["--seed", "7", "--budget", "1s", "--out", str(tmp_path / "out")]
-    with pytest.raises(SystemExit) as ended:
-        main(["train", "tail-1d", *arguments])
-    assert ended.value.code == 0
-    assert read_json(tmp_path / "out" / "config.json")["seed"] == 7
 
 
 def test_a_folder_with_a_training_is_not_written_over(whole):
@@ -243,11 +211,6 @@ def test_a_folder_with_a_training_is_not_written_over(whole):
     with pytest.raises(ValueError, match="no checkpoint"):
         train("tail-1d", minutes=0.5, out=folder, resume=True)
     assert same(before, weights(folder))
-
-
-def test_resuming_with_another_plan_is_refused(broken):
-    with pytest.raises(ValueError, match="resume: the training in"):
-        train("tail-1d", minutes=0.5, seed=1, out=broken(), resume=True)
 
 
 @pytest.mark.parametrize(
@@ -297,14 +260,12 @@ def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
     assert tiny.card["evaluation"]["variant"] == "tiny"
 
 
-@pytest.mark.parametrize("given", ["file", "folder"])
-def test_a_recipe_can_lie_anywhere(tmp_path, quick, given):
+def test_a_recipe_can_lie_anywhere(tmp_path, quick):
     own = tmp_path / "mine"
     write_recipe(own, read_json(quick / "tail-1d" / "spline" / "recipe.json"))
-    place = own / "recipe.json" if given == "file" else own
-    arguments = ["--recipe", str(place), "--budget", "2s", "--out", str(tmp_path / "out")]
+    arguments = ["--recipe", str(own / "recipe.json"), "--budget", "2s"]
     with pytest.raises(SystemExit) as ended:
-        main(["train", "tail-1d", *arguments])
+        main(["train", "tail-1d", *arguments, "--out", str(tmp_path / "out")])
     assert ended.value.code == 0
     assert load_proposals("tail-1d", folder=tmp_path / "out").variant == "mine"
 
@@ -369,14 +330,6 @@ def test_the_quality_in_the_card_is_measured_on_other_cases_than_the_selection(w
     selected = min(log, key=lambda entry: entry["relative_variance"])
     assert reported["relative_variance"] not in [entry["relative_variance"] for entry in log]
     assert reported["relative_variance"] == pytest.approx(selected["relative_variance"], rel=1)
-
-
-def test_the_evaluation_names_the_weights_that_it_judges(whole):
-    folder, _ = whole()
-    judged = read_json(folder / "evaluation.json")["weights"]
-    for name in ("q1_plus", "q2"):
-        content = (folder / f"{name}.safetensors").read_bytes()
-        assert judged[name] == hashlib.sha256(content).hexdigest()
 
 
 def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch):
