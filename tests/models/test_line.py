@@ -47,6 +47,43 @@ def test_the_quadrature_gives_the_closed_forms(name):
     )
 
 
+def call(k):
+    """E max(x - k, 0) for a standard normal x."""
+    return stats.norm.pdf(k) - k * stats.norm.sf(k)
+
+
+KINKED = {
+    "absolute deviation": (lambda x, k: (x - k).abs(), lambda k: 2 * call(k) + k),
+    "call less its price": (lambda x, k: (x - k).clamp(min=0) - 0.2, lambda k: call(k) - 0.2),
+    "exponential": (
+        lambda x, k: (-(x - k).abs()).exp(),
+        lambda k: (
+            np.exp(0.5) * (np.exp(k) * stats.norm.sf(k + 1) + np.exp(-k) * stats.norm.cdf(k - 1))
+        ),
+    ),
+    "hat": (
+        lambda x, k: 1 + (0.5 - (x - k).abs()).clamp(min=0),
+        lambda k: 1 + call(k - 0.5) - 2 * call(k) + call(k + 0.5),
+    ),
+    "step": (lambda x, k: 1 + (x > k).double(), lambda k: 1 + stats.norm.sf(k)),
+}
+
+
+@pytest.mark.parametrize("name", KINKED)
+def test_truths_of_f_with_kinks_and_jumps_are_the_closed_forms(name):
+    f, expected = KINKED[name]
+
+    class Kinked(Plain):
+        nonnegative = name != "call less its price"
+        theta = Variable("theta", 1, -3.0, 3.0, "the place of the kink")
+
+        def f(self, x, theta):
+            return f(x, theta).squeeze(-1)
+
+    k = np.linspace(-2.9, 2.9, 41)
+    np.testing.assert_allclose(Kinked().truth(theta=k[:, None]), expected(k), rtol=0, atol=1e-11)
+
+
 def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
     known = amci.problem("tail-1d")
 
