@@ -144,9 +144,7 @@ def amortization_map(
         >>> bool((found.relative_ess > 0.999).all())
         True
     """
-    return stream_amortization_map(
-        problem, proposals, along=along, size=size, draws=draws, y=y, theta=theta, seed=seed
-    ).last()
+    return stream_amortization_map(**locals()).last()
 
 
 def stream_amortization_map(

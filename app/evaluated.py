@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import amci_core as amci
 from amci_core._arguments import part_seed
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import Cases, read_sweep, stream_evaluation
-from amci_core.evaluation.evaluate import Sweep, case_errors
+from amci_core.evaluation import Cases, Sweep, read_sweep
 from amci_core.evaluation.runs import BOUND, default_estimators
 from amci_core.flows import Proposals
 from amci_core.io import pretrained_root
@@ -165,8 +164,7 @@ def live(
     settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
     about = {"budgets": BUDGETS, "wanted": cases, "runs": runs, "seed": seed}
     if problem.knows_truth:
-        stream = stream_evaluation(problem, proposals, cases=cases, seed=seed, **settings)
-        part: Any = stream.part
+        part: Any = Sweep(problem, proposals, cases=cases, seed=seed, **settings).errors
     else:
         import pyarrow as pa
 
@@ -179,8 +177,8 @@ def live(
             except ValueError:
                 return None
             of_case = int(part_seed(seed, number).generate_state(1)[0])
-            sweep = Sweep.of(problem, proposals, cases=case, truth=truth, seed=of_case, **settings)
-            rows = case_errors(sweep, 0)
+            sweep = Sweep(problem, proposals, cases=case, truth=truth, seed=of_case, **settings)
+            rows = sweep.errors(0)
             return rows.set_column(0, "case", pa.array([number] * len(rows)))
 
     return Stream(cases, part, lambda found: Evaluated.of_cases(found, **about))

@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import amci_core as amci
-from amci_core.evaluation import Cases, read_sweep
+from amci_core.evaluation import Cases, Sweep, read_sweep
 from benchmarks.paper.__main__ import FIGURES, main
 from benchmarks.paper.drawing import Canvas, error_curves, save
 
@@ -99,10 +100,8 @@ def test_data_that_are_there_are_not_computed_again(made):
 def some(budgets=(2, 10)):
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
-    from amci_core.evaluation.evaluate import stream_evaluation
-
-    *_, cases = stream_evaluation(problem, proposals, cases=5, runs=8, budgets=budgets)
-    return cases
+    sweep = Sweep(problem, proposals, cases=5, runs=8, budgets=budgets)
+    return Cases(pa.concat_tables(map(sweep.errors, range(5))))
 
 
 def test_curves_are_medians_over_the_cases():

@@ -9,18 +9,18 @@ __all__ = [
     "Evaluation",
     "KnownCases",
     "ReuseErrors",
+    "Sweep",
     "error_curves",
     "evaluate",
     "read_cases",
     "read_sweep",
     "reuse_errors",
     "stream_error_curves",
-    "stream_evaluation",
     "stream_reuse_errors",
 ]
 
 from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves, stream_error_curves
-from amci_core.evaluation.evaluate import Cases, Evaluation, evaluate, stream_evaluation
+from amci_core.evaluation.evaluate import Cases, Evaluation, Sweep, evaluate
 from amci_core.evaluation.known import KnownCases, read_cases
 from amci_core.evaluation.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
 from amci_core.evaluation.sweep import read_sweep

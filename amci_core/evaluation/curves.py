@@ -133,11 +133,6 @@ class Curve:
         return self._absolute(self.quartiles)
 
     @property
-    def mse_median(self) -> Array:
-        """Median of the squared error over runs, (*, B)."""
-        return np.asarray(self.mse_quartiles[1])
-
-    @property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (*, B)."""
         tried = True if self.tried is None else self.tried
@@ -236,17 +231,7 @@ def error_curves(
         >>> bool((curves["amci"].remse < 1e-20).all())
         True
     """
-    return stream_error_curves(
-        problem,
-        proposals,
-        y,
-        theta,
-        budgets=budgets,
-        runs=runs,
-        estimators=estimators,
-        truth=truth,
-        seed=seed,
-    ).last()
+    return stream_error_curves(**locals()).last()
 
 
 def stream_error_curves(

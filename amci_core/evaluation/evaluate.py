@@ -2,39 +2,27 @@ r"""Errors over many cases (y, theta) drawn from p(y) p(theta): the paper's summ
 
 from __future__ import annotations
 
-__all__ = [
-    "FIGURES",
-    "MARGIN",
-    "Cases",
-    "Evaluation",
-    "Sweep",
-    "case_errors",
-    "evaluate",
-    "stream_evaluation",
-]
+__all__ = ["FIGURES", "MARGIN", "Cases", "Evaluation", "Sweep", "evaluate"]
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+import pyarrow as pa
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.curves import Curve, bound_curve, curves_of
 from amci_core.evaluation.runs import (
     BOUND,
     MAX_RUNS,
-    Budgets,
     Estimators,
     Runs,
     Truth,
@@ -42,13 +30,10 @@ from amci_core.evaluation.runs import (
     chosen_estimators,
     quantiles,
 )
-from amci_core.evaluation.sweep import SweepFile, digest, origin, schema
+from amci_core.evaluation.sweep import digest, origin, schema, sweep_file
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.parallel import Stream, run_tasks
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from amci_core.parallel import run_tasks
 
 # The figures of a case, for each estimator and budget.
 FIGURES = (
@@ -56,8 +41,6 @@ FIGURES = (
     *("mse", "mse_error", "failed", "determined", "reference_limited"),
 )
 LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
-# Quantiles of the relative squared error over the runs of a case.
-OVER_RUNS = {"runs_q25": "remse_q25", "runs_median": "remse_median", "runs_q75": "remse_q75"}
 # An error is on neither side of the bound within so many standard errors; and, if runs do not
 # determine it, unless it is so many times below: more runs can raise it by about that much.
 OPEN, MARGIN = 2.0, 100.0
@@ -67,7 +50,7 @@ class Cases:
     """The errors of every estimator in n cases, in the order of their numbers.
 
     Arguments:
-        table: Rows for each case, estimator and budget, as `case_errors` makes them and
+        table: Rows for each case, estimator and budget, as `Sweep.errors` makes them and
             `read_sweep` reads them; of one or more cases, one case after another.
 
     Attributes:
@@ -89,14 +72,13 @@ class Cases:
         n = len(table["case"].unique())
         self._rows = len(table) // n
         first = table.take(list(range(0, len(table), self._rows)))
-        self.number, self.truth, self.truth_error, self.points, self.seconds = (
-            first[name].to_numpy()
-            for name in ("case", "truth", "truth_error", "points", "seconds")
-        )
-        self.y, self.theta = (
-            np.array(first[name].to_pylist(), dtype=np.float64).reshape(n, -1)
-            for name in ("y", "theta")
-        )
+        self.number: Array = first["case"].to_numpy()
+        self.y: Array = np.array(first["y"].to_pylist(), dtype=np.float64).reshape(n, -1)
+        self.theta: Array = np.array(first["theta"].to_pylist(), dtype=np.float64).reshape(n, -1)
+        self.truth: Array = first["truth"].to_numpy()
+        self.truth_error: Array = first["truth_error"].to_numpy()
+        self.points: Array = first["points"].to_numpy()
+        self.seconds: Array = first["seconds"].to_numpy()
         names = table["estimator"].slice(0, self._rows).unique().to_pylist()
         figures = {name: table[name].to_numpy().reshape(n, len(names), -1) for name in FIGURES}
         self.by_name: dict[str, dict[str, Any]] = {
@@ -133,79 +115,49 @@ class Cases:
     def summary(self, name: str) -> dict[str, list[float]]:
         """Quantiles over the cases, with their errors, and shares of cases; over budgets."""
         own = self.by_name[name]
-        levels = list(LEVELS.values())
-        relative, spread = quantiles(own["remse"], levels)
-        absolute, absolute_spread = quantiles(own["mse"], [0.5])
-        errors = _with_runs(spread, own["remse"], own["remse_error"], levels)
-        absolute_error = _with_runs(absolute_spread, own["mse"], own["mse_error"], [0.5])
-        found = {f"remse_{key}": v for key, v in zip(LEVELS, relative, strict=True)}
-        found["mse_median"] = absolute[0]
-        found |= {f"remse_{key}_error": v for key, v in zip(LEVELS, errors, strict=True)}
-        found["mse_median_error"] = absolute_error[0]
-        found |= {key: quantiles(own[of], [0.5])[0][0] for key, of in OVER_RUNS.items()}
+        found = _quantiles(own, "remse", LEVELS) | _quantiles(own, "mse", {"median": 0.5})
+        for level in ("q25", "median", "q75"):
+            found[f"runs_{level}"] = quantiles(own[f"remse_{level}"], [0.5])[0][0]
         found["failed"] = own["failed"].sum(axis=0)
         found["undetermined"] = (~own["determined"]).mean(axis=0)
         found["reference_limited"] = own["reference_limited"].mean(axis=0)
         return {key: values.tolist() for key, values in found.items()}
 
 
-def _with_runs(over_cases: Array, values: Array, errors: Array, levels: Sequence[float]) -> Array:
-    """Standard errors of quantiles (L, B) over cases and runs.
+def _quantiles(
+    own: Mapping[str, Array], figure: str, levels: Mapping[str, float]
+) -> dict[str, Array]:
+    """Quantiles (B,) over the cases of a figure, and their standard errors over cases and runs.
 
     The spread over cases holds the noise of their runs, but for a quantile that is one case.
-
-    Arguments:
-        over_cases: Standard errors by order statistics of the cases, (L, B).
-        values: Errors of n cases, (n, B).
-        errors: Their standard errors over runs, (n, B).
-        levels: The quantiles.
     """
+    values, errors = own[figure], own[f"{figure}_error"]
+    at_levels, spreads = quantiles(values, list(levels.values()))
     n = (~np.isnan(values)).sum(axis=0)
-    sorted_errors = np.take_along_axis(errors, np.argsort(values, axis=0), axis=0)
-    found = []
-    for p, spread in zip(levels, over_cases, strict=True):
+    in_order = np.take_along_axis(errors, np.argsort(values, axis=0), axis=0)
+    found = {}
+    for (level, p), value, spread in zip(levels.items(), at_levels, spreads, strict=True):
         rank = np.rint(p * np.maximum(n - 1, 0)).astype(np.int64)
-        of_case = np.take_along_axis(sorted_errors, rank[None], axis=0)[0]
-        cases = np.maximum(2 * np.sqrt(n * p * (1 - p)), 1)
+        of_case = np.take_along_axis(in_order, rank[None], axis=0)[0]
+        near = np.maximum(2 * np.sqrt(n * p * (1 - p)), 1)
         alone = (p == 1) | (n <= 1)
-        of_runs = np.where(alone, of_case, np.nan_to_num(of_case) / np.sqrt(cases))
-        found.append(np.hypot(np.where(n > 1, spread, 0.0), of_runs))
-    return np.stack(found)
+        of_runs = np.where(alone, of_case, np.nan_to_num(of_case) / np.sqrt(near))
+        found[f"{figure}_{level}"] = value
+        found[f"{figure}_{level}_error"] = np.hypot(np.where(n > 1, spread, 0.0), of_runs)
+    return found
 
 
-@dataclass(frozen=True)
 class Sweep:
-    """The settings of n cases.
+    """The settings of n cases, each of which any process can do by its number.
 
-    Arguments:
-        problem: The problem.
-        proposals: Its proposals.
-        y: Observations (n, D_y).
-        theta: Parameters of f (n, D_theta), or None.
-        truth: The value that errors are counted from, for a batch (n,).
-        log_deviation: log E|f - mu| under p(x | y) in nats, (n,); None without a bound.
-        budgets: Total draws of an estimator, (B,).
-        estimators: By name, in the requested order; None for the bound.
-        runs: Independent runs of each case.
-        seed: The seed of cases and runs.
-        device: Where points are drawn, and densities computed.
+    Arguments are those of `evaluate`.
+
+    Raises:
+        ValueError: see `evaluate`.
     """
 
-    problem: Problem
-    proposals: Proposals
-    y: Tensor
-    theta: Tensor | None
-    truth: Truth
-    log_deviation: Array | None
-    budgets: Budgets
-    estimators: dict[str, Estimator | None]
-    runs: int
-    seed: int
-    device: torch.device = CPU
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         problem: Problem | str,
         proposals: Proposals | str | None = None,
         *,
@@ -216,22 +168,18 @@ class Sweep:
         truth: Any = None,
         seed: int = 0,
         device: str = "cpu",
-    ) -> Sweep:
-        """Checks the arguments of `amci_core.evaluate`.
-
-        Raises:
-            ValueError: see there.
-        """
-        problem, proposals = resolve_names(problem, proposals)
-        check_count("runs", runs, low=1, high=MAX_RUNS)
-        check_seed(seed)
-        checked = checked_budgets(budgets)
-        place = device_named(device, points=runs * int(checked.max()))
-        if place != CPU and proposals.to(place) is None:
+    ) -> None:
+        self.problem, self.proposals = problem, proposals = resolve_names(problem, proposals)
+        self.runs = check_count("runs", runs, low=1, high=MAX_RUNS)
+        self.seed = check_seed(seed)
+        self.budgets = checked_budgets(budgets)
+        self.device = device_named(device, points=runs * int(self.budgets.max()))
+        if self.device != CPU and proposals.to(self.device) is None:
             if device != AUTO:
                 raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
-            place = CPU
-        chosen = chosen_estimators(estimators, problem, proposals)
+            self.device = CPU
+        self.estimators = chosen_estimators(estimators, problem, proposals)
+        self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
         if isinstance(cases, tuple):
             y, theta = problem.check(*cases)
             if y.ndim == 1:
@@ -242,39 +190,56 @@ class Sweep:
             check_count("cases", cases, low=1, high=1_000_000)
             y, theta = problem.check(*problem.cases(cases, seed=seed))
             y = y.expand(cases, -1)  # without y and theta there is a single row
-        found = cls(
-            problem=problem,
-            proposals=proposals,
-            y=y,
-            theta=theta,
-            truth=Truth.of(problem, y, theta, truth),
-            log_deviation=(
-                problem.log_mean_absolute_deviation(y, theta) if BOUND in chosen else None
-            ),
-            budgets=checked,
-            estimators=chosen,
-            runs=runs,
-            seed=seed,
-            device=place,
-        )
-        if found.drawn:
-            found.of_case(0)
-        return found
+        self.y, self.theta = y, theta
+        self.truth = Truth.of(problem, y, theta, truth)
+        if BOUND in self.estimators:
+            self._log_deviation = problem.log_mean_absolute_deviation(y, theta)
+        if self.drawn:
+            self.of_case(0)  # refuses budgets that do not fit
 
     def __len__(self) -> int:
         return len(self.y)
-
-    @property
-    def drawn(self) -> dict[str, Estimator]:
-        """The estimators that draw."""
-        return {name: each for name, each in self.estimators.items() if each is not None}
 
     def of_case(self, number: int) -> Runs:
         """The runs of a case."""
         y = self.y[number].to(self.device)
         theta = None if self.theta is None else self.theta[number].to(self.device)
-        sampler = Sampler(self.problem, self._moved, y, theta)
+        sampler = Sampler(self.problem, self._on_device, y, theta)
         return Runs(sampler, self.drawn, self.truth[number], budgets=self.budgets)
+
+    def errors(self, number: int) -> pa.Table:
+        """The errors in a case, seeded by its number: a row for each estimator and budget."""
+        began = time.perf_counter()
+        truth = self.truth[number]
+        curves: dict[str, Curve] = {}
+        points = 0
+        if self.drawn:
+            made = self.of_case(number)
+            points = self.runs * made.points
+            rngs = generators(part_seed(self.seed, number), device=self.device)
+            chunks = [made.errors(size, *rngs) for size in made.sizes(self.runs)]
+            curves = curves_of(made, chunks, truth)
+        if BOUND in self.estimators:
+            curves[BOUND] = bound_curve(self._log_deviation[number], self.budgets, truth)
+        common = {
+            "case": number,
+            "y": self.y[number].tolist(),
+            "theta": [] if self.theta is None else self.theta[number].tolist(),
+            "truth": float(truth.value),
+            "truth_error": float(truth.standard_error),
+            "points": points,
+            "seconds": time.perf_counter() - began,
+        }
+        rows = []
+        for name in self.estimators:
+            curve = curves[name]
+            low, median, high = curve.remse_quartiles
+            figures = {"remse_q25": low, "remse_median": median, "remse_q75": high}
+            figures |= {each: getattr(curve, each) for each in FIGURES if each not in figures}
+            for i, total in enumerate(self.budgets.tolist()):
+                own = {figure: values[i].item() for figure, values in figures.items()}
+                rows.append(common | {"estimator": name, "draws": total} | own)
+        return pa.Table.from_pylist(rows, schema=schema())
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -295,57 +260,12 @@ class Sweep:
         }
 
     @cached_property
-    def _moved(self) -> Proposals:
-        moved = None if self.device == CPU else self.proposals.to(self.device)
-        return moved or self.proposals
+    def _on_device(self) -> Proposals:
+        return (self.device != CPU and self.proposals.to(self.device)) or self.proposals
 
     def __getstate__(self) -> dict[str, Any]:
         """Sent to a worker, which moves the proposals to its own device."""
-        return {name: value for name, value in vars(self).items() if name != "_moved"}
-
-
-def case_errors(sweep: Sweep, number: int) -> pa.Table:
-    """Errors in one case of a sweep: a row for each estimator and budget.
-
-    A case is seeded by its number: any process can do it.
-    """
-    import pyarrow as pa
-
-    began = time.perf_counter()
-    truth, budgets = sweep.truth[number], sweep.budgets
-    curves: dict[str, Curve] = {}
-    points = 0
-    if sweep.drawn:
-        made = sweep.of_case(number)
-        points = sweep.runs * made.points
-        rngs = generators(part_seed(sweep.seed, number), device=sweep.device)
-        chunks = [made.errors(size, *rngs) for size in made.sizes(sweep.runs)]
-        curves = curves_of(made, chunks, truth)
-    if sweep.log_deviation is not None:
-        curves[BOUND] = bound_curve(sweep.log_deviation[number], budgets, truth)
-    theta = [] if sweep.theta is None else sweep.theta[number].tolist()
-    common = {
-        **{"case": number, "y": sweep.y[number].tolist(), "theta": theta},
-        **{"truth": float(truth.value), "truth_error": float(truth.standard_error)},
-        **{"points": points, "seconds": time.perf_counter() - began},
-    }
-    rows = []
-    for name in sweep.estimators:
-        curve = curves[name]
-        low, median, high = curve.remse_quartiles
-        figures = {
-            **{"remse": curve.remse, "remse_error": curve.remse_error},
-            **{"remse_q25": low, "remse_median": median, "remse_q75": high},
-            **{"mse": curve.mse, "mse_error": curve.mse_error, "failed": curve.failed},
-            **{"determined": curve.determined, "reference_limited": curve.reference_limited},
-        }
-        rows += [
-            common
-            | {"estimator": name, "draws": int(budgets[i])}
-            | {figure: values[i].item() for figure, values in figures.items()}
-            for i in range(len(budgets))
-        ]
-    return pa.Table.from_pylist(rows, schema=schema())
+        return {name: value for name, value in vars(self).items() if name != "_on_device"}
 
 
 @dataclass(frozen=True)
@@ -460,10 +380,8 @@ def evaluate(
         >>> found.below_bound["amci"] == [1.0]
         True
     """
-    import pyarrow as pa
-
     began = time.perf_counter()
-    sweep = Sweep.of(
+    sweep = Sweep(
         problem,
         proposals,
         cases=cases,
@@ -474,17 +392,15 @@ def evaluate(
         seed=seed,
         device=device,
     )
-    file = None if out is None else SweepFile(Path(out), sweep.settings)
-    before: set[int] = set()
     tables: list[pa.Table] = []
     failures: dict[int, str] = {}
-    with file or nullcontext():
-        if file is not None and len(file.table):
+    with nullcontext() if out is None else sweep_file(Path(out), sweep.settings) as file:
+        before = set() if file is None else set(file.table["case"].to_pylist())
+        if file is not None and before:
             tables.append(file.table)
-            before = set(file.table["case"].to_pylist())
         missing = [number for number in range(len(sweep)) if number not in before]
-        tasks = run_tasks(partial(case_errors, sweep), missing, workers=workers, dask=dask)
-        for ended, done in enumerate(tasks, 1):
+        tasks = run_tasks(sweep.errors, missing, workers=workers, dask=dask)
+        for ended, done in enumerate(tasks, len(before) + 1):
             if done.failure is not None:
                 failures[done.item] = done.failure
             else:
@@ -492,7 +408,7 @@ def evaluate(
                 if file is not None:
                     file.add(done.item, done.value)
             if progress is not None:
-                progress(len(before) + ended, len(sweep))
+                progress(ended, len(sweep))
         if file is not None:
             file.finish(failures)
     if not tables:
@@ -502,6 +418,9 @@ def evaluate(
     points = found.points[~np.isin(found.number, list(before))].sum()
     seconds = time.perf_counter() - began
     shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}
+    below, surely, undecided = (
+        {name: of_name[part] for name, of_name in shares.items()} for part in range(3)
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         doubt = found.truth_error / np.abs(found.truth)
     return Evaluation(
@@ -512,38 +431,11 @@ def evaluate(
         runs=runs,
         seed=seed,
         estimators={name: found.summary(name) for name in sweep.estimators},
-        below_bound={name: share[0] for name, share in shares.items()},
-        surely_below_bound={name: share[1] for name, share in shares.items()},
-        undecided_bound={name: share[2] for name, share in shares.items()},
+        below_bound=below,
+        surely_below_bound=surely,
+        undecided_bound=undecided,
         truth_error=float(np.max(doubt[found.truth != 0], initial=0.0)),
         draws_per_second=float(points / seconds),
         seconds=seconds,
         failures=failures,
-    )
-
-
-def stream_evaluation(
-    problem: Problem | str,
-    proposals: Proposals | str | None = None,
-    *,
-    cases: int = 100,
-    runs: int = 100,
-    budgets: Sequence[int] = (2, 10, 100, 1000),
-    estimators: Estimators | None = None,
-    seed: int = 0,
-) -> Stream[Cases]:
-    """The cases of `evaluate`, one more with each item; arguments and errors as there."""
-    import pyarrow as pa
-
-    sweep = Sweep.of(
-        problem,
-        proposals,
-        cases=cases,
-        runs=runs,
-        budgets=budgets,
-        estimators=estimators,
-        seed=seed,
-    )
-    return Stream(
-        len(sweep), partial(case_errors, sweep), lambda found: Cases(pa.concat_tables(found))
     )

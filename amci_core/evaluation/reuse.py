@@ -28,7 +28,14 @@ from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.evaluation.runs import QUARTILES, Truth, effective_errors, is_determined, quantiles
+from amci_core.evaluation.runs import (
+    QUARTILES,
+    Truth,
+    chunk_sizes,
+    effective_errors,
+    is_determined,
+    quantiles,
+)
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
@@ -149,11 +156,6 @@ class ReuseErrors:
         exact = max(predicted, mean) < EXACT
         return bool(determined and (exact or predicted / 10 < mean < predicted * 10))
 
-    @property
-    def truth_error(self) -> float:
-        """Standard error of the truth over its size; 0 if it is exact, NaN if mu is zero."""
-        return float(self.truth.relative_error)
-
     def quartiles_along(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
         """25 %, median, 75 % over runs along alphas (A,) at one beta: (3, A)."""
         return quantiles(self.errors(alphas, beta=beta).T, QUARTILES)[0]
@@ -251,20 +253,7 @@ def reuse_errors(
         >>> bool(found.remse[2, 0] < 1e-20)
         True
     """
-    return stream_reuse_errors(
-        problem,
-        proposals,
-        y,
-        theta,
-        alphas=alphas,
-        betas=betas,
-        draws=draws,
-        share=share,
-        common=common,
-        runs=runs,
-        truth=truth,
-        seed=seed,
-    ).last()
+    return stream_reuse_errors(**locals()).last()
 
 
 def stream_reuse_errors(
@@ -305,10 +294,7 @@ def stream_reuse_errors(
     target = Truth.of(problem, y, theta, truth)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
-    sizes: list[int] = []
-    while (done := sum(sizes)) < runs:
-        # First few runs, so that something shows at once.
-        sizes.append(min(max(1, CHUNK_POINTS // (2 * draws)), runs - done, max(4, 2 * done)))
+    sizes = chunk_sizes(runs, 4, max(1, CHUNK_POINTS // (2 * draws)))
 
     def part(number: int) -> tuple[Array, Moments, float]:
         """Logarithms of the means of some runs, in nats; moments and k-hat of all their draws."""

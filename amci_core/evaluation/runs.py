@@ -12,6 +12,7 @@ __all__ = [
     "Truth",
     "checked_budgets",
     "chosen_estimators",
+    "chunk_sizes",
     "default_estimators",
     "effective_errors",
     "is_determined",
@@ -87,15 +88,9 @@ class Truth:
             log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
             error = problem.truth_error(y, theta)
         else:
-            value = _broadcast(
-                "truth", getattr(given, "value", given), batch, nonnegative=problem.nonnegative
-            )
-            error = _broadcast(
-                "truth.standard_error",
-                getattr(given, "standard_error", 0.0),
-                batch,
-                nonnegative=True,
-            )
+            center, spread = getattr(given, "value", given), getattr(given, "standard_error", 0.0)
+            value = _broadcast("truth", center, batch, nonnegative=problem.nonnegative)
+            error = _broadcast("truth.standard_error", spread, batch, nonnegative=True)
             sign = np.sign(value)
             with np.errstate(divide="ignore"):
                 log_truth = np.log(np.abs(value))
@@ -199,10 +194,7 @@ class Runs:
 
     def sizes(self, runs: int) -> list[int]:
         """The chunks that so many runs are made in: some 50 ms each, the first ones smaller."""
-        found: list[int] = []
-        while (done := sum(found)) < runs:
-            found.append(min(self._largest, runs - done, max(self._first, 2 * done)))
-        return found
+        return chunk_sizes(runs, self._first, self._largest)
 
     def errors(
         self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
@@ -231,6 +223,14 @@ class Runs:
         return [max(int(total), self._least[name]) for total in self._budgets]
 
 
+def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
+    """So many runs in chunks, few at first so that something shows at once."""
+    found: list[int] = []
+    while (done := sum(found)) < runs:
+        found.append(min(largest, runs - done, max(first, 2 * done)))
+    return found
+
+
 def effective_errors(errors: Array) -> Array:
     """The effective number of squared errors of n runs, (sum z^2)^2 / sum z^4, along axis 0.
 
@@ -245,7 +245,7 @@ def effective_errors(errors: Array) -> Array:
         n = (~np.isnan(errors)).sum(axis=0)
         square = np.square(errors - np.nansum(errors, axis=0) / n)
         found = np.square(np.nansum(square, axis=0)) / np.nansum(np.square(square), axis=0)
-    return np.nan_to_num(found)
+    return np.asarray(np.nan_to_num(found))
 
 
 def is_determined(mean_square: Array, effective: Array, least: Any) -> NDArray[np.bool_]:
@@ -311,22 +311,17 @@ def chosen_estimators(
     if wanted is None:
         wanted = default_estimators(problem, proposals)
     known = (*ESTIMATORS, BOUND)
-    several = not isinstance(wanted, str) and len(wanted) > 0
-    named: Mapping[str, Any] = {}
-    if several:
-        named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
-    texts = [each for each in named.values() if isinstance(each, str)]
-    if not named or not all(text.partition(":")[0] in known for text in texts):
+    named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
+    texts = {name: each for name, each in named.items() if isinstance(each, str)}
+    if not named or not all(text.partition(":")[0] in known for text in texts.values()):
         raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
-    bound = [name for name, each in named.items() if isinstance(each, str) and each == BOUND]
-    return {name: None if name in bound else resolve(each) for name, each in named.items()}
+    return {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
 
 
 def default_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
     """Those of `DEFAULT` that these proposals can serve, with the bound if it is known."""
     # With q1_plus alone the mixture is q1_plus.
-    without_q2 = ("amci", "snis-q1", BOUND)
-    served = DEFAULT if proposals.q2 is not None else without_q2
+    served = DEFAULT if proposals.q2 is not None else ("amci", "snis-q1", BOUND)
     return tuple(name for name in served if name != BOUND or problem.knows_bound)
 
 
@@ -336,10 +331,7 @@ def checked_budgets(budgets: Sequence[int]) -> Budgets:
     Raises:
         ValueError: they are not increasing whole numbers from 1 to `MAX_POINTS`.
     """
-    checked = [
-        check_count("budgets", total, low=1, high=MAX_POINTS)
-        for total in (budgets if np.iterable(budgets) else [])
-    ]
+    checked = [check_count("budgets", total, low=1, high=MAX_POINTS) for total in budgets]
     if not checked or sorted(set(checked)) != checked:
         raise ValueError(f"budgets: expected increasing numbers of draws, got {budgets!r}")
     return np.array(checked)

@@ -7,38 +7,30 @@ with the missing cases.
 
 from __future__ import annotations
 
-__all__ = [
-    "SweepFile",
-    "digest",
-    "folder_of",
-    "origin",
-    "read_sweep",
-    "schema",
-    "write_table",
-]
+__all__ = ["digest", "folder_of", "origin", "read_sweep", "schema", "sweep_file", "write_table"]
 
 import hashlib
 import json
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import filelock
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import dataset
 from torch import nn
 
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.models import Problem
 from amci_core.proposals import RENAMED
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 KEY = b"amci"
 SETTINGS = "settings.json"
@@ -51,9 +43,6 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     Raises:
         StoredFileError: it is missing, cannot be read, or is no sweep's.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
@@ -74,8 +63,6 @@ def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more
     Raises:
         StoredFileError: the file cannot be written.
     """
-    import pyarrow.parquet as pq
-
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     noted = json.dumps({"settings": settings, "command": command, **more}).encode()
     with replacing(path) as beside:
@@ -84,8 +71,6 @@ def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more
 
 def schema() -> pa.Schema:
     """The columns of a sweep's file."""
-    import pyarrow as pa
-
     points, flags = pa.list_(pa.float64()), ("determined", "reference_limited")
     figures = ("remse", "remse_error", "remse_q25", "remse_median", "remse_q75", "mse")
     kinds = {
@@ -104,66 +89,68 @@ def folder_of(path: Path) -> Path:
     return path.with_name(path.name + ".cases")
 
 
-class SweepFile:
-    """Creates, or resumes, the file of a sweep; to be used in a `with` statement.
+@contextmanager
+def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
+    """Creates, or resumes, the file of a sweep, and keeps other sweeps from it meanwhile.
 
     Arguments:
         path: The Parquet file.
         settings: What the numbers depend on, ready for JSON. A file with others is refused.
 
-    Attributes:
-        table: The rows of all cases that are there, in the order of cases.
-
     Raises:
         ValueError: another sweep is writing the file; or it exists with other settings, or is no
             sweep's.
     """
+    if path.suffix != ".parquet":
+        raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
+    path = path.resolve()  # the target of a link is written, and the link stays
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path.with_name(path.name + ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ValueError(f"out: another sweep is writing {path}") from None
+    try:
+        yield SweepFile(path, json.loads(json.dumps(settings)))
+    finally:
+        if not any(folder_of(path).glob("[0-9]*.parquet")):
+            shutil.rmtree(folder_of(path), ignore_errors=True)
+        # An open file cannot be deleted everywhere; one that stays does no harm.
+        with suppress(OSError):
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        if path.suffix != ".parquet":
-            raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
-        # The target of a link is written, and the link stays.
-        self.path = path.resolve()
-        self._folder = folder_of(self.path)
-        self._settings = json.loads(json.dumps(settings))
-        self._lock = filelock.FileLock(self.path.with_name(self.path.name + ".lock"))
-        self._before: pa.Table = schema().empty_table()
 
-    def __enter__(self) -> SweepFile:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock.acquire(timeout=0)
-        except filelock.Timeout:
-            raise ValueError(f"out: another sweep is writing {self.path}") from None
-        try:
-            if self.path.exists():
-                noted, self._before = read_sweep(self.path)
-                self._check(noted["settings"])
-            if (self._folder / SETTINGS).exists():
-                self._check(read_json(self._folder / SETTINGS))
-            write_json(self._folder / SETTINGS, self._settings)
-        except BaseException:
-            self._release()
-            raise
-        return self
+class SweepFile:
+    """A sweep's file and the folder of its cases; made by `sweep_file`.
 
-    def __exit__(self, *_: object) -> None:
-        if not self._files:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._release()
+    Attributes:
+        table: The rows of all cases that are there, in the order of cases.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self._path, self._folder, self._settings = path, folder_of(path), settings
+        self._before = schema().empty_table()
+        if path.exists():
+            noted, self._before = read_sweep(path)
+            self._check(noted["settings"])
+        if (self._folder / SETTINGS).exists():
+            self._check(read_json(self._folder / SETTINGS))
+        write_json(self._folder / SETTINGS, settings)
 
     @property
     def table(self) -> pa.Table:
-        import pyarrow as pa
-        from pyarrow import dataset
-
-        new = dataset.dataset(self._files, schema=schema(), format="parquet").to_table()
-        return pa.concat_tables([self._before, new]).sort_by("case")
+        there = {f"{number:07}.parquet" for number in self._before["case"].to_pylist()}
+        files = sorted(self._folder.glob("[0-9]*.parquet"))
+        new = dataset.dataset(
+            [str(path) for path in files if path.name not in there],
+            schema=schema(),
+            format="parquet",
+        )
+        return pa.concat_tables([self._before, new.to_table()]).sort_by("case")
 
     def add(self, number: int, rows: pa.Table) -> None:
         """Adds the rows of a case; they are on the disk when this returns."""
-        import pyarrow.parquet as pq
-
         with replacing(self._folder / f"{number:07}.parquet") as beside:
             pq.write_table(rows, beside)
 
@@ -174,37 +161,21 @@ class SweepFile:
             failures: Cases that failed, and why. They are noted in the file, and the next sweep
                 into it tries them again.
         """
-        if self._files:
+        table = self.table
+        if len(table) > len(self._before):
             why = {str(number): reason for number, reason in failures.items()}
-            write_table(self.path, self.table, self._settings, failures=why)
-            shutil.rmtree(self._folder)
-
-    @property
-    def _files(self) -> list[str]:
-        there = {f"{number:07}.parquet" for number in self._before["case"].unique().to_pylist()}
-        files = sorted(self._folder.glob("[0-9]*.parquet"))
-        return [str(path) for path in files if path.name not in there]
+            write_table(self._path, table, self._settings, failures=why)
+        shutil.rmtree(self._folder)
 
     def _check(self, known: Mapping[str, Any]) -> None:
         names = dict.fromkeys((*self._settings, *known))
         differ = [name for name in names if known.get(name) != self._settings.get(name)]
         if differ:
-            told = "; ".join(
-                f"{name} {_short(known.get(name))}, here {_short(self._settings.get(name))}"
+            pairs = "; ".join(
+                f"{name} {str(known.get(name))[:60]}, here {str(self._settings.get(name))[:60]}"
                 for name in differ[:3]
             )
-            raise ValueError(f"out: {self.path} belongs to another sweep: {told}")
-
-    def _release(self) -> None:
-        # An open file cannot be deleted everywhere; one that stays does no harm.
-        with suppress(OSError):
-            Path(self._lock.lock_file).unlink(missing_ok=True)
-        self._lock.release()
-
-
-def _short(value: Any) -> str:
-    text = "none" if value is None else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+            raise ValueError(f"out: {self._path} belongs to another sweep: {pairs}")
 
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:

@@ -16,7 +16,7 @@ SHARERS = ("AMCI", "u*")
 
 def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     """The error at (alpha, beta), and beside it those worth knowing."""
-    if np.isnan(found.truth_error):
+    if np.isnan(found.truth.relative_error):
         return "μ is 0 here, so the relative error is undefined."
 
     def error(a: float, b: float) -> str:

@@ -136,36 +136,12 @@ def test_errors_are_those_of_estimates_with_as_many_draws(name):
     assert abs(curves.remse[0] - errors.mean()) < tolerance
 
 
-def test_errors_fall_like_one_over_the_draws():
-    found = curve("amci", budgets=[500, 5000], runs=2000)
-    ratio = found.remse[0] / found.remse[1]
-    relative = np.hypot(*(found.remse_error / found.remse))
-    assert abs(ratio - 10) < 4 * 10 * relative + 0.2
-
-
 def test_the_monte_carlo_error_is_the_spread_over_seeds():
     repeats = 60
     found = [curve("amci", budgets=[100], runs=300, seed=seed) for seed in range(repeats)]
     spread = np.std([c.remse[0] for c in found])
     stated = np.sqrt(np.mean([c.remse_error[0] ** 2 for c in found]))
     assert abs(spread / stated - 1) < 4 / np.sqrt(2 * repeats)
-
-
-def test_quartiles_are_in_order_and_scale_with_mu():
-    found = curve("snis-qm", y=[[1.0], [0.0]], theta=[[1.0], [2.0]], budgets=[2, 10, 100])
-    low, median, high = found.remse_quartiles
-    assert found.remse.shape == (2, 3)
-    assert (low < median).all()
-    assert (median < high).all()
-    mu = PROBLEM.truth([[1.0], [0.0]], [[1.0], [2.0]])[:, None]
-    np.testing.assert_allclose(found.mse_median, median * mu**2, rtol=1e-12)
-    np.testing.assert_allclose(found.mse_error, found.remse_error * mu**2, rtol=1e-12)
-    np.testing.assert_allclose(found.mse_quartiles, found.remse_quartiles * mu**2, rtol=1e-12)
-
-
-def test_a_single_run_has_no_monte_carlo_error():
-    found = curve("amci", runs=1)
-    assert np.isnan(found.remse_error).all()
 
 
 def test_a_stream_ends_where_the_one_shot_curves_are():
@@ -181,12 +157,6 @@ def test_a_stream_ends_where_the_one_shot_curves_are():
         np.testing.assert_array_equal(
             stream[-1][name].remse_quartiles, final[name].remse_quartiles
         )
-
-
-def test_the_same_seed_gives_the_same_curves():
-    first, again, other = (curve("snis-qm", runs=50, seed=s) for s in (1, 1, 2))
-    np.testing.assert_array_equal(first.remse, again.remse)
-    assert (first.remse != other.remse).all()
 
 
 def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
@@ -251,28 +221,6 @@ def test_runs_without_an_estimate_are_counted_apart():
     assert all((curve.failed == 0).all() for curve in whole.by_name.values())
 
 
-def test_where_no_run_gives_an_estimate_there_is_no_error():
-    found = amci.error_curves(
-        cut_off(-9.0), IMPERFECT, 1.0, 1.5, budgets=[2], runs=5, estimators=["amci"], truth=0.5
-    )["amci"]
-    assert found.failed.tolist() == [5]
-    for field in ("remse", "remse_error", "remse_quartiles", "mse", "mse_quartiles"):
-        assert np.isnan(getattr(found, field)).all()
-    assert not found.determined.any()
-
-
-def test_a_mean_that_moves_by_orders_with_more_runs_carries_its_doubt():
-    # At (1, 3) the posterior reaches the tail in 0.2 % of runs of 10 draws, and these decide.
-    few, many = (
-        curve("snis-q2", theta=3.0, proposals=ORACLE, budgets=[10], runs=n) for n in (40, 4000)
-    )
-    assert many.remse[0] > 10 * few.remse[0]
-    assert not few.determined[0]
-    steady = curve("amci", budgets=[100], runs=400)
-    assert steady.determined.all()
-    assert curve("bound").determined.all()
-
-
 @dataclass
 class Value:
     value: Any
@@ -310,19 +258,6 @@ def test_estimators_may_be_tables():
     np.testing.assert_array_equal(found["own"].remse, found["amci"].remse)
 
 
-def test_control_variates_and_reuse_are_estimators_like_others():
-    names = ["amci-cv", "reuse:1:0", "amci", "bound"]
-    found = amci.error_curves(
-        PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[2, 10, 100], runs=200, estimators=names
-    )
-    assert list(found.by_name) == names
-    np.testing.assert_array_equal(found["reuse:1:0"].remse, found["amci"].remse)
-    assert np.isfinite(found["amci-cv"].remse).all()
-    assert found["amci-cv"].remse[2] < 1.1 * found["amci"].remse[2]
-    with pytest.raises(ValueError, match=r"^alpha, beta: they go with estimator reuse"):
-        amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, estimators=["reuse"])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -331,7 +266,6 @@ def test_control_variates_and_reuse_are_estimators_like_others():
             {"truth": 0.1, "estimators": ["amci", "bound"]},
             "mean_absolute_deviation: tail-1d",
         ),
-        ({"truth": np.nan}, r"truth: expected finite numbers >= 0, got nan"),
         ({"truth": -0.1}, r"truth: expected finite numbers >= 0, got -0.1"),
         (
             {"truth": [0.1, 0.2]},
@@ -348,18 +282,11 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
     ("changed", "message"),
     [
         ({"y": 9.0}, r"y: expected"),
-        ({"theta": float("nan")}, r"theta: expected .* got nan"),
         ({"budgets": []}, r"budgets: expected increasing numbers of draws, got \[\]"),
-        ({"budgets": [10, 2]}, r"budgets: expected increasing"),
-        ({"budgets": [0, 2]}, r"budgets: expected a whole number .* got 0"),
-        ({"budgets": 100}, r"budgets: expected increasing numbers of draws, got 100"),
         ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
-        ({"seed": -3}, r"seed: expected a whole number .* got -3"),
         ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci-cv, .*bound, got"),
-        ({"estimators": "amci"}, r"estimators: expected some of .* got 'amci'"),
-        ({"estimators": []}, r"estimators: expected some of .* got \[\]"),
         ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d, got"),
     ],
 )

@@ -34,17 +34,6 @@ def test_exact_proposals_beat_the_bound_in_every_case(oracle):
     assert oracle.below_bound["amci"] == [1.0, 1.0, 1.0]
 
 
-def test_snis_behaves_as_the_paper_says(oracle):
-    # With q2 most cases see nothing of the tail (error 1); with q1 alone mu comes out as 1.
-    assert oracle.estimators["snis-q2"]["remse_median"][-1] == pytest.approx(1, abs=0.5)
-    assert oracle.estimators["snis-q1"]["remse_q25"][-1] > 1
-    ratio = (
-        oracle.estimators["snis-qm"]["remse_median"][-1]
-        / oracle.estimators["bound"]["remse_median"][-1]
-    )
-    assert 0.7 < ratio < 1.5
-
-
 def test_the_arguments_and_costs_are_recorded(oracle):
     assert oracle.problem == "tail-1d"
     assert oracle.variant == "oracle"
@@ -53,17 +42,6 @@ def test_the_arguments_and_costs_are_recorded(oracle):
     # The mixture wants 100 draws of each of two proposals in every run.
     drawn = oracle.draws_per_second * oracle.seconds
     assert drawn == pytest.approx(40 * 20 * 200)
-
-
-def test_a_case_is_the_mean_over_its_runs():
-    # One case and one run: all quantiles are the one squared error.
-    found = amci.evaluate(
-        PROBLEM, imperfect(), cases=1, runs=1, budgets=[50], estimators=["amci"], seed=5
-    )
-    errors = found.estimators["amci"]
-    assert len({errors[f"remse_{q}"][0] for q in ("q25", "median", "q75", "max")}) == 1
-    mu = float(PROBLEM.truth(*PROBLEM.cases(1, seed=5))[0])
-    assert errors["mse_median"][0] == pytest.approx(errors["remse_median"][0] * mu**2)
 
 
 def test_progress_counts_the_cases():
@@ -87,12 +65,6 @@ def test_the_same_seed_gives_the_same_errors():
     assert first.estimators["amci"] != other.estimators["amci"]
 
 
-def test_adding_an_estimator_keeps_the_cases():
-    few = amci.evaluate(PROBLEM, imperfect(), cases=5, runs=5, estimators=["bound"])
-    many = amci.evaluate(PROBLEM, imperfect(), cases=5, runs=5)
-    assert few.estimators["bound"] == many.estimators["bound"]
-
-
 def test_a_given_truth_stands_in_for_one_that_is_not_known():
     settings = {"cases": 4, "runs": 5, "budgets": BUDGETS, "seed": 2}
     known = amci.evaluate(PROBLEM, imperfect(), **settings)
@@ -106,28 +78,6 @@ def test_a_given_truth_stands_in_for_one_that_is_not_known():
             np.testing.assert_allclose(values, known.estimators[name][field], rtol=1e-9)
 
 
-def test_where_neither_is_known_it_says_so_before_any_draw():
-    unknown, asked = hidden("tail-1d"), []
-    report = {"progress": lambda *_: asked.append(1)}
-    with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
-        amci.evaluate(unknown, imperfect(), cases=2, runs=2, **report)
-    with pytest.raises(
-        ValueError, match=r"^truth: expected .* batch shape \(2,\) .* shape \(3,\)"
-    ):
-        amci.evaluate(unknown, imperfect(), cases=2, runs=2, truth=[0.1] * 3, **report)
-    with pytest.raises(ValueError, match=r"^mean_absolute_deviation: tail-1d does not know it"):
-        amci.evaluate(
-            unknown,
-            imperfect(),
-            cases=2,
-            runs=2,
-            truth=0.1,
-            estimators=["amci", "bound"],
-            **report,
-        )
-    assert asked == []
-
-
 def test_the_stated_errors_are_the_spread_over_seeds():
     settings = {"cases": 16, "runs": 8, "budgets": [20], "estimators": ["amci", "bound"]}
     found = [amci.evaluate(PROBLEM, imperfect(), **settings, seed=s) for s in range(24)]
@@ -135,16 +85,6 @@ def test_the_stated_errors_are_the_spread_over_seeds():
     stated = [f.estimators["amci"]["remse_median_error"][0] for f in found]
     # 24 values know their spread to 15 %; order statistics of 16 cases are rough.
     assert 0.5 < np.sqrt(np.mean(np.square(stated))) / np.std(values) < 2
-
-
-def test_one_case_has_the_error_of_its_runs():
-    settings = {"cases": 1, "budgets": [20], "estimators": ["amci"], "seed": 5}
-    found = amci.evaluate(PROBLEM, imperfect(), runs=50, **settings).estimators["amci"]
-    levels = ("median", "q25", "q75", "q95", "max")
-    assert len({found[f"remse_{level}_error"][0] for level in levels}) == 1
-    assert 0.1 < found["remse_max_error"][0] / found["remse_max"][0] < 1
-    single = amci.evaluate(PROBLEM, imperfect(), runs=1, **settings).estimators["amci"]
-    assert np.isnan(single["remse_median_error"][0])
 
 
 def test_counts_below_the_bound_carry_their_doubt(oracle):
@@ -174,12 +114,7 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     ("changed", "message"),
     [
         ({"cases": 0}, r"cases: expected a whole number from 1 .* got 0"),
-        ({"runs": 0}, r"runs: expected a whole number"),
-        ({"seed": -1}, r"seed: expected a whole number .* got -1"),
-        ({"budgets": [5, 2]}, r"budgets: expected increasing"),
         ({"budgets": [1]}, r"budgets: expected at least 2 draws"),
-        ({"estimators": ["amci", ""]}, r"estimators: expected some of amci"),
-        ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d"),
     ],
 )
 def test_bad_arguments_are_named(changed, message):

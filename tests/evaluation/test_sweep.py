@@ -13,9 +13,8 @@ from schedulers import dask_cluster
 from servers import PATIENCE
 
 import amci_core as amci
-from amci_core.evaluation import Cases, read_sweep
-from amci_core.evaluation.evaluate import Sweep, case_errors
-from amci_core.evaluation.sweep import SweepFile, folder_of
+from amci_core.evaluation import Cases, Sweep, read_sweep
+from amci_core.evaluation.sweep import folder_of, sweep_file
 from amci_core.io import StoredFileError, pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
@@ -29,8 +28,8 @@ COMMAND = [
 
 
 def some_cases(n=3):
-    sweep = Sweep.of(PROBLEM, ORACLE, **(WANTED | {"cases": n}))
-    return [case_errors(sweep, number) for number in range(n)]
+    sweep = Sweep(PROBLEM, ORACLE, **(WANTED | {"cases": n}))
+    return [sweep.errors(number) for number in range(n)]
 
 
 def numbers(path):
@@ -40,10 +39,10 @@ def numbers(path):
 
 def test_cases_come_back_as_they_were_in_their_order(tmp_path):
     path, made = tmp_path / "sweep.parquet", some_cases()
-    with SweepFile(path, SETTINGS) as file:
+    with sweep_file(path, SETTINGS) as file:
         for number in (2, 0):
             file.add(number, made[number])
-    with SweepFile(path, SETTINGS) as file:
+    with sweep_file(path, SETTINGS) as file:
         assert file.table["case"].unique().to_pylist() == [0, 2]
         file.add(1, made[1])
         file.finish({7: "ValueError: no"})
@@ -62,23 +61,13 @@ def test_the_stored_evaluations_can_be_read():
 def test_a_second_sweep_into_the_file_is_refused(tmp_path):
     path = tmp_path / "sweep.parquet"
     with (
-        SweepFile(path, SETTINGS),
+        sweep_file(path, SETTINGS),
         pytest.raises(ValueError, match=r"^out: another sweep is writing"),
-        SweepFile(path, SETTINGS),
+        sweep_file(path, SETTINGS),
     ):
         pass
-    with SweepFile(path, SETTINGS):
+    with sweep_file(path, SETTINGS):
         pass
-
-
-def test_what_another_sweep_has_begun_stays_where_it_is_refused(tmp_path):
-    path = tmp_path / "sweep.parquet"
-    with SweepFile(path, SETTINGS) as file:
-        file.add(0, some_cases()[0])
-    with pytest.raises(ValueError, match="belongs to another sweep"), SweepFile(path, {"seed": 4}):
-        pass
-    with SweepFile(path, SETTINGS) as file:
-        assert len(file.table)
 
 
 def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
@@ -94,12 +83,6 @@ def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
         assert path.read_bytes() == before
     with pytest.raises(ValueError, match=r"^out: expected a file that ends in \.parquet"):
         amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.csv")
-
-
-def test_a_sweep_that_did_nothing_leaves_nothing(tmp_path):
-    with pytest.raises(ValueError, match=r"^workers"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet", workers=0)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
@@ -141,20 +124,6 @@ def test_a_case_that_failed_is_tried_again(tmp_path, monkeypatch):
     assert mended.failures == {}
     assert read_sweep(path)[0]["failures"] == {}
     assert repr(mended.estimators) == repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators)
-
-
-def test_where_all_cases_fail_the_first_is_said(monkeypatch):
-    right = Sweep.of_case
-
-    def wrong(self, number):
-        if hasattr(self, "begun"):
-            raise ArithmeticError("nothing works")
-        object.__setattr__(self, "begun", True)
-        return right(self, number)
-
-    monkeypatch.setattr(Sweep, "of_case", wrong)
-    with pytest.raises(RuntimeError, match=r"^all of 6 cases failed; case 0: Arith.*thing works"):
-        amci.evaluate(PROBLEM, ORACLE, **WANTED)
 
 
 @pytest.mark.slow
