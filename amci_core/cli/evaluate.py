@@ -42,8 +42,8 @@ def evaluate(
     truth: Annotated[
         Path | None,
         typer.Option(
-            help="A .csv, .parquet or .json file with the cases and their values of mu: columns y (or y1, "
-            "y2, ...), theta, value and, where known, error, the value's standard error."
+            help="A .csv, .parquet or .json file with the cases and their values of mu: columns y "
+            "(or y1, y2, ...), theta, value and, where known, error, the value's standard error."
         ),
     ] = None,
     seed: terminal.SeedOption = 0,

@@ -10,10 +10,9 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named
@@ -34,6 +33,9 @@ from amci_core.evaluation.sweep import digest, origin, schema, sweep_file
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import run_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # The figures of a case, for each estimator and budget.
 FIGURES = (
@@ -209,6 +211,8 @@ class Sweep:
 
     def errors(self, number: int) -> pa.Table:
         """The errors in a case, seeded by its number: a row for each estimator and budget."""
+        import pyarrow as pa
+
         began = time.perf_counter()
         truth = self.truth[number]
         curves: dict[str, Curve] = {}
@@ -380,6 +384,8 @@ def evaluate(
         >>> found.below_bound["amci"] == [1.0]
         True
     """
+    import pyarrow as pa
+
     began = time.perf_counter()
     sweep = Sweep(
         problem,

@@ -18,19 +18,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import dataset
 from torch import nn
 
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.models import Problem
 from amci_core.proposals import RENAMED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = b"amci"
 SETTINGS = "settings.json"
@@ -43,6 +43,9 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     Raises:
         StoredFileError: it is missing, cannot be read, or is no sweep's.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
@@ -63,6 +66,8 @@ def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more
     Raises:
         StoredFileError: the file cannot be written.
     """
+    import pyarrow.parquet as pq
+
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     noted = json.dumps({"settings": settings, "command": command, **more}).encode()
     with replacing(path) as beside:
@@ -71,6 +76,8 @@ def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more
 
 def schema() -> pa.Schema:
     """The columns of a sweep's file."""
+    import pyarrow as pa
+
     points, flags = pa.list_(pa.float64()), ("determined", "reference_limited")
     figures = ("remse", "remse_error", "remse_q25", "remse_median", "remse_q75", "mse")
     kinds = {
@@ -140,6 +147,9 @@ class SweepFile:
 
     @property
     def table(self) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import dataset
+
         there = {f"{number:07}.parquet" for number in self._before["case"].to_pylist()}
         files = sorted(self._folder.glob("[0-9]*.parquet"))
         new = dataset.dataset(
@@ -151,6 +161,8 @@ class SweepFile:
 
     def add(self, number: int, rows: pa.Table) -> None:
         """Adds the rows of a case; they are on the disk when this returns."""
+        import pyarrow.parquet as pq
+
         with replacing(self._folder / f"{number:07}.parquet") as beside:
             pq.write_table(rows, beside)
 
