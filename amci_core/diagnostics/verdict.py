@@ -61,11 +61,6 @@ UNNORMALIZED = 6.0
 # A side of f with a smaller share of E1_plus + E1_minus does not matter.
 LEAST_SIDE = 0.01
 
-SILENT = (
-    "all n draws for E1 have the same f: a region that they missed, of mass up to about 3 / n, "
-    "does not show"
-)
-
 
 class Evidence(NamedTuple):
     """What is known of proposals before a draw, for a batch (*).
@@ -201,18 +196,9 @@ def judge(
         evidence: What is known of the proposals beforehand.
     """
     N = evidence.r_eff * control.determined_by
-    own = evidence.r_eff * found.determined_by
-    reasons = [
-        *(_Reason(NO_TRUST, True, text) for text in evidence.against),
-        *_contradictions(control),
-        *_disagreement(np.sqrt(evidence.r_eff) * _distance(control.errors, found)),
-        _Reason(MORE_DRAWS, silent, SILENT),
-        *_undetermined(control, N, own, evidence),
-        *_unknown(control, evidence),
-    ]
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
-    for level, holds, words, number in reasons:
+    for level, holds, words, number in _reasons(control, found, silent, evidence):
         holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
@@ -220,46 +206,50 @@ def judge(
     return Verdict(codes, why, N)
 
 
-def _contradictions(control: Regression) -> Iterator[_Reason]:
+def _reasons(
+    control: Regression, found: Errors, silent: NDArray[np.bool_], evidence: Evidence
+) -> Iterator[_Reason]:
+    """The reasons against estimates, contradictions first."""
+    share, needed = evidence.r_eff, np.asarray(evidence.needed)
+    N, own = share * control.determined_by, share * found.determined_by
+    for text in evidence.against:
+        yield _Reason(NO_TRUST, True, text)
     for name, nats in _misfits(control).items():
         words = (
             f"the density of {name} does not fit its draws: its integral is not one, or they were "
             "drawn from another"
         )
         yield _Reason(NO_TRUST, nats > UNNORMALIZED, words)
-    yield _Reason(NO_TRUST, np.isnan(control.determined_by), "no draw reached a term")
-
-
-def _disagreement(distance: Array) -> Iterator[_Reason]:
+    yield _Reason(NO_TRUST, np.isnan(N), "no draw reached a term")
+    # Do the draws agree?
+    distance = np.sqrt(share) * _distance(control.errors, found)
     words = "all draws together disagree, by {:.2g} standard errors of the difference"
     yield _Reason(NO_TRUST, distance > CONTRADICT, words, distance)
     yield _Reason(MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), words, distance)
-
-
-def _undetermined(
-    control: Regression, N: Array, own: Array, evidence: Evidence
-) -> Iterator[_Reason]:
-    needed = np.asarray(evidence.needed)
+    # Is it determined?
+    words = (
+        "all n draws for E1 have the same f: a region that they missed, of mass up to about "
+        "3 / n, does not show"
+    )
+    yield _Reason(MORE_DRAWS, silent, words)
     few = (control.draws.n < LEAST_DRAWS) & (N < np.inf)
     yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_DRAWS} draws little can be told")
     words = "only {:.1f} effective draws determine its error"
     yield _Reason(MORE_DRAWS, N < needed, words, N)
     words = "only {:.1f} effective draws of its own determine its error"
     yield _Reason(MORE_DRAWS, own < np.maximum(OWN * needed, LEAST_OWN), words, own)
-    if not control.draws.count(DEFENSIVE):
+    # Could they know?
+    if control.draws.count(DEFENSIVE):
+        for name, ess in _defensive_ess(control).items():
+            words = (
+                f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
+                "too narrow to tell"
+            )
+            yield _Reason(MORE_DRAWS, share * ess < evidence.defensive, words, ess)
+    else:
         largest = control.errors.largest_share
         rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])
         yield _Reason(MORE_DRAWS, rules, "one draw makes {:.1%} of its squared error", largest)
-
-
-def _unknown(control: Regression, evidence: Evidence) -> Iterator[_Reason]:
-    for name, ess in _defensive_ess(control).items():
-        words = (
-            f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or too "
-            "narrow to tell"
-        )
-        yield _Reason(MORE_DRAWS, evidence.r_eff * ess < evidence.defensive, words, ess)
-    if not control.draws.count(DEFENSIVE):
         words = "without draws of a defensive density nothing can tell what all proposals miss"
         yield _Reason(RELIABLE, True, words)
 
@@ -284,8 +274,6 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
     their part in the term is known.
     """
     draws, found = control.draws, {}
-    if not draws.count(DEFENSIVE):
-        return {}
     part = draws.stretch(DEFENSIVE)
     with np.errstate(divide="ignore"):
         log_w = draws.log_weight(DEFENSIVE) + np.log(control.ratios[DEFENSIVE][..., part])

@@ -180,7 +180,10 @@ def pilot_moments(
     return moments(sampler.draw(counts, generators(seed, "pilot")[0]))
 
 
-def _pilot(sampler: Sampler, pilot: int, seed: int, *, purpose: str) -> Draws:
+def _pilot(argument: str, sampler: Sampler, pilot: int, seed: int, *, purpose: str) -> Draws:
+    if sampler.y.ndim > 1:
+        batch = tuple(sampler.y.shape[:-1])
+        raise ValueError(f"{argument}: a pilot serves a single case, got batch {batch}")
     check_count("pilot", pilot, low=2, high=MAX_POINTS)
     return sampler.draw(np.isin(range(3), sampler.present) * pilot, generators(seed, purpose)[0])
 
@@ -198,9 +201,8 @@ def _constant(
     """The shift c, and the draws of its pilot."""
     spent = 0
     if shift == "pilot":
-        _check_single("shift", y)
         sampler = Sampler(problem, proposals, y, theta)
-        drawn = _pilot(sampler, pilot, seed, purpose="shift")
+        drawn = _pilot("shift", sampler, pilot, seed, purpose="shift")
         shift = float(resolve("amci").prepare_all(drawn).combine().value[..., -1])
         if not np.isfinite(shift):
             raise ValueError("shift: the pilot gave no estimate. Raise pilot")
@@ -215,11 +217,6 @@ def _constant(
     return shift, spent
 
 
-def _check_single(name: str, y: Tensor) -> None:
-    if y.ndim > 1:
-        raise ValueError(f"{name}: a pilot serves a single case, got batch {tuple(y.shape[:-1])}")
-
-
 def _by_pilot(
     sampler: Sampler,
     chosen: Estimator,
@@ -230,8 +227,7 @@ def _by_pilot(
     seed: int,
 ) -> tuple[Counts, int]:
     """Draws of each component, (4,), by a pilot, and what pilots have drawn."""
-    _check_single("split", sampler.y)
-    known = moments(_pilot(sampler, pilot, seed, purpose="pilot"))
+    known = moments(_pilot("split", sampler, pilot, seed, purpose="pilot"))
     spent += pilot * len(sampler.present)
     of_defensive = defensive_draws(draws, share)
     least = spent + of_defensive + len(chosen.used(sampler.present))

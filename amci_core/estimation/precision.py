@@ -47,13 +47,11 @@ class _Group(NamedTuple):
         rows: Their numbers, (R,).
         more: Draws of each component to come, (4,).
         draws: The draws so far, of batch shape (R); None before the first.
-        looks: How many estimates there were of them, without quick looks.
     """
 
     rows: NDArray[np.int64]
     more: Counts
     draws: Draws | None = None
-    looks: int = 0
 
     def parts(self) -> list[_Group]:
         """The same in groups with few enough points."""
@@ -144,22 +142,21 @@ def estimate_to(
     start = _with_defensive(there * QUICK_DRAWS) if batch else first
     unfinished = _Group(np.arange(n), start).parts()[::-1]
     while unfinished:
-        rows, more, draws, looks = unfinished.pop()
+        rows, more, draws = unfinished.pop()
         sampler = Sampler(problem, proposals, y[rows], None if theta is None else theta[rows])
         new = sampler.draw(more, for_points, defensive_generator=for_defensive)
+        # A quick look is none to give up after.
+        again = draws is not None and max(draws.counts.values()) >= FIRST_DRAWS
         draws = new if draws is None else draws.joined(new)
         found = estimated(draws, rows)
         low, high = found.interval(LEVEL)
         widths = found.relative_half_width(LEVEL)
-        reliable = found.verdict.codes == RELIABLE
-        done = reliable & (widths <= relative_error) | (draws.n >= max_draws)
-        if max(draws.counts.values()) >= FIRST_DRAWS:
-            done |= (found.verdict.codes == NO_TRUST) & (looks > 0)
-            looks += 1
+        narrow = (found.verdict.codes == RELIABLE) & (widths <= relative_error)
+        done = narrow | (draws.n >= max_draws)
+        done |= (found.verdict.codes == NO_TRUST) & again
         ended = rows[done]
         said = np.stack([found.value, found.standard_error, low, high, widths])
-        figures[:, ended] = said[:, done]
-        reached[ended] = (reliable & (widths <= relative_error))[done]
+        figures[:, ended], reached[ended] = said[:, done], narrow[done]
         counts[ended] = [draws.count(j) for j in range(4)]
         codes[ended], why[ended] = found.verdict.codes[done], found.verdict.why[done]
         determined_by[ended] = found.verdict.determined_by[done]
@@ -177,7 +174,7 @@ def estimate_to(
             )
             for plan in np.unique(plans, axis=0):
                 same = np.flatnonzero((plans == plan).all(axis=1))
-                group = _Group(rows[going[same]], plan, draws.of(same), looks)
+                group = _Group(rows[going[same]], plan, draws.of(same))
                 unfinished += group.parts()
 
     value, error, lower, upper, width = figures.reshape(5, *batch)

@@ -114,14 +114,10 @@ class Estimate:
     def _control(self) -> Regression:
         return regress(self.prepared.components or self.prepared.draws)
 
-    @property
-    def _regressed(self) -> bool:
-        return isinstance(self.prepared, Regressed)
-
     @cached_property
     def _errors(self) -> Errors:
         """What each draw adds to the estimate's error."""
-        if self._regressed:
+        if isinstance(self.prepared, Regressed):
             return self._control.errors
         return table_errors(self.prepared, self.combined)
 
@@ -132,12 +128,17 @@ class Estimate:
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        if self._regressed or self.prepared.components is not None:
+        if isinstance(self.prepared, Regressed) or self.prepared.components is not None:
             found = self._errors.uncertainty
         else:
             found = of_table(self.prepared, self._pooled, self.combined)
-        error = np.where(self._silent, np.nan, found.standard_error)
-        return replace(found, standard_error=error).with_draws(self.evidence.r_eff)
+        error, share = np.where(self._silent, np.nan, found.standard_error), self.evidence.r_eff
+        return replace(
+            found,
+            standard_error=error / np.sqrt(share),
+            covariance=found.covariance / share,
+            effective=found.effective * share,
+        )
 
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:

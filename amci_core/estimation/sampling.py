@@ -15,10 +15,11 @@ from torch import Tensor
 from amci_core._arguments import seed_sequence
 from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
 from amci_core.flows import Proposals
-from amci_core.flows.density import Density, TransformedDensity
+from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem
 from amci_core.models import problem as named
+from amci_core.models.base import Density
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.proposals import load_proposals
 

@@ -18,27 +18,25 @@ from amci_core.estimators.draws import PROPOSALS, Array
 from amci_core.estimators.estimators import ControlVariates, Tabled, resolve
 from amci_core.estimators.mis import Moments
 
-# No proposal gets less than this share of what its budget could buy: a moment can be too small.
+# No proposal gets less than this share of the draws: a moment can be too small.
 LEAST_SHARE = 0.01
 
 
 def split_draws(
     moments: Moments,
-    draws: float,
-    costs: Sequence[float] = (1.0, 1.0, 1.0),
+    draws: int,
     *,
     estimator: Any = "amci",
 ) -> dict[str, int]:
     """Draws N : K : M of q1_plus, q1_minus and q2 that make the variance least, by name.
 
-    The standard deviation s_j that one draw of each proposal adds to mu says it, over the root of
-    what a draw costs: for AMCI N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to
-    its proposal. A table that is chosen from moments is split as the one that it starts from.
+    They are as the standard deviations s_j that one draw of each proposal adds to mu: for AMCI
+    N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to its proposal. A table that is
+    chosen from moments is split as the one that it starts from.
 
     Arguments:
         moments: Pooled moments of one case (y, theta), from a pilot.
-        draws: Total number of draws; with costs, what may be spent in their unit.
-        costs: What one draw of each proposal costs, (3,).
+        draws: Total number of draws.
         estimator: As for `estimate`; one that takes any numbers of draws, as every table does.
 
     Returns:
@@ -46,8 +44,8 @@ def split_draws(
         takes them.
 
     Raises:
-        ValueError: the moments are of several cases, the estimator takes equal numbers of draws, a
-            cost is not positive, or there is less than one draw of each.
+        ValueError: the moments are of several cases, the estimator takes equal numbers of draws,
+            or there is less than one draw of each.
 
     References:
         `docs/concepts.md`, "Error", without sharing; "Estimators are tables" for V*.
@@ -68,22 +66,18 @@ def split_draws(
         )
     if moments.log_mean.ndim > 1:
         raise ValueError(f"moments: expected one case's, got batch {moments.log_mean.shape[:-1]}")
-    price = np.asarray(costs, dtype=np.float64)
-    if price.shape != (3,) or not (price > 0).all():
-        raise ValueError(f"costs: expected three positive numbers, got {costs!r}")
     table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
     used = np.array(tables.needed(table))
-    least = price[used].sum()
-    expected = f"at least {least:g}, one draw of each proposal"
-    total = check_number("draws", draws, expected, lambda value: least <= value < math.inf)
-    spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments) * price), posinf=0.0)[used]
+    expected = f"at least {len(used)}, one draw of each proposal"
+    total = check_number("draws", draws, expected, lambda n: len(used) <= n < math.inf)
+    spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments)), posinf=0.0)[used]
     spent = spent if spent.sum() > 0 else np.ones(len(used))
     shares = np.maximum(spent / spent.sum(), LEAST_SHARE)
     shares /= shares.sum()
     counts = np.zeros(3, dtype=np.int64)
-    counts[used] = np.maximum(np.floor(shares * total / price[used] + 1e-9), 1)
+    counts[used] = np.maximum(np.floor(shares * total + 1e-9), 1)
     # Where one draw is more than a share buys, the largest count gives way.
-    while (counts * price).sum() > total * (1 + 1e-12) and counts.max() > 1:
+    while counts.sum() > total:
         counts[int(counts.argmax())] -= 1
     return {PROPOSALS[j]: int(counts[j]) for j in used}
 
@@ -122,9 +116,14 @@ def relative_variance(table: tables.Table, moments: Moments) -> Array:
 
 def _of_one_draw(table: tables.Table, moments: Moments) -> Array:
     """What one draw of each proposal adds to the relative variance, (*, 3)."""
-    u = table * tables.gradient(moments.log_mean)[1][..., None, :]
-    pairs = u[..., :, None] * u[..., None, :]
+    log_E1 = moments.log_mean[..., :2]
+    log_size = np.logaddexp(log_E1[..., 0], log_E1[..., 1])[..., None]
     with np.errstate(invalid="ignore"):
+        plus, minus = np.moveaxis(
+            np.exp(log_E1 - np.where(log_size > -np.inf, log_size, 0)), -1, 0
+        )
+        u = table * np.stack([plus, -minus, minus - plus], axis=-1)[..., None, :]
+        pairs = u[..., :, None] * u[..., None, :]
         parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
         # Where the terms cancel in every draw, rounding can leave a negative sum.
         return np.asarray(np.maximum(parts, 0.0))

@@ -196,15 +196,13 @@ class Mixture(Estimator):
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         return np.isin(range(4), present) * max(totals)
 
-    def choices(self, shape: tuple[int, ...], k: int, rng: np.random.Generator) -> Counts:
-        """Which of k proposals every point comes from, (*, n)."""
-        if not self.stratified:
-            return rng.integers(k, size=shape)
-        return (rng.integers(k, size=(*shape[:-1], 1)) + np.arange(shape[-1])) % k
-
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present = max(totals), draws.present
-        choices = self.choices((*draws.batch, n), len(present), rng)
+        # Which proposal every point comes from, (*, n).
+        k = len(present)
+        choices = rng.integers(k, size=(*draws.batch, 1 if self.stratified else n))
+        if self.stratified:
+            choices = (choices + np.arange(n)) % k
         index = np.array([draws.stretch(j).start for j in present])[choices] + np.arange(n)
         counts = {2: n}
         if draws.count(DEFENSIVE):
@@ -212,7 +210,7 @@ class Mixture(Estimator):
             rest = np.broadcast_to(np.arange(part.start, part.stop), (*draws.batch, counts[3]))
             index = np.concatenate([index, rest], -1)
         mixed = draws.mapped(lambda values: np.take_along_axis(values, index, axis=-1), counts)
-        log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(len(present))
+        log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(k)
         return _mixed(mixed, log_mixture, totals)
 
     def prepared(self, draws: Draws, counts: Counts) -> Prepared:

@@ -58,13 +58,6 @@ class Moments:
     covariance: Array
     counts: Array
 
-    @property
-    def mu(self) -> Array:
-        """(E1_plus - E1_minus) / E2 from all draws, (*), in units of f."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            ratio = np.exp(self.log_mean[..., :2] - self.log_mean[..., 2:])
-            return np.asarray(ratio[..., 0] - ratio[..., 1])
-
     def __getitem__(self, case: int) -> Moments:
         return Moments(self.log_mean[case], self.covariance[case], self.counts)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 __all__ = [
     "amci",
-    "gradient",
     "needed",
     "optimum",
     "paper_optimum",
@@ -31,7 +30,6 @@ from amci_core.estimators.mis import Moments
 
 Table = NDArray[np.float64]
 
-UNIT = np.eye(3)
 # Below this share of the largest, an eigenvalue is rounding.
 FLAT = 1e-10
 
@@ -43,12 +41,12 @@ def amci() -> Table:
 
 def snis_q2() -> Table:
     """Every term from q2: self-normalized importance sampling, eq. (SNIS)."""
-    return np.outer(UNIT[2], np.ones(3))
+    return np.outer([0.0, 0.0, 1.0], np.ones(3))
 
 
 def snis_q1() -> Table:
     """Every term from q1_plus: self-normalized importance sampling with the wrong proposal."""
-    return np.outer(UNIT[0], np.ones(3))
+    return np.outer([1.0, 0.0, 0.0], np.ones(3))
 
 
 def reuse(alpha: float, beta: float) -> Table:
@@ -140,23 +138,6 @@ def optimum(moments: Moments) -> Table:
     table[..., 0, 0], table[..., 2, 0] = alpha, 1 - alpha
     table[..., 0, 2], table[..., 2, 2] = beta, 1 - beta
     return table
-
-
-def gradient(log_terms: Array) -> tuple[Array, Array]:
-    """What relative errors of the terms add to mu, to first order.
-
-    Arguments:
-        log_terms: Logarithms of E1_plus, E1_minus and E2, in nats, (*, 3).
-
-    Returns:
-        log((E1_plus + E1_minus) / E2) in nats, (*), which is log|mu| where f has one sign; and in
-        that unit (E1_plus, -E1_minus, E1_minus - E1_plus) / E2, (*, 3), zero where f was.
-    """
-    log_size = np.logaddexp(log_terms[..., 0], log_terms[..., 1])
-    empty = log_size == -np.inf
-    plus, minus = (np.exp(log_terms[..., t] - np.where(empty, 0.0, log_size)) for t in (0, 1))
-    with np.errstate(invalid="ignore"):
-        return log_size - log_terms[..., 2], np.stack([plus, -minus, minus - plus], axis=-1)
 
 
 def _share(first: Array, second: Array) -> Array:

@@ -26,7 +26,7 @@ __all__ = [
     "term_errors",
 ]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -164,15 +164,6 @@ class Uncertainty:
     def bias(self) -> Array:
         """Bias of the ratio to first order in 1 / n, (*): mu Var[E2] - Cov[E1, E2]."""
         return np.asarray(self.value * self.covariance[..., 1, 1] - self.covariance[..., 0, 1])
-
-    def with_draws(self, share: float) -> Uncertainty:
-        """The same with a share of the draws."""
-        return replace(
-            self,
-            standard_error=self.standard_error / np.sqrt(share),
-            covariance=self.covariance / share,
-            effective=self.effective * share,
-        )
 
     def interval(self, level: float, *, positive: bool) -> tuple[Array, Array]:
         """Lower and upper ends (*) of a central interval for mu, in units of exp(log_unit).

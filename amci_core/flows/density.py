@@ -13,25 +13,15 @@ twice the time of `Knots`, and its flows draw from the global generator.
 
 from __future__ import annotations
 
-__all__ = ["ConditionalDensity", "Density", "Proposal", "Trainable", "TransformedDensity"]
+__all__ = ["ConditionalDensity", "Proposal", "Trainable", "TransformedDensity"]
 
 import math
 import re
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-
-
-class Density(Protocol):
-    """A density at given y and theta that can be drawn from and evaluated."""
-
-    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Points and their log density."""
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        """The log density of points."""
 
 
 class ConditionalDensity(ABC):

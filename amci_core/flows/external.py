@@ -12,7 +12,7 @@ __all__ = ["SbiPosterior"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Size, Tensor
@@ -26,18 +26,9 @@ from amci_core.models import Problem
 SECONDS = 1.0
 
 
-class Distribution(Protocol):
-    """What is needed of a distribution of batch shape (*) and event shape (D,)."""
-
-    def sample(self, sample_shape: Size) -> Tensor:
-        """Points (n, *, D) for the sample shape (n,)."""
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Their normalized log density in nats, (n, *)."""
-
-
-# Gives a distribution for y (*, D_y) and theta (*, D_theta).
-Maker = Callable[[Tensor, Tensor | None], Distribution]
+# Gives a distribution of batch shape (*) for y (*, D_y) and theta (*, D_theta): its
+# `sample(torch.Size((n,)))` points (n, *, D), its `log_prob` their log density in nats, (n, *).
+Maker = Callable[[Tensor, Tensor | None], Any]
 
 
 class External(Proposal):
@@ -105,9 +96,7 @@ class ExternalDensity(ConditionalDensity):
         ValueError: its points or log densities have a wrong shape or NaN.
     """
 
-    def __init__(
-        self, proposal: External, distribution: Distribution, batch_shape: torch.Size
-    ) -> None:
+    def __init__(self, proposal: External, distribution: Any, batch_shape: torch.Size) -> None:
         super().__init__(batch_shape)
         self.proposal, self.distribution = proposal, distribution
         # A point of the support, which stands in for those outside; drawing it shows the layout.
@@ -195,7 +184,7 @@ class SbiPosterior:
             )
         self.estimator = estimator
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> Distribution:
+    def __call__(self, y: Tensor, theta: Tensor | None) -> _AtObservation:
         """The posterior at y (*, D_y); it does not depend on theta."""
         return _AtObservation(self.estimator, y)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 __all__ = ["DEFENSIVE", "HistoryEntry", "Proposals", "check_proposals", "draw_all"]
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from amci_core.flows.density import ConditionalDensity, Density, Proposal, TransformedDensity
+from amci_core.flows.density import ConditionalDensity, Proposal, TransformedDensity
 from amci_core.flows.external import External, Maker
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models.base import Density, check_problem
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
@@ -268,9 +268,9 @@ def draw_all(
     for k, q in sorted(densities.items(), key=lambda item: item[0] in defences):
         missing = [j for j in x if j not in log_q[k]]
         if missing:
-            points = _side_by_side([x[j] for j in missing], -2)
+            points = torch.cat([x[j] for j in missing], -2)
             if isinstance(q, MixtureDensity) and k in defences:
-                log_defence = _side_by_side([log_q[defences[k]][j] for j in missing], -1)
+                log_defence = torch.cat([log_q[defences[k]][j] for j in missing], -1)
                 values = q.mixed(q.flow.log_prob(points), log_defence)
             else:
                 values = q.log_prob(points)
@@ -280,10 +280,6 @@ def draw_all(
             name = NAMES[k] if isinstance(k, int) and k < len(NAMES) else k
             raise ValueError(f"{name}: its log density is NaN; its weights or networks are")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
-
-
-def _side_by_side(parts: Sequence[Tensor], axis: int) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts), axis)
 
 
 def _knows_evidence(problem: Problem) -> bool:

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from amci_core.flows.density import Density
 from amci_core.models import Problem
+from amci_core.models.base import Density
 from amci_core.training import clock
 from amci_core.training.targets import Particles, Target
 

@@ -15,10 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core.flows.density import Density, Trainable
+from amci_core.flows.density import Trainable
 from amci_core.flows.layers import ToSupport
 from amci_core.flows.supports import coordinate_bijector, coordinates_of
 from amci_core.models import DefensiveDensity, Problem, Variable
+from amci_core.models.base import Density
 from amci_core.training import clock
 
 Source = Callable[[Problem, int, torch.Generator], tuple[Tensor, Tensor | None, Tensor]]

@@ -267,17 +267,6 @@ def test_sharing_with_a_proposal_that_misses_the_posterior_has_no_finite_error()
     assert found.standard_error == np.inf
 
 
-def test_named_estimators_are_their_tables():
-    by_name = amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.5, estimator="amci", seed=5)
-    by_table = amci.estimate(
-        PROBLEM, IMPERFECT, 1.0, 1.5, estimator=reuse(alpha=1, beta=0), seed=5
-    )
-    assert by_name.value == by_table.value
-    E1, E2 = (by_name.terms[name].value for name in ("E1_plus", "E2"))
-    np.testing.assert_allclose(by_name.value, E1 / E2, rtol=1e-12)
-    assert "E1_minus" not in by_name.terms
-
-
 @pytest.mark.parametrize(
     ("estimator", "draws", "defensive", "expected"),
     [

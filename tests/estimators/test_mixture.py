@@ -12,7 +12,7 @@ MODEL = signed()
 def test_points_are_weighted_by_the_density_of_the_mixture():
     draws = MODEL.draws((8, 8, 8), runs=3, seed=0)
     mixture = Mixture(stratified=False)
-    components = mixture.choices((3, 8), 3, np.random.default_rng(0))
+    components = np.random.default_rng(0).integers(3, size=(3, 8))
     mixed = mixture.prepare(draws, [8], np.random.default_rng(0)).draws
     assert mixed.present == (2,)
     for run, i in np.ndindex(3, 8):

@@ -105,14 +105,6 @@ def mixture(bias=0.5):
     return proposal, proposal(y, theta), (y, theta)
 
 
-@pytest.mark.parametrize("bias", [-20.0, 0.5, 20.0])
-def test_draws_of_a_predicted_weight_know_their_density(bias):
-    _, density, _ = mixture(bias)
-    x, log_q = density.draw(500, seeded())
-    assert x.shape == (3, 500, 2)
-    torch.testing.assert_close(density.log_prob(x), log_q, rtol=1e-7, atol=1e-7)
-
-
 def test_strata_are_those_of_the_mixture():
     # With n strata of the first coordinate, q2 gets its weight's part of the draws to within one.
     proposal, density, (y, theta) = mixture()
