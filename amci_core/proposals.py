@@ -93,7 +93,8 @@ def load_proposals(
         if "q1_plus" not in optimal:
             raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
-        return _gathered(chosen, ORACLE, optimal, note)
+        parts: Any = {name: optimal.get(name) for name in NAMES}
+        return Proposals(chosen.name, ORACLE, card=note, **parts)
     if chosen.name not in problems():
         raise ValueError(
             f"folder: expected one with proposals for {chosen.name}, since none come with the "
@@ -233,14 +234,8 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         if same and isinstance(q1, Mixture) and _equal(q1.defence, loaded["q2"]):
             q1.defence = loaded["q2"]
     card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
-    return _gathered(chosen, config["variant"], loaded, card)
-
-
-def _gathered(
-    chosen: Problem, variant: str, flows: Mapping[str, Any], card: dict[str, Any]
-) -> Proposals:
-    parts: Any = {name: flows.get(name) for name in NAMES}
-    return Proposals(chosen.name, variant, card=card, **parts)
+    parts: Any = {name: loaded.get(name) for name in NAMES}
+    return Proposals(chosen.name, config["variant"], card=card, **parts)
 
 
 def _equal(one: Any, other: Trainable) -> bool:

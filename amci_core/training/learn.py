@@ -207,9 +207,8 @@ def stream_learning(
 
     def ready() -> Proposals:
         card = {"configuration": copy.deepcopy(configuration)}
-        q1_plus, q1_minus, q2 = (flows.get(name) for name in PROPOSALS)
-        assert q1_plus is not None
-        return Proposals(problem.name, VARIANT, q1_plus, q1_minus, q2, card)
+        parts: Any = {name: flows.get(name) for name in PROPOSALS}
+        return Proposals(problem.name, VARIANT, card=card, **parts)
 
     def save() -> None:
         if checkpoint.folder is None or run is None:

@@ -356,7 +356,11 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
     """
     cases = check["cases"]
     worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
-    at = _place(worst)
+    at = ", ".join(
+        f"{name} = {', '.join(f'{value:.3g}' for value in worst[name])}"
+        for name in ("y", "theta")
+        if worst[name]
+    )
     worth = f"ESS {1000 * worst['share']:,.0f} of 1,000 draws"
     where = f", at {at}" if at else ""
     good = [case for case in cases if case["level"] == RELIABLE]
@@ -372,14 +376,6 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
         else f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
     )
     return f"{said}: at worst {worth}{missed}{where}"
-
-
-def _place(case: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} = {', '.join(f'{value:.3g}' for value in case[name])}"
-        for name in ("y", "theta")
-        if case[name]
-    )
 
 
 def _limit(problem: Problem, cases: Sequence[Mapping[str, Any]]) -> str | None:

@@ -7,7 +7,7 @@ __all__ = ["TARGETS", "Target"]
 import copy
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import emcee
 import numpy as np
@@ -185,7 +185,8 @@ class Target:
         """At most n cases with a theta from p(theta) at which f varies over the posterior."""
         rows = torch.randint(len(posterior.y), (n,), generator=generator)
         y, x = posterior.y[rows], posterior.x[rows][:, :PARTICLES]
-        theta = self._thetas(n * THETAS, generator).to(x).unflatten(0, (n, THETAS))
+        theta: Any = self.problem.sample_theta(n * THETAS, generator)
+        theta = theta.to(x).unflatten(0, (n, THETAS))
         varies = self._varies(x[:, None].expand(-1, THETAS, -1, -1), theta)
         some = varies.any(-1)
         chosen = torch.multinomial(varies[some].float(), 1, generator=generator)[:, 0]
@@ -194,13 +195,8 @@ class Target:
     def f_varies(self, posterior: Particles, generator: torch.Generator) -> bool:
         """Whether f varies over the posterior at one in ten theta that are drawn apart from y."""
         x = posterior.x[:, :PARTICLES]
-        theta = self._thetas(len(x), generator).to(x)
-        return float(self._varies(x, theta).double().mean()) > COMMON
-
-    def _thetas(self, n: int, generator: torch.Generator) -> Tensor:
-        theta = self.problem.sample_theta(n, generator)
-        assert theta is not None
-        return theta
+        theta: Any = self.problem.sample_theta(len(x), generator)
+        return float(self._varies(x, theta.to(x)).double().mean()) > COMMON
 
     def _varies(self, x: Tensor, theta: Tensor) -> Tensor:
         f, _ = self.problem.f_parts(x, theta)
