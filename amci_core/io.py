@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
     content = _read(path)
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoredFileError(f"{path}: not valid JSON ({error})") from None
 
 

@@ -312,9 +312,9 @@ BAD = {
     "a list": (lambda f: f.update({"config.json": b"[]"}), "not a configuration of format"),
     "another problem": (edit('"problem": "tail-1d"', '"problem": "peak"'), "made for the problem"),
     "damaged": (lambda f: f.update({"q2.safetensors": b"1"}), "SHA-256 is not the recorded"),
-    "missing": (lambda f: f.pop("q1_plus.safetensors"), "no such file"),
+    "missing": (lambda f: f.pop("q1_plus.safetensors"), "cannot be read"),
     "a bomb": (bomb, "larger than"),
-    "weights elsewhere": (edit('"file": "q2', '"file": "../q2'), "no such file|lie outside"),
+    "weights elsewhere": (edit('"file": "q2', '"file": "../q2'), "cannot be read|lie outside"),
     "too wide": (
         rebuild(lambda entry: entry["arguments"].update(hidden=[10**6])),
         "expected whole numbers to 4096",
