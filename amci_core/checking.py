@@ -393,12 +393,8 @@ def _check_defensive(problem: Problem, notes: _Notes) -> None:
         return
     for i in range(len(y)):
         case = y[i], None if theta is None else theta[i]
-        density = partial(_log_defensive, problem, case)
+        density = partial(lambda case, x: problem.log_defensive(x, *case), case)
         notes.compare("sample_defensive", "log_defensive", x[i], density)
-
-
-def _log_defensive(problem: Problem, case: tuple[Tensor, Tensor | None], x: Tensor) -> Tensor:
-    return problem.log_defensive(x, *case)
 
 
 def contradiction(

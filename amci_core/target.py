@@ -8,16 +8,14 @@ from __future__ import annotations
 
 __all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from amci_core.flows import Proposal, Proposals
-from amci_core.flows.density import ConditionalDensity
+from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
-from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 
 # Draws of the prior that f is tried at.
@@ -107,7 +105,7 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     """Proposals for a problem with another f, of which nothing has been learnt: q2 for each term.
 
     Estimates with them are those of SNIS with q2. Where the original has no q2, since E2 is known,
-    the problem's reference draws instead.
+    the problem's defensive density draws instead.
 
     Arguments:
         problem: The problem.
@@ -121,20 +119,10 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
             f"proposals: expected ones for {problem.original.name}, got ones for "
             f"{proposals.problem}"
         )
-    q = proposals.q2 or _FromReference(problem)
+    q = proposals.q2 or Proposals.from_defensive(problem).q1_plus
     q1_minus = None if problem.nonnegative else q
     note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
     return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, {"note": note})
-
-
-class _FromReference(Proposal):
-    """A problem's reference, as a proposal."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
-        return cast(ConditionalDensity, DefensiveDensity(self.problem, y, theta))
 
 
 def _values_at_draws(problem: Problem, f: Expression) -> Tensor:

@@ -593,12 +593,10 @@ class Problem(ABC):
         """log p(x, y) in nats; x: (*, n, D), y: (*, D), result: (*, n)."""
         return self.log_prior(x) + self.log_likelihood(x, y[..., None, :])
 
-    def f_parts(
-        self, x: Tensor, theta: Tensor | None, shift: float = 0.0
-    ) -> tuple[Tensor, Tensor | None]:
-        """f_plus and f_minus of f - shift at x (*, n, D); f_minus is None if f >= shift = 0."""
-        value = self.f(x, None if theta is None else theta[..., None, :]) - shift
-        if self.nonnegative and shift <= 0:
+    def f_parts(self, x: Tensor, theta: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """f_plus and f_minus at x (*, n, D), (*, n) each; f_minus is None if f >= 0."""
+        value = self.f(x, None if theta is None else theta[..., None, :])
+        if self.nonnegative:
             return value, None
         return value.clamp(min=0), (-value).clamp(min=0)
 

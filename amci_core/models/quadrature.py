@@ -207,9 +207,9 @@ class Quadrature:
             searched = torch.cat([split, len(rows) + torch.arange(len(split))])
             rows, left = torch.cat([rows, rows[split]]), torch.cat([left, kink])
             right = torch.cat([right.index_put((split,), kink), right[split]])
-        length, *args = (part.numpy() for part in along(rows, left, right))
+        span, *args = (part.numpy() for part in along(rows, left, right))
         found = tanhsinh(
-            value, 0.0, length, args=tuple(args), minlevel=LEVEL, rtol=RELATIVE, atol=ABSOLUTE
+            value, 0.0, span, args=tuple(args), minlevel=LEVEL, rtol=RELATIVE, atol=ABSOLUTE
         )
         share, error = (torch.from_numpy(p * abs(args[-1])) for p in (found.integral, found.error))
         away = (right <= bounds[0]) | (left >= bounds[1])

@@ -47,8 +47,8 @@ def sizes(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns the tumour's log size after 5 and after 100 days of treatment, from a table.
 
     The table holds the Chebyshev coefficients, in both variables, of log c5, and of log c100 less
-    the log size at rest, and is made when it is first needed, in less than a second. For initial
-    sizes outside of `TABLE_ENDS` the equations are solved. Results carry no gradient.
+    the log size at rest, and is made when it is first needed, in less than a second. Initial sizes
+    outside of `TABLE_ENDS` are moved to its ends. Results carry no gradient.
 
     References:
         Trefethen, Approximation Theory and Approximation Practice, 2013 (chapters 3 and 4).
@@ -67,16 +67,11 @@ def sizes(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     c0, epsilon = _checked(c0, epsilon)
     # The shape (2, n), for log c5 and log c100.
     size, response = c0.reshape(-1), epsilon.reshape(-1)
-    beyond = (size < TABLE_ENDS[0]) | (size > TABLE_ENDS[1])
     place = (2 * torch.atan((size.log() - CENTRE) / WIDTH) - (LOW + HIGH)) / (HIGH - LOW)
-    # Rounding may leave the ends just outside of [-1, 1].
     where = torch.stack([place, 2 * response - 1]).clamp_(-1, 1)
     table = _coefficients().to(where)
     found = torch.cat([_look_up(table, part) for part in where.split(LOOKED_UP, 1)], 1)
     found[1] += LOG_REST - REST_RATE * response
-    if beyond.any():
-        far, rate = (part[beyond].cpu().double().numpy() for part in (size, response))
-        found[:, beyond] = torch.from_numpy(_log_sizes(far, rate, DAYS)).to(found).T
     log_c5, log_c100 = found.view(2, *c0.shape)
     return log_c5, log_c100
 

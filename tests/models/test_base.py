@@ -63,14 +63,6 @@ def test_log_terms_of_a_batch_in_five_dimensions():
     np.testing.assert_allclose(found["E1_plus"] - found["E2"], problem.log_truth(y, theta))
 
 
-def test_log_terms_of_a_batch_are_those_of_its_rows():
-    problem = amci.problem("cancer")
-    y, _ = problem.cases(6, seed=0)
-    found = problem.log_terms(y)
-    for i in range(6):
-        assert float(problem.log_terms(y[i])["E2"]) == pytest.approx(found["E2"][i], abs=1e-12)
-
-
 @pytest.mark.parametrize("name", amci.problems())
 def test_the_prior_is_zero_outside_the_support_alone(name):
     problem = amci.problem(name)

@@ -106,22 +106,6 @@ def test_truth_agrees_with_an_independent_quadrature(y):
     assert float(PROBLEM.mismatch(y)) == pytest.approx(mismatch, rel=1e-5)
 
 
-def test_truth_and_mismatch_agree_with_draws_from_the_prior():
-    y = torch.tensor(CASES[0]).double()
-    x = prior(100_000, seed=4)
-    w = PROBLEM.log_likelihood(x, y).exp().numpy()
-    f = PROBLEM.f(x, None).numpy()
-    w /= w.sum()
-    mu = (w * f).sum()
-    error = math.sqrt((w**2 * (f - mu) ** 2).sum())
-    assert abs(float(PROBLEM.truth(y)) - mu) < 4 * error
-    # Of log(f / mu) under g, plus that of log mu.
-    g = w * f / mu
-    mismatch = (g * np.log(f / mu)).sum()
-    spread = math.sqrt((g**2 * (np.log(f / mu) - mismatch) ** 2).sum())
-    assert abs(float(PROBLEM.mismatch(y)) - mismatch) < 4 * (spread + error / mu)
-
-
 def test_the_quadrature_has_converged_where_the_control_reaches():
     axis = torch.tensor([1.0, 50.0, 500.0, 1500.0, 3000.0, 5000.0]).double()
     y = torch.cartesian_prod(axis, axis)[::5]
@@ -129,23 +113,6 @@ def test_the_quadrature_has_converged_where_the_control_reaches():
     np.testing.assert_allclose(PROBLEM.log_truth(y), expected[0], rtol=0, atol=1e-5)
     np.testing.assert_allclose(PROBLEM.mean_absolute_deviation(y), expected[1], rtol=1e-2)
     np.testing.assert_allclose(PROBLEM.mismatch(y), expected[2], rtol=0, atol=2e-5)
-
-
-def test_batches_broadcast():
-    y = np.full((3, 4, 2), 500.0)
-    assert PROBLEM.truth(y).shape == (3, 4)
-    assert PROBLEM.mismatch([500.0, 400.0]).shape == ()
-    assert (PROBLEM.mismatch(y) >= 0).all()
-    y, theta = PROBLEM.cases(100, seed=5)
-    assert theta is None
-    assert y.shape == (100, 2)
-    assert PROBLEM.truth(y).shape == (100,)
-
-
-@pytest.mark.parametrize("y", [(0.0, 400.0), (500.0, 6000.0), (math.nan, 1.0), (500.0,), "a"])
-def test_invalid_observations_are_refused(y):
-    with pytest.raises(ValueError, match=r"^y: expected"):
-        PROBLEM.truth(y)
 
 
 def test_there_is_no_theta():

@@ -66,10 +66,6 @@ def test_the_deviation_does_not_depend_on_the_price():
     assert found == pytest.approx(expected(lambda x: abs(x), 0.0, 0.0), rel=1e-9)
 
 
-def test_the_sign_of_the_truth():
-    assert PROBLEM.truth(0.0, [[-1.0], [0.0], [1.0]]).tolist() == [1.0, 0.0, -1.0]
-
-
 def test_amci_is_exact_with_three_optimal_proposals():
     y, theta = PROBLEM.cases(300, seed=1)
     found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=3)
@@ -88,10 +84,9 @@ def test_a_shift_changes_the_terms_and_not_the_estimate():
     assert shifted.terms["E1_plus"].value < 0.9 * plain.terms["E1_plus"].value
 
 
-@pytest.mark.parametrize("shift", [math.nan, math.inf, "much"])
-def test_a_shift_that_is_no_number_is_refused(shift):
+def test_a_shift_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match=r"^shift: expected a finite number"):
-        amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, shift=shift)
+        amci.estimate(PROBLEM, ORACLE, 1.0, 0.4, shift=math.inf)
 
 
 def test_a_shift_out_of_what_the_proposals_know_is_refused():

@@ -33,10 +33,6 @@ def test_truth_is_right_to_twelve_digits():
     np.testing.assert_allclose(PROBLEM.log_truth(y, theta), log_mu, rtol=1e-12)
 
 
-def test_truth_at_the_papers_large_mismatch():
-    assert PROBLEM.truth(1.0, 3.0) == pytest.approx(2.03476e-4, rel=1e-5)
-
-
 @pytest.mark.parametrize(("y", "theta"), CORNERS)
 def test_joint_and_f_integrate_to_the_terms(y, theta):
     def joint(x):
@@ -54,10 +50,6 @@ def test_f_is_the_indicator_of_the_open_half_line():
     f_plus, f_minus = PROBLEM.f_parts(x, torch.tensor([3.0]))
     assert f_plus.tolist() == [0, 0, 1]
     assert f_minus is None
-    f_plus, f_minus = PROBLEM.f_parts(x, torch.tensor([3.0]), shift=0.25)
-    assert f_minus is not None
-    assert (f_plus - f_minus).tolist() == [-0.25, -0.25, 0.75]
-    assert (f_plus * f_minus == 0).all()
 
 
 @pytest.mark.parametrize(("y", "theta"), CORNERS)
@@ -89,13 +81,10 @@ def test_the_mismatch_control_comes_back_to_theta(y, theta):
 def test_the_mismatch_control_stays_within_the_range_of_theta():
     assert PROBLEM.at_mismatch(0.0, 0.0, 1.0)[1] == 0.0
     assert PROBLEM.at_mismatch(1e4, 0.0, 1.0)[1] == 5.0
-    for level in (-1.0, float("nan"), "a", None, 1j):
-        with pytest.raises(ValueError, match=r"level: expected .* got"):
-            PROBLEM.at_mismatch(level, 0.0, 1.0)  # type: ignore[arg-type]
-    for y in (9.0, "a", [[1.0], [2.0]]):
-        with pytest.raises(ValueError, match=r"^y: expected"):
-            PROBLEM.at_mismatch(1.0, y, 1.0)
-    assert PROBLEM.at_mismatch(np.float64(8), np.float32(1), 0) == PROBLEM.at_mismatch(8, [1.0], 0)
+    with pytest.raises(ValueError, match=r"level: expected .* got"):
+        PROBLEM.at_mismatch(-1.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"^y: expected a single one"):
+        PROBLEM.at_mismatch(1.0, [[1.0], [2.0]], 1.0)
 
 
 def test_cases_come_from_the_model():
@@ -152,30 +141,17 @@ def test_batches_broadcast():
     assert PROBLEM.truth(torch.zeros(2, 1), 1.0).shape == (2,)
 
 
-def test_arrays_of_any_layout_and_type_do():
-    y = np.array([[1.0], [2.0], [-3.0]])
-    expected = PROBLEM.truth(y, 1.0)
-    np.testing.assert_array_equal(PROBLEM.truth(y[::-1], 1.0), expected[::-1])
-    frozen = y.copy()
-    frozen.flags.writeable = False
-    for same in (frozen, y.astype(np.float32), y.astype(np.int16), torch.tensor(y), y.tolist()):
-        np.testing.assert_array_equal(PROBLEM.truth(same, 1.0), expected)
-
-
 @pytest.mark.parametrize(
     ("y", "theta", "message"),
     [
         (8.1, 1.0, r"y: expected .* within \[-8, 8\], got 8.1"),
         (1.0, -0.1, r"theta: expected .* within \[0, 5\], got -0.1"),
         (float("nan"), 1.0, r"y: expected .* got nan"),
-        (1.0, float("inf"), r"theta: expected .* got inf"),
-        ([1.0, 2.0], 1.0, r"y: expected 1 number, got 2"),
         (np.zeros((0, 1)), 1.0, r"y: expected .* got shape \(0, 1\)"),
         (np.zeros((2, 1)), np.ones((3, 1)), r"y and theta: .* \(2,\) and \(3,\) do not broadcast"),
         (1.0, None, r"theta: expected .* got None"),
         (None, 1.0, r"y: expected .* got None"),
         ("one", 1.0, r"y: expected .* got 'one'"),
-        ([[1.0], [1.0, 2.0]], 1.0, r"y: expected .* got \[\[1.0\]"),
     ],
 )
 def test_bad_arguments_are_named(y, theta, message):
@@ -183,24 +159,17 @@ def test_bad_arguments_are_named(y, theta, message):
         PROBLEM.truth(y, theta)
 
 
-@pytest.mark.parametrize("n", [0, 1.5])
-def test_a_bad_number_of_cases_is_named(n):
+def test_bad_numbers_of_cases_and_seeds_are_named():
     with pytest.raises(ValueError, match=r"^n: expected a whole number"):
-        PROBLEM.cases(n, seed=0)
-
-
-@pytest.mark.parametrize("seed", [-1, None])
-def test_a_bad_seed_of_cases_is_named(seed):
+        PROBLEM.cases(0, seed=0)
     with pytest.raises(ValueError, match=r"^seed: expected a whole number"):
-        PROBLEM.cases(3, seed=seed)
+        PROBLEM.cases(3, seed=-1)
 
 
 def test_an_unknown_problem_is_named():
     assert "tail-1d" in amci.problems()
     with pytest.raises(ValueError, match=r"^problem: expected one of .*tail-1d.* got 'tail-2d'"):
         amci.problem("tail-2d")
-    with pytest.raises(ValueError, match=r"^problem: expected one of .* got \['tail-1d'\]"):
-        amci.problem(["tail-1d"])  # type: ignore[arg-type]
 
 
 FIVE = GaussianTail(5)
@@ -239,18 +208,6 @@ def test_the_posterior_in_five_dimensions_is_prior_times_likelihood():
     assert float(log_posterior) == pytest.approx(expected, rel=1e-12)
 
 
-def test_cases_in_five_dimensions_come_from_the_model():
-    n = 20_000
-    y, theta = FIVE.cases(n, seed=0)
-    assert theta is not None
-    assert y.shape == theta.shape == (n, 5)
-    covariance = FIVE.prior_covariance + np.eye(5)
-    # Var(s_ij) = (c_ii c_jj + c_ij^2) / n for a normal's sample covariance.
-    error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n)
-    assert (np.abs(np.cov(y.T) - covariance) < 4 * error).all()
-    assert stats.kstest(theta.ravel(), stats.uniform(0, 3).cdf).statistic < 2 / np.sqrt(5 * n)
-
-
 @pytest.mark.parametrize(("y", "theta"), CASES_5D)
 def test_reference_draws_in_five_dimensions_reach_f(y, theta):
     n = 100_000
@@ -278,18 +235,6 @@ def test_reference_weights_are_bounded_over_the_cases():
     assert (1 / w.square().mean(-1)).min() > 0.01
 
 
-def test_training_draws_in_five_dimensions_carry_the_weight_of_f_times_the_prior():
-    x, theta, log_r = FIVE.sample_training(200_000, torch.Generator().manual_seed(0))
-    assert theta is not None
-    assert (x > theta).all()
-    r = log_r.double().exp().numpy()
-    # int p(theta) p(x) 1[x > theta] = E[prod_i min(max(x_i, 0), 3) / 3].
-    draws = FIVE.sample_prior(400_000, torch.Generator().manual_seed(1)).double().numpy()
-    inside = (draws.clip(0, 3) / 3).prod(-1)
-    error = np.hypot(r.std() / np.sqrt(len(r)), inside.std() / np.sqrt(len(inside)))
-    assert abs(r.mean() - inside.mean()) < 4 * error
-
-
 def test_the_error_of_the_truth_is_small_and_zero_in_one_dimension():
     y, theta = FIVE.cases(20, seed=0)
     assert FIVE.truth_error(y, theta).shape == (20,)
@@ -307,27 +252,12 @@ def test_the_mismatch_control_follows_the_diagonal_of_thetas(y, t):
     assert FIVE.at_mismatch(1e4, y, start)[1] == pytest.approx([3.0] * 5)
 
 
-@pytest.mark.parametrize(("y", "theta"), CASES_5D)
-def test_expected_deviation_in_five_dimensions_is_that_of_an_indicator(y, theta):
-    mu = float(FIVE.truth(y, theta))
-    assert float(FIVE.mean_absolute_deviation(y, theta)) == pytest.approx(
-        2 * mu * (1 - mu), rel=1e-9
-    )
-
-
 def test_the_bound_knows_a_mu_that_no_float_holds():
     tail, y, theta = GaussianTail(20), np.full(20, -12.0), np.full(20, 3.0)
     log_mu = tail.log_truth(y, theta)
     assert log_mu < -750
     # 2 mu (1 - mu), and mu is nothing beside 1.
     assert tail.log_mean_absolute_deviation(y, theta) == pytest.approx(np.log(2) + log_mu)
-
-
-def test_vectors_of_another_length_are_named():
-    with pytest.raises(ValueError, match=r"^y: expected 5 numbers, got 4"):
-        FIVE.truth((0.0,) * 4, (1.0,) * 5)
-    with pytest.raises(ValueError, match=r"^theta: expected 5 numbers, got 6"):
-        FIVE.truth((0.0,) * 5, (1.0,) * 6)
 
 
 def test_dimensions_are_chosen_by_number():
