@@ -88,8 +88,8 @@ def test_weights_are_bounded_by_those_of_the_defensive_component():
     assert ratio.max() <= -math.log(0.05) + 1e-9
 
 
-def mixture(bias=0.5):
-    """A mixture with parameters of order one; a bias of 0.5 makes the weights about a half."""
+def mixture():
+    """A mixture with parameters of order one, and weights of about a half."""
     network = {"hidden": (16, 16), "activation": "silu"}
     spline = {"coordinates": UNIT, "bins": 8, **network}
     proposal = FAMILIES["defended-spline"](PEAK, defence=spline, **spline).double()
@@ -100,7 +100,7 @@ def mixture(bias=0.5):
             parameter.normal_(std=fan_in**-0.5, generator=generator)
         last = proposal.weight.network[-1]
         last.weight.mul_(0.1)
-        last.bias.fill_(bias)
+        last.bias.fill_(0.5)
     y, theta = PEAK.check(*PEAK.cases(3, seed=0))
     return proposal, proposal(y, theta), (y, theta)
 
