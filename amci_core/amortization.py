@@ -167,11 +167,9 @@ def stream_amortization_map(
     check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = size if isinstance(size, tuple) else (size, size)
-    for each in (n, m):
+    for each in (n, m, n * m):
         check_count("size", each, low=2, high=MOST_CASES)
-    check_count("size: total cases", n * m, low=4, high=MOST_CASES)
-    plane = default_plane(problem) if along is None else along
-    across, upwards = _axes(problem, plane, (n, m))
+    across, upwards = _axes(problem, along or default_plane(problem), (n, m))
     n, m = len(across.values), len(upwards.values)
     typical = problem.typical_case()
     fixed_y, fixed_theta = problem.check(
@@ -182,7 +180,6 @@ def stream_amortization_map(
     present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
     terms = tuple(TERMS[j] for j in present)
     step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
-
     steps = list(_steps(m, n, step))
 
     def part(number: int) -> dict[str, Array]:
@@ -198,16 +195,17 @@ def stream_amortization_map(
         return _quality(Sampler(problem, proposals, at["y"], at.get("theta")), draws, for_points)
 
     def merge(parts: Sequence[dict[str, Array]]) -> AmortizationMap:
-        single, of_terms = np.full((m, n), np.nan), np.full((len(terms), m, n), np.nan)
         fields = {
-            "relative_variance": single, "relative_ess": of_terms, "pareto_k": of_terms,
-            "bound_ratio": single,
-        }  # fmt: skip
+            name: np.full((*values.shape[:-1], m, n), np.nan) for name, values in parts[0].items()
+        }
         done = np.zeros((m, n), dtype=bool)
         for new, (cases, stride) in zip(parts, steps, strict=False):
-            for name, field in fields.items():
-                fields[name] = _refined(field, new[name], cases, stride)
             done[tuple(cases.T)] = True
+            for case, (row, column) in enumerate(cases):
+                # Each coarse cell fills the fine cells that it covers.
+                block = (..., slice(row, row + stride), slice(column, column + stride))
+                for name, values in new.items():
+                    fields[name][block] = values[..., case, None, None]
         return AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
     return Stream(len(steps), part, merge)
@@ -231,15 +229,6 @@ def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
         stride //= 2
 
 
-def _refined(before: Array, values: Array, cases: Indices, stride: int) -> Array:
-    """One refinement step: each coarse cell fills the fine cells that it covers."""
-    found = before.copy()
-    for case, (row, column) in enumerate(cases):
-        block = (..., slice(row, row + stride), slice(column, column + stride))
-        found[block] = values[..., case, None, None]
-    return found
-
-
 def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
     """What a map shows of each case, from draws of every proposal and of the reference."""
     problem, present = sampler.problem, sampler.present
@@ -259,11 +248,13 @@ def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[s
         ]
         # mu's positive and negative part, as all points see them.
         log_parts = [log_mean[..., j] - log_mean[..., 2] for j in (0, 1) if j in present]
-        log_mu = (
-            problem.log_truth(sampler.y, sampler.theta)
-            if problem.knows_truth
-            else _log_gap(*log_parts)
-        )
+        if problem.knows_truth:
+            log_mu = problem.log_truth(sampler.y, sampler.theta)
+        elif len(log_parts) == 1:
+            log_mu = log_parts[0]
+        else:  # log|exp(plus) - exp(minus)|
+            gap = np.abs(log_parts[0] - log_parts[1])
+            log_mu = np.maximum(*log_parts) + np.log(-np.expm1(-gap))
         if problem.nonnegative:
             log_unit, variance = log_mu, relative.sum(axis=0)
         else:
@@ -287,47 +278,35 @@ def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[s
         }
 
 
-def _log_gap(log_plus: Array, log_minus: Array | None = None) -> Array:
-    """log|exp(log_plus) - exp(log_minus)|."""
-    if log_minus is None:
-        return log_plus
-    larger = np.maximum(log_plus, log_minus)
-    return larger + np.log(-np.expm1(-abs(log_plus - log_minus)))
-
-
 def default_plane(problem: Problem) -> tuple[str, str]:
     """The default plane: (y, theta), or two coordinates of the one that there is."""
-    if problem.y is not None and problem.theta is not None:
-        return "y", "theta"
-    only = "y" if problem.y is not None else "theta"
-    return f"{only}[0]", f"{only}[1]"
+    names = axis_names(problem)
+    return ("y", "theta") if {"y", "theta"} <= set(names) else (names[1], names[2])
 
 
-def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> tuple[Axis, Axis]:
+def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list[Axis]:
     """The axes across and upwards, by their names."""
     known = axis_names(problem)
     if len(along) != 2 or not set(along) <= set(known) or along[0] == along[1]:
         raise ValueError(f"along: expected two of {', '.join(known)}, got {along!r}")
-    across, upwards = (_axis(problem, name, n) for name, n in zip(along, size, strict=True))
-    if across.variable == upwards.variable and None in (across.coordinate, upwards.coordinate):
+    axes = []
+    for name, n in zip(along, size, strict=True):
+        base, _, index = name.removesuffix("]").partition("[")
+        variable = getattr(problem, base)
+        low, high = variable.typical_range
+        if not math.isfinite(low) or not math.isfinite(high):
+            raise ValueError(
+                f"along: the range of {base} has no end, [{variable.low:g}, {variable.high:g}]; "
+                "declare its typical_range"
+            )
+        values = np.linspace(low, high, n)
+        if variable.all_whole:
+            # Evenly spaced whole numbers, at most as many.
+            values = np.arange(low, high + 1, max(1, math.ceil((high - low) / (n - 1))))
+        axes.append(Axis(base, int(index) if index else None, values))
+    if axes[0].variable == axes[1].variable and None in [axis.coordinate for axis in axes]:
         raise ValueError(f"along: {along[0]} and {along[1]} move the same coordinate")
-    return across, upwards
-
-
-def _axis(problem: Problem, name: str, size: int) -> Axis:
-    base, _, index = name.removesuffix("]").partition("[")
-    variable, coordinate = getattr(problem, base), int(index) if index else None
-    low, high = variable.typical_range
-    if not math.isfinite(low) or not math.isfinite(high):
-        raise ValueError(
-            f"along: the range of {base} has no end, [{variable.low:g}, {variable.high:g}]; "
-            "declare its typical_range"
-        )
-    if variable.all_whole:
-        # Evenly spaced whole numbers, at most as many.
-        step = max(1, math.ceil((high - low) / (size - 1)))
-        return Axis(base, coordinate, np.arange(low, high + 1, step))
-    return Axis(base, coordinate, np.linspace(low, high, size))
+    return axes
 
 
 def axis_names(problem: Problem) -> list[str]:

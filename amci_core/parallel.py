@@ -125,8 +125,8 @@ def run_tasks(
     import distributed
 
     with ExitStack() as stack:
-        if dask is None:
-            cluster = stack.enter_context(_cluster(min(workers or 1, len(items))))
+        if workers is not None:
+            cluster = stack.enter_context(_cluster(min(workers, len(items))))
             client = distributed.Client(cluster, set_as_default=False)
         else:
             client = _connected(dask)
@@ -194,18 +194,14 @@ _unpacked = lru_cache(8)(cloudpickle.loads)
 
 def _packed(function: Callable[[Any], Any]) -> bytes:
     """As bytes, with the classes of problems from files: workers need not have these files."""
-    own = [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE)]
-    for module in own:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        packed: bytes = cloudpickle.dumps(function)
-    finally:
-        for module in own:
-            cloudpickle.unregister_pickle_by_value(module)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(FILE_MODULE):
+            cloudpickle.register_pickle_by_value(module)
+    packed: bytes = cloudpickle.dumps(function)
     return packed
 
 
-def _connected(address: str) -> Any:
+def _connected(address: str | None) -> Any:
     import distributed
 
     expected = "dask: expected the address of a scheduler with workers"

@@ -2,7 +2,7 @@ r"""Tables in CSV and Parquet files, as columns of numbers."""
 
 from __future__ import annotations
 
-__all__ = ["MAX_BYTES", "MAX_ROWS", "read_columns", "read_table"]
+__all__ = ["read_columns", "read_table"]
 
 from pathlib import Path
 from typing import Any

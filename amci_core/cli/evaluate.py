@@ -81,14 +81,13 @@ def evaluate(
         # What is there stays until all of the new cases are.
         out = folder / NEW_CASES
     known: dict[str, Any] = {"cases": 100 if cases is None else cases}
-    if truth is None and not chosen.knows_truth:
-        raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
     if truth is not None:
         from amci_core.evaluation import read_cases
 
         read = read_cases(truth, chosen)
         known = {"truth": read, "cases": (read.y, read.theta)}
-
+    elif not chosen.knows_truth:
+        raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
     try:
         with terminal.progress("cases") as bar:
             found = amci.evaluate(
@@ -136,14 +135,11 @@ def _print(found: Evaluation) -> None:
     )
     rows = []
     for name, errors in found.estimators.items():
-        quartiles = zip(
-            errors["remse_median"], errors["remse_q25"], errors["remse_q75"], strict=True
+        columns = (errors[f"remse_{level}"] for level in ("median", "q25", "q75"))
+        texts = (
+            [terminal.number(value, 2) for value in row] for row in zip(*columns, strict=True)
         )
-        cells = [
-            f"{terminal.number(median, 2)} ({terminal.number(q25, 2)}, {terminal.number(q75, 2)})"
-            for median, q25, q75 in quartiles
-        ]
-        rows.append((name, *cells))
+        rows.append((name, *(f"{median} ({q25}, {q75})" for median, q25, q75 in texts)))
     terminal.print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
     for name, errors in found.estimators.items():
         columns = errors["failed"], errors["reference_limited"]
