@@ -65,6 +65,16 @@ def test_exact_proposals_have_no_variance_anywhere(name, k):
     assert (found.pareto_k == -np.inf).all()
 
 
+def test_a_proposal_that_misses_its_term_is_seen_to():
+    # At y = 8, where it has hardly been trained, the paper's flow is far from what it should be.
+    problem = amci.problem("tail-1d")
+    found = amortization_map(
+        problem, amci.load_proposals("tail-1d", variant="paper"), size=3, draws=256
+    )
+    assert found.log_variance[0, 2] > 3
+    assert found.relative_ess[:, 0, 2].min() < 1e-3
+
+
 def test_the_stream_is_whole_from_the_start_and_ends_with_the_map(problem):
     settings = {"size": 17, "draws": 64, "seed": 3}
     stream = list(stream_amortization_map(problem, imperfect(), **settings))

@@ -75,10 +75,9 @@ def estimate(
     elif options:
         raise ValueError(f"--relative-error: cannot be combined with {', '.join(options)}")
     else:
-        limit: dict[str, Any] = {} if max_draws is None else {"max_draws": max_draws}
-        precise = amci.estimate_to(
-            chosen, proposals, **common, relative_error=relative_error, **limit
-        )
+        if max_draws is not None:
+            common["max_draws"] = max_draws
+        precise = amci.estimate_to(chosen, proposals, **common, relative_error=relative_error)
         found = precise.estimate
         precision = {
             "reached": precise.reached,

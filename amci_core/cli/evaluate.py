@@ -135,10 +135,8 @@ def _print(found: Evaluation) -> None:
     )
     rows = []
     for name, errors in found.estimators.items():
-        columns = (errors[f"remse_{level}"] for level in ("median", "q25", "q75"))
-        texts = (
-            [terminal.number(value, 2) for value in row] for row in zip(*columns, strict=True)
-        )
+        levels = [errors[f"remse_{level}"] for level in ("median", "q25", "q75")]
+        texts = [[terminal.number(value, 2) for value in row] for row in zip(*levels, strict=True)]
         rows.append((name, *(f"{median} ({q25}, {q75})" for median, q25, q75 in texts)))
     terminal.print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
     for name, errors in found.estimators.items():

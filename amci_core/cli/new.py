@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["check", "new"]
 
 import re
+from dataclasses import asdict
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
@@ -87,14 +88,7 @@ def check(
     torch.set_num_threads(1)
     found = amci.check(terminal.load_one(problem))
     if form is terminal.Format.json:
-        terminal.print_json(
-            {
-                "problem": found.problem,
-                "findings": [vars(each) for each in found.findings],
-                "not_judged": found.not_judged,
-                "seconds": found.seconds,
-            }
-        )
+        terminal.print_json(asdict(found))
     else:
         typer.echo(str(found))
     if found.errors:
