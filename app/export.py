@@ -29,7 +29,7 @@ import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.evaluation.evaluate import FIGURES
+from amci_core.evaluation.cases import FIGURES
 from app.diagnosis import Diagnosis
 from app.evaluated import Evaluated
 from app.numbers import Densities

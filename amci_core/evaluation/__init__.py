@@ -19,8 +19,8 @@ __all__ = [
     "stream_reuse_errors",
 ]
 
+from amci_core.evaluation.cases import Cases, Evaluation, Sweep, evaluate
 from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves, stream_error_curves
-from amci_core.evaluation.evaluate import Cases, Evaluation, Sweep, evaluate
 from amci_core.evaluation.known import KnownCases, read_cases
 from amci_core.evaluation.reuse import ReuseErrors, reuse_errors, stream_reuse_errors
 from amci_core.evaluation.sweep import read_sweep

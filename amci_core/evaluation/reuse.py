@@ -44,6 +44,8 @@ Q1, Q2 = 0, 2
 CHUNK_POINTS = 50_000
 # A map needs the order of magnitude of its errors only.
 LEAST_EFFECTIVE = 4
+# Errors that the pooled draws predict to be so many times larger are not determined.
+CONTRADICTED = 10
 # Densities far out are known to some 1e-9: a smaller squared error than this is none.
 EXACT = 1e-16
 
@@ -142,8 +144,9 @@ class ReuseErrors:
 
     @property
     def determined(self) -> NDArray[np.bool_]:
-        """Where the runs determine the mean error, (A, B), see `runs.is_determined`."""
-        return is_determined(*self._over_runs, LEAST_EFFECTIVE)
+        """Where the runs determine the mean error, (A, B), see `mean_along`."""
+        found = [self.mean_along(self.alphas, beta=beta)[1] for beta in self.betas]
+        return np.stack(found, axis=-1)
 
     @property
     def prediction_holds(self) -> bool:
@@ -167,9 +170,17 @@ class ReuseErrors:
     def mean_along(
         self, alphas: Sequence[float] | Array, *, beta: float
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each."""
+        """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each.
+
+        The runs determine it if many of them make it up, see `runs.is_determined`, and the draws
+        of both proposals do not contradict it: q2's draws know where w is large under q1, though
+        hardly any draw of q1 comes there.
+        """
         mean, effective = _mean_and_effective(self._signed(alphas, beta))
-        return self._relative(mean), is_determined(mean, effective, LEAST_EFFECTIVE)
+        determined = is_determined(mean, effective, LEAST_EFFECTIVE)
+        variance = self._variance(np.asarray(alphas, dtype=np.float64), beta)
+        contradicted = (variance > CONTRADICTED * mean) & (variance > EXACT)
+        return self._relative(mean), determined & ~contradicted
 
     @property
     def best(self) -> tuple[float, float] | None:
@@ -189,6 +200,15 @@ class ReuseErrors:
         found = [_mean_and_effective(self._signed(self.alphas, beta)) for beta in self.betas]
         means, effective = zip(*found, strict=True)
         return np.stack(means, -1), np.stack(effective, -1)
+
+    def _variance(self, alphas: Array, beta: float) -> Array:
+        """Relative variance by the delta method from the draws of both proposals, (A,)."""
+        variance = np.zeros(len(alphas))
+        for j, a, b in ((Q1, alphas, beta), (Q2, 1 - alphas, 1 - beta)):
+            # A second moment that is infinite counts only with a share of E2.
+            C = self.moments.covariance[j] / self.moments.counts[j]
+            variance += a**2 * C[0, 0] + (0 if b == 0 else b**2 * C[2, 2] - 2 * a * b * C[0, 2])
+        return variance
 
     def _signed(self, alphas: Sequence[float] | Array, beta: float) -> Array:
         """Errors of every run in units of the truth's, (A, R); NaN without an estimate."""

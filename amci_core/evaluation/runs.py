@@ -232,11 +232,12 @@ def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
 
 
 def effective_errors(errors: Array) -> Array:
-    """The effective number of squared errors of n runs, (sum z^2)^2 / sum z^4, along axis 0.
+    """The effective number of squared errors e^2 of n runs, along axis 0.
 
-    z are the errors about their mean: an error that all runs share can hide the rare runs that
-    make up for it, as if no run met f. It is n / 3 for normal errors, small if a few large errors
-    make up the mean square, and 0 if all errors are equal.
+    It is (sum z^2)^2 / sum z^4 for the errors z about their mean, times sum z^2 / sum e^2: an
+    error that all runs share hides the rare runs that make up for it, as if no run met f. It is
+    n / 3 for normal errors, small if a few large errors make up the mean square, and 0 if all
+    errors are equal.
 
     Arguments:
         errors: Signed errors, (n, *); NaN for a run without an estimate, which is left out.
@@ -244,7 +245,9 @@ def effective_errors(errors: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         n = (~np.isnan(errors)).sum(axis=0)
         square = np.square(errors - np.nansum(errors, axis=0) / n)
-        found = np.square(np.nansum(square, axis=0)) / np.nansum(np.square(square), axis=0)
+        total = np.nansum(square, axis=0)
+        found = np.square(total) / np.nansum(np.square(square), axis=0)
+        found *= total / np.nansum(np.square(errors), axis=0)
     return np.asarray(np.nan_to_num(found))
 
 

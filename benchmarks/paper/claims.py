@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import amci_core as amci
 from amci_core.evaluation import Cases, read_sweep
-from amci_core.evaluation.evaluate import MARGIN
+from amci_core.evaluation.cases import MARGIN
 from amci_core.evaluation.runs import quantiles
 from benchmarks.paper.__main__ import FIGURES
 from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS

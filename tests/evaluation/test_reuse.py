@@ -238,3 +238,13 @@ def test_the_optimum_is_that_of_second_moments_by_quadrature_where_no_run_meets_
     np.testing.assert_allclose(found.optimum, best, atol=0.03)
     assert variance(*found.optimum) < 1.1 * variance(*best)
     assert found.predicted(*found.optimum) == pytest.approx(variance(*best), rel=0.2)
+
+
+@pytest.mark.parametrize("y", [0.0, 1.0])
+def test_what_runs_of_q1_never_meet_is_not_called_determined(y):
+    # 30,000 runs at (0, 3): 2,075 at (0.5, 0.5), where 100 runs show 4e-4 and agree on it.
+    shares = np.linspace(0, 1, 11)
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="paper")
+    found = reuse_errors(problem, proposals, y, 3.0, alphas=shares, betas=shares, runs=100)
+    assert not found.determined[:, 1:].any()
+    assert found.best == (1.0, 0.0)
