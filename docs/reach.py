@@ -4,10 +4,9 @@ from __future__ import annotations
 
 __all__ = ["PAGE", "main", "render"]
 
-import json
 from pathlib import Path
 
-from amci_core import problems
+from amci_core import load_proposals, problems
 from amci_core.io import pretrained_root
 
 PAGE = Path(__file__).resolve().with_name("reach.md")
@@ -15,7 +14,7 @@ HEAD = """# What the proposals reach
 
 From `pretrained/<problem>/<variant>/evaluation.json`, which `amci train` writes and `amci
 evaluate` makes again; `python docs/reach.py` writes this page from them. Errors are relative mean
-squared errors (ReMSE) at equal total draws, over pairs (y, θ) from p(y) p(θ); for gain-loss, whose
+squared errors (ReMSE) at equal total draws, over cases (y, θ) from p(y) p(θ); for gain-loss, whose
 μ passes through zero, mean squared errors say more, and the README has them.
 
 `bound` is the SNIS bound: asymptotic, for independent draws from one proposal.
@@ -68,7 +67,9 @@ def render() -> str:
     sections = [HEAD, GAIN]
     for name in problems():
         for path in sorted((pretrained_root() / name).glob("*/evaluation.json")):
-            sections.append(_section(name, path.parent.name, json.loads(path.read_text())))
+            variant = path.parent.name
+            card = load_proposals(name, variant=variant).card
+            sections.append(_section(name, variant, card["evaluation"]))
     return "\n".join(sections)
 
 
@@ -77,8 +78,8 @@ def _section(name: str, variant: str, found: dict) -> str:
     head = " | ".join(f"T = {total:,}" for total in budgets)
     rows = [
         f"## {name}, {variant}\n",
-        f"{found['cases']} pairs, {found['runs']} runs each.\n",
-        f"| estimator | over pairs | {head} |",
+        f"{found['cases']} cases, {found['runs']} runs each.\n",
+        f"| estimator | over cases | {head} |",
         "|---" * (len(budgets) + 2) + "|",
     ]
     for estimator, errors in found["estimators"].items():
@@ -99,7 +100,7 @@ def _section(name: str, variant: str, found: dict) -> str:
     rows.append(
         f"\nAt T = {budgets[-1]:,} the SNIS with the least median is {best}, "
         f"{float(f'{lead:.2g}'):,g} times AMCI's. AMCI lies below the bound in "
-        f"{share:.0%} of the pairs{doubt}.\n"
+        f"{share:.0%} of the cases{doubt}.\n"
     )
     return "\n".join(rows)
 

@@ -181,7 +181,7 @@ def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amci_core.evaluation.cases", interrupt)
+    monkeypatch.setattr("amci_core.evaluation.evaluate", interrupt)
     assert run(f"{EVALUATE} --cases 2") == (130, "", "amci: interrupted\n")
 
 
