@@ -61,6 +61,9 @@ class ReuseErrors:
             of the truth and of E2, (R, 2, 2).
         moments: Pooled moments from the draws of both proposals, without outliers. Their counts
             are those of one run.
+        reached: Means of (f w, w) over q1 and q2 in units of E1 and E2, from the draws of both,
+            (2, 2): less than one where a proposal is zero on a part.
+        spread: Their covariances over one draw of q1 and of q2, in the same units, (2, 2, 2).
         truth: The value that errors are counted from.
         common: Whether both proposals transport the same random numbers. Predictions take them
             for independent.
@@ -71,6 +74,8 @@ class ReuseErrors:
     betas: Array
     means: Array
     moments: Moments
+    reached: Array
+    spread: Array
     truth: Truth
     common: bool
     runs_wanted: int
@@ -130,12 +135,12 @@ class ReuseErrors:
 
         The mean is over the runs that gave an estimate; NaN if none did.
         """
-        return self._relative(self._over_runs[0])
+        return self._relative(self._over_runs)
 
     @cached_property
     def mse(self) -> Array:
         """Mean over runs of (estimate - mu)^2, (A, B), in units of f squared."""
-        return np.asarray(self._over_runs[0] * np.square(self.truth.unit))
+        return np.asarray(self._over_runs * np.square(self.truth.unit))
 
     @cached_property
     def failed(self) -> NDArray[np.int64]:
@@ -176,9 +181,16 @@ class ReuseErrors:
         of both proposals do not contradict it: q2's draws know where w is large under q1, though
         hardly any draw of q1 comes there.
         """
-        mean, effective = _mean_and_effective(self._signed(alphas, beta))
+        shares = np.asarray(alphas, dtype=np.float64)
+        errors = self._signed(shares, beta)
+        mean = _mean_square(errors)
+        # Where q1 or q2 is zero it never draws, and E1 or E2 lacks that part in every run.
+        (a1, a2), (b1, b2) = self.reached
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (shares * a1 + (1 - shares) * b1) / (beta * a2 + (1 - beta) * b2)
+        effective = effective_errors(errors.T, self.truth.sign * (ratio - 1))
         determined = is_determined(mean, effective, LEAST_EFFECTIVE)
-        variance = self._variance(np.asarray(alphas, dtype=np.float64), beta)
+        variance = self._variance(shares, beta)
         contradicted = (variance > CONTRADICTED * mean) & (variance > EXACT)
         return self._relative(mean), determined & ~contradicted
 
@@ -188,27 +200,27 @@ class ReuseErrors:
 
         None if that is no better than the answer 0, whose relative error is 1.
         """
-        errors = np.where(self.determined, self._over_runs[0], np.inf)
+        errors = np.where(self.determined, self._over_runs, np.inf)
         a, b = np.unravel_index(np.argmin(errors), errors.shape)
         if not errors[a, b] < (1 if self.truth.sign else np.inf):
             return None
         return float(self.alphas[a]), float(self.betas[b])
 
     @cached_property
-    def _over_runs(self) -> tuple[Array, Array]:
-        """Mean squared errors in units of the truth's, and effective numbers, (A, B) each."""
-        found = [_mean_and_effective(self._signed(self.alphas, beta)) for beta in self.betas]
-        means, effective = zip(*found, strict=True)
-        return np.stack(means, -1), np.stack(effective, -1)
+    def _over_runs(self) -> Array:
+        """Mean squared errors in units of the truth's, (A, B)."""
+        return np.stack([_mean_square(self._signed(self.alphas, b)) for b in self.betas], -1)
 
     def _variance(self, alphas: Array, beta: float) -> Array:
         """Relative variance by the delta method from the draws of both proposals, (A,)."""
         variance = np.zeros(len(alphas))
-        for j, a, b in ((Q1, alphas, beta), (Q2, 1 - alphas, 1 - beta)):
-            # A second moment that is infinite counts only with a share of E2.
-            C = self.moments.covariance[j] / self.moments.counts[j]
-            variance += a**2 * C[0, 0] + (0 if b == 0 else b**2 * C[2, 2] - 2 * a * b * C[0, 2])
-        return variance
+        for C, n, a, b in zip(
+            self.spread, self.counts, (alphas, 1 - alphas), (beta, 1 - beta), strict=True
+        ):
+            # A moment that is infinite counts only with a share.
+            of_E2 = 0.0 if b == 0 else b**2 * C[1, 1] - 2 * a * b * C[0, 1]
+            variance += (np.where(a == 0, 0.0, a**2 * C[0, 0]) + of_E2) / n
+        return np.where(np.isnan(variance), np.inf, variance)
 
     def _signed(self, alphas: Sequence[float] | Array, beta: float) -> Array:
         """Errors of every run in units of the truth's, (A, R); NaN without an estimate."""
@@ -316,31 +328,49 @@ def stream_reuse_errors(
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
     sizes = chunk_sizes(runs, 4, max(1, CHUNK_POINTS // (2 * draws)))
 
-    def part(number: int) -> tuple[Array, Moments, float]:
-        """Logarithms of the means of some runs, in nats; moments and k-hat of all their draws."""
+    def part(number: int) -> tuple[Array, Moments, Array, Array, float]:
+        """Logarithms of the means of some runs, in nats; what all of their draws say."""
         for_points, _ = generators(part_seed(seed, number))
         drawn = sampler.draw(counts, for_points, runs=sizes[number], common=common)
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
         log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
         seen = pooled(drawn.merged())
-        return log_means, moments_of(seen, robust=True), _tail(seen)
+        return log_means, moments_of(seen, robust=True), *_reached(seen), _tail(seen)
 
-    def merge(parts: Sequence[tuple[Array, Moments, float]]) -> ReuseErrors:
-        log_means = np.concatenate([each for each, _, _ in parts])
-        moments = _mean_moments([each for _, each, _ in parts], counts)
-        if np.average([k for _, _, k in parts], weights=sizes[: len(parts)]) > LARGEST_K:
+    def merge(parts: Sequence[tuple[Array, Moments, Array, Array, float]]) -> ReuseErrors:
+        of_means, of_moments, of_reached, of_spread, of_tail = zip(*parts, strict=True)
+        log_means = np.concatenate(of_means)
+        moments = _mean_moments(list(of_moments), counts)
+        share = np.array(sizes[: len(parts)]) / sum(sizes[: len(parts)])
+        if share @ np.array(of_tail) > LARGEST_K:
             moments.covariance[Q1, 2, 2] = np.inf
-        log_E2 = float(np.logaddexp.reduce(parts[0][0][:, 1, 1]) - np.log(sizes[0]))
+        log_E2 = float(np.logaddexp.reduce(of_means[0][:, 1, 1]) - np.log(sizes[0]))
         return ReuseErrors(
             *grid,
             means=np.exp(log_means - [float(target.log_unit) + log_E2, log_E2]),
             moments=moments,
+            reached=np.tensordot(share, np.stack(of_reached), 1),
+            spread=np.tensordot(share, np.stack(of_spread), 1),
             truth=target,
             common=common,
             runs_wanted=runs,
         )
 
     return Stream(len(sizes), part, merge)
+
+
+def _reached(seen: Pooled) -> tuple[Array, Array]:
+    """See `ReuseErrors.reached` and `.spread`; points where q1 or q2 is zero do not count."""
+    means, spread = np.empty((2, 2)), np.empty((2, 2, 2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, j in enumerate((Q1, Q2)):
+            values = np.stack([seen.values(0, j), seen.values(2, j)])
+            share = seen.ratios[j] / values.shape[-1]
+            means[i] = values @ share
+            # Centred, so that no digits are lost where weights are nearly constant.
+            values -= (means[i] / share.sum())[:, None]
+            spread[i] = np.where(share > 0, values * share, 0.0) @ values.T
+    return means, spread
 
 
 def _tail(seen: Pooled) -> float:
@@ -354,11 +384,10 @@ def _tail(seen: Pooled) -> float:
     return k if math.isfinite(k) else 0.0
 
 
-def _mean_and_effective(errors: Array) -> tuple[Array, Array]:
-    """Mean squares over runs and the effective number of errors, (A,) each, of errors (A, R)."""
+def _mean_square(errors: Array) -> Array:
+    """Mean squares over the runs with an estimate, (A,), of errors (A, R)."""
     with np.errstate(invalid="ignore", over="ignore"):
-        n = (~np.isnan(errors)).sum(axis=-1)
-        return np.nansum(np.square(errors), axis=-1) / n, effective_errors(errors.T)
+        return np.nansum(np.square(errors), axis=-1) / (~np.isnan(errors)).sum(axis=-1)
 
 
 def _mean_moments(moments: list[Moments], counts: NDArray[np.int64]) -> Moments:

@@ -231,7 +231,7 @@ def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
     return found
 
 
-def effective_errors(errors: Array) -> Array:
+def effective_errors(errors: Array, expected: Any = 0.0) -> Array:
     """The effective number of squared errors e^2 of n runs, along axis 0.
 
     It is (sum z^2)^2 / sum z^4 for the errors z about their mean, times sum z^2 / sum e^2: an
@@ -241,13 +241,16 @@ def effective_errors(errors: Array) -> Array:
 
     Arguments:
         errors: Signed errors, (n, *); NaN for a run without an estimate, which is left out.
+        expected: The error that all runs are known to share, (*); one up to twice as large does
+            not count as shared.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         n = (~np.isnan(errors)).sum(axis=0)
-        square = np.square(errors - np.nansum(errors, axis=0) / n)
+        mean = np.nansum(errors, axis=0) / n
+        square = np.square(errors - mean)
         total = np.nansum(square, axis=0)
-        found = np.square(total) / np.nansum(np.square(square), axis=0)
-        found *= total / np.nansum(np.square(errors), axis=0)
+        shared = n * np.maximum(np.square(mean) - np.square(2 * np.asarray(expected)), 0.0)
+        found = np.square(total) / np.nansum(np.square(square), axis=0) * total / (total + shared)
     return np.asarray(np.nan_to_num(found))
 
 

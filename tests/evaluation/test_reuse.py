@@ -248,3 +248,13 @@ def test_what_runs_of_q1_never_meet_is_not_called_determined(y):
     found = reuse_errors(problem, proposals, y, 3.0, alphas=shares, betas=shares, runs=100)
     assert not found.determined[:, 1:].any()
     assert found.best == (1.0, 0.0)
+
+
+def test_an_error_that_all_runs_share_is_not_determined():
+    # The paper's q1 misses three quarters of E1, in every run.
+    found = reuse_errors(
+        "tail-1d", "paper", -4.0, 5.0, alphas=[0.0, 0.5, 1.0], betas=[0.0, 0.5, 1.0], runs=300
+    )
+    assert not found.determined.any()
+    assert found.best is None
+    assert not found.prediction_holds
