@@ -281,7 +281,8 @@ def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[s
 def default_plane(problem: Problem) -> tuple[str, str]:
     """The default plane: (y, theta), or two coordinates of the one that there is."""
     names = axis_names(problem)
-    return ("y", "theta") if {"y", "theta"} <= set(names) else (names[1], names[2])
+    only = names[0]
+    return ("y", "theta") if {"y", "theta"} <= set(names) else (f"{only}[0]", f"{only}[1]")
 
 
 def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list[Axis]:

@@ -98,7 +98,7 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
 
 
 def test_what_control_variates_repair_stands_beside_amci():
-    summary, curves = numbers("cancer", y=(900.0, 60.0), runs=60)
+    summary, curves = numbers("cancer", y=(900.0, 60.0), runs=100)
     found = headline(summary, curves)
     said = [float(each) / 100 for each in re.findall(r"([\d.]+) %", found.text)]
     own, control, *others = (
