@@ -12,7 +12,7 @@ import numpy as np
 
 from amci_core.estimators.draws import Array
 from amci_core.io import read_json
-from amci_core.models import Problem
+from amci_core.models.base import Problem, check_problem
 from amci_core.tabular import read_columns
 
 VALUE, ERROR = "value", "error"
@@ -51,6 +51,7 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
         ValueError: the file is missing, of another kind or damaged; a column is missing, unknown,
             of another length or no numbers; or a case is out of range.
     """
+    problem = check_problem(problem)
     columns = _json(Path(file)) if str(file).endswith(".json") else read_columns(file)
     names: dict[str, list[str]] = {}
     for name in ("y", "theta"):
