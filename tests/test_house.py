@@ -11,8 +11,7 @@ import amci_core as amci
 import amci_core.models
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import FAMILIES, Proposals
-from amci_core.training.objectives import OBJECTIVES
-from amci_core.training.trainer import TermRecipe, Trainer
+from amci_core.training.trainer import OBJECTIVES, TermRecipe, Trainer
 
 APP = Path(amci.__file__).parents[1] / "app"
 PROBLEM = '''
@@ -93,7 +92,8 @@ class AffineLogistic(Trainable):
 
 ESTIMATOR = '''
 """Half of every term from each proposal."""
-from amci_core.estimators import Tabled, tables
+from amci_core.estimators import tables
+from amci_core.estimators.estimators import Tabled
 
 halves = Tabled(tables.reuse(0.5, 0.5))
 '''

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from amci_core._arguments import check_number
 from amci_core.estimators import tables
 from amci_core.estimators.draws import PROPOSALS, Array
-from amci_core.estimators.estimators import ControlVariates, Tabled, resolve
+from amci_core.estimators.estimators import ControlVariates, Tabled
 from amci_core.estimators.mis import Moments
+from amci_core.estimators.registry import resolve
 
 # No proposal gets less than this share of the draws: a moment can be too small.
 LEAST_SHARE = 0.01

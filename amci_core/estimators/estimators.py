@@ -1,19 +1,17 @@
-r"""What an estimator is, and the estimators by name: `ESTIMATORS`.
+r"""What an estimator is: a table, or a rule that gives one from the draws.
 
-An estimator is a table, or a rule that gives one from the draws. A new one is a file with an
-instance of `Tabled` (or a subclass of `Estimator`), and a line in `ESTIMATORS`.
+A new one is a file with an instance of `Tabled` (or a subclass of `Estimator`), and a line in
+`amci_core.estimators.registry`.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "ESTIMATORS",
     "ControlVariates",
     "Estimator",
     "Mixture",
     "Tabled",
     "balanced",
-    "resolve",
 ]
 
 from abc import ABC, abstractmethod
@@ -21,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
 from amci_core.estimators.combine import Counts, Prepared
@@ -234,58 +231,3 @@ def _mixed(draws: Draws, log_mixture: Array, totals: Sequence[int]) -> Prepared:
     counts = np.outer(totals, [0, 0, 1, 0])
     names = (*PROPOSALS[:2], "q_m")
     return Prepared(tables.snis_q2(), replace(draws, log_q=log_q), counts, names=names)
-
-
-ESTIMATORS: dict[str, Estimator] = {
-    "amci-cv": ControlVariates(),
-    "amci": Tabled(tables.amci()),
-    "snis-q2": Tabled(tables.snis_q2()),
-    "snis-qm": Mixture(stratified=False),
-    "snis-qm-stratified": Mixture(stratified=True),
-    "snis-q1": Tabled(tables.snis_q1()),
-    "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
-    "amci-crn": Tabled(tables.amci(), common=True),
-    "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
-}
-
-
-def resolve(
-    chosen: str | ArrayLike | Estimator, *, alpha: float | None = None, beta: float | None = None
-) -> Estimator:
-    """The estimator of that name, or the one that a table of coefficients defines.
-
-    Arguments:
-        chosen: A name of `ESTIMATORS`; `reuse:ALPHA:BETA`; a table of coefficients, (3, 3); or an
-            estimator.
-        alpha: With `reuse`, the share of E1 that comes from q1's draws.
-        beta: With `reuse`, the share of E2 that comes from q1's draws.
-
-    Raises:
-        ValueError: no estimator has that name, the table is not one, or alpha and beta do not go
-            with it.
-
-    Example:
-        >>> resolve("amci").used((0, 2))
-        (0, 2)
-    """
-    if isinstance(chosen, Estimator):
-        return chosen
-    if not isinstance(chosen, str):
-        return Tabled(tables.validate(chosen))
-    name, *shares = chosen.split(":")
-    if name not in ESTIMATORS:
-        known = ", ".join(ESTIMATORS)
-        raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
-    if shares:
-        try:
-            alpha, beta = map(float, shares)
-        except ValueError:
-            raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
-    if name == "reuse" and alpha is not None and beta is not None:
-        return Tabled(tables.reuse(alpha, beta))
-    if name == "reuse" or alpha is not None or beta is not None:
-        raise ValueError(
-            f"alpha, beta: they go with estimator reuse, which needs both, got {chosen!r} with "
-            f"{alpha!r} and {beta!r}"
-        )
-    return ESTIMATORS[name]

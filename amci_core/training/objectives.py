@@ -2,12 +2,12 @@ r"""The objectives: each class gives the loss of the next step, from fresh draws
 
 Three are known: the paper's; maximum likelihood on particles, for pre-training; and reweighted
 wake-sleep, which refines. A new one is a class here, or in a file beside, and a line in
-`OBJECTIVES`.
+`amci_core.training.trainer.OBJECTIVES`.
 """
 
 from __future__ import annotations
 
-__all__ = ["OBJECTIVES", "Objective"]
+__all__ = ["ImitateObjective", "Objective", "PaperObjective", "RefineObjective"]
 
 import math
 from abc import ABC, abstractmethod
@@ -259,10 +259,3 @@ def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:
     log_q = q(sample.y, sample.theta).log_prob(sample.x[:, None, :])[:, 0]
     # Outside q's support r is zero as well: 0 * -inf would be NaN.
     return -(sample.log_r.exp() * log_q.masked_fill(log_q == -math.inf, 0.0)).mean()
-
-
-OBJECTIVES: dict[str, type[Objective]] = {
-    "imitate": ImitateObjective,
-    "paper": PaperObjective,
-    "refine": RefineObjective,
-}

@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Progress", "TermRecipe", "Trainer", "TrainingDiverged"]
+__all__ = ["OBJECTIVES", "Progress", "TermRecipe", "Trainer", "TrainingDiverged"]
 
 import copy
 import math
@@ -37,7 +37,12 @@ from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
 from amci_core.training import clock
-from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.objectives import (
+    ImitateObjective,
+    Objective,
+    PaperObjective,
+    RefineObjective,
+)
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.targets import TARGETS, Target
 
@@ -61,6 +66,13 @@ class TrainingDiverged(RuntimeError):
     """
 
 
+OBJECTIVES: dict[str, type[Objective]] = {
+    "imitate": ImitateObjective,
+    "paper": PaperObjective,
+    "refine": RefineObjective,
+}
+
+
 @dataclass(frozen=True)
 class TermRecipe:
     """One proposal: its family, its objective and its share of the budget.
@@ -68,7 +80,7 @@ class TermRecipe:
     Arguments:
         family: Name in `amci_core.flows.FAMILIES`.
         arguments: Arguments of the family's constructor.
-        objective: Name in `amci_core.training.objectives.OBJECTIVES`.
+        objective: Name in `OBJECTIVES`.
         settings: Arguments of the objective.
         optimizer: `adam` or `soap`.
         learning_rate: Its largest learning rate.

@@ -1,0 +1,64 @@
+r"""The estimators by name: `ESTIMATORS`."""
+
+from __future__ import annotations
+
+__all__ = ["ESTIMATORS", "resolve"]
+
+from numpy.typing import ArrayLike
+
+from amci_core.estimators import tables
+from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled
+
+ESTIMATORS: dict[str, Estimator] = {
+    "amci-cv": ControlVariates(),
+    "amci": Tabled(tables.amci()),
+    "snis-q2": Tabled(tables.snis_q2()),
+    "snis-qm": Mixture(stratified=False),
+    "snis-qm-stratified": Mixture(stratified=True),
+    "snis-q1": Tabled(tables.snis_q1()),
+    "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
+    "amci-crn": Tabled(tables.amci(), common=True),
+    "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
+}
+
+
+def resolve(
+    chosen: str | ArrayLike | Estimator, *, alpha: float | None = None, beta: float | None = None
+) -> Estimator:
+    """The estimator of that name, or the one that a table of coefficients defines.
+
+    Arguments:
+        chosen: A name of `ESTIMATORS`; `reuse:ALPHA:BETA`; a table of coefficients, (3, 3); or an
+            estimator.
+        alpha: With `reuse`, the share of E1 that comes from q1's draws.
+        beta: With `reuse`, the share of E2 that comes from q1's draws.
+
+    Raises:
+        ValueError: no estimator has that name, the table is not one, or alpha and beta do not go
+            with it.
+
+    Example:
+        >>> resolve("amci").used((0, 2))
+        (0, 2)
+    """
+    if isinstance(chosen, Estimator):
+        return chosen
+    if not isinstance(chosen, str):
+        return Tabled(tables.validate(chosen))
+    name, *shares = chosen.split(":")
+    if name not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
+    if shares:
+        try:
+            alpha, beta = map(float, shares)
+        except ValueError:
+            raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
+    if name == "reuse" and alpha is not None and beta is not None:
+        return Tabled(tables.reuse(alpha, beta))
+    if name == "reuse" or alpha is not None or beta is not None:
+        raise ValueError(
+            f"alpha, beta: they go with estimator reuse, which needs both, got {chosen!r} with "
+            f"{alpha!r} and {beta!r}"
+        )
+    return ESTIMATORS[name]
