@@ -234,7 +234,7 @@ def test_what_cannot_be_handed_in_is_refused(new):
     other = Proposals("other", "mine", proposals.q1_plus, None, proposals.q2)
     with pytest.raises(ValueError, match="got ones for other"):
         own.hand_in(problem, other)
-    seen, problem.y = problem.y, replace(problem.y, typical_range=None, high=np.inf)
+    seen, problem.y = problem.y, replace(problem.y, typical_range=(0.0, np.inf), high=np.inf)
     with pytest.raises(ValueError, match="declare the part that is shown"):
         own.hand_in(problem, proposals)
     problem.y, problem.name = seen, "peak"
