@@ -11,6 +11,7 @@ import amci_core as amci
 import amci_core.models
 from amci_core.estimators import ESTIMATORS
 from amci_core.flows import FAMILIES, Proposals
+from amci_core.flows.families import Family
 from amci_core.training.trainer import OBJECTIVES, TermRecipe, Trainer
 
 APP = Path(amci.__file__).parents[1] / "app"
@@ -139,7 +140,7 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
     new, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(amci_core.models._PROBLEMS, "call", new("call", PROBLEM).Call)
-    monkeypatch.setitem(FAMILIES, "affine-logistic", new("logistic", FLOW).AffineLogistic)
+    monkeypatch.setitem(FAMILIES, "affine-logistic", Family(new("logistic", FLOW).AffineLogistic))
     monkeypatch.setitem(ESTIMATORS, "halves", new("halves", ESTIMATOR).halves)
 
     problem = amci.problem("call")

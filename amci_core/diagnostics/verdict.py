@@ -112,8 +112,8 @@ class Verdict:
     Arguments:
         codes: Indices of `LEVELS`, (*).
         why: Reasons against each, most serious first: a tuple of sentences, (*).
-        determined_by: The effective number N of squared residuals, (*); infinite without error,
-            NaN if no draw met a term.
+        determined_by: The effective number of the estimate's own squared residuals, (*); infinite
+            without error, NaN if no draw met a term.
     """
 
     codes: NDArray[np.int64]
@@ -186,6 +186,8 @@ def judge(
     found: Errors,
     silent: NDArray[np.bool_],
     evidence: Evidence = NOTHING_KNOWN,
+    *,
+    unbounded: NDArray[np.bool_] | bool = False,
 ) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
@@ -194,16 +196,20 @@ def judge(
         found: What each of these draws adds to the error of the estimate.
         silent: Whether f is the same at all draws that estimate E1, (*).
         evidence: What is known of the proposals beforehand.
+        unbounded: Whether the standard error of the estimate is infinite, (*).
     """
     N = evidence.r_eff * control.determined_by
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
-    for level, holds, words, number in _reasons(control, found, silent, evidence):
+    reasons = list(_reasons(control, found, silent, evidence))
+    reasons.append(_Reason(MORE_DRAWS, unbounded, "its standard error is infinite"))
+    for level, holds, words, number in reasons:
         holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
             why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
-    return Verdict(codes, why, N)
+    own = evidence.r_eff * found.determined_by
+    return Verdict(codes, why, np.where(np.isnan(N), N, own))
 
 
 def _reasons(

@@ -180,7 +180,8 @@ class Estimate:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
-        return judge(self._control, self._errors, self._silent, self.evidence)
+        unbounded = np.isinf(self.standard_error)
+        return judge(self._control, self._errors, self._silent, self.evidence, unbounded=unbounded)
 
     @property
     def bias(self) -> Array:

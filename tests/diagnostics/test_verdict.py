@@ -225,3 +225,11 @@ def test_few_draws_are_never_reliable_however_good_the_card():
     # A split leaves every proposal two draws, without which it has no variance.
     split = amci.estimate(problem, proposals, 1.0, 3.0, draws=200, split="pilot")
     assert np.isfinite(split.standard_error)
+
+
+def test_an_infinite_standard_error_is_never_reliable():
+    # Half of E2 comes from a q1_plus that lives on a half-line alone.
+    table = [[0.5, 0, 0.5], [0, 0.5, 0], [0.5, 0.5, 0.5]]
+    found = amci.estimate("gain-loss", y=1.0, theta=0.4, draws=2000, estimator=table, seed=1)
+    assert found.standard_error == np.inf
+    assert found.verdict.level == "use more draws"
