@@ -387,7 +387,8 @@ def _tail(seen: Pooled) -> float:
 def _mean_square(errors: Array) -> Array:
     """Mean squares over the runs with an estimate, (A,), of errors (A, R)."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.nansum(np.square(errors), axis=-1) / (~np.isnan(errors)).sum(axis=-1)
+        n = (~np.isnan(errors)).sum(axis=-1)
+        return np.asarray(np.nansum(np.square(errors), axis=-1) / n)
 
 
 def _mean_moments(moments: list[Moments], counts: NDArray[np.int64]) -> Moments:

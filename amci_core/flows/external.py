@@ -115,7 +115,7 @@ class ExternalDensity(ConditionalDensity):
             if inside is not None and not inside.all():
                 within = inside[..., None] if inside.ndim < points.ndim else inside
                 points = torch.where(within, points, self._laid_out(self._inside))
-            log_q = q.log_prob(points)
+            log_q: Tensor = q.log_prob(points)
         expected = points.shape[: 1 + len(self.batch_shape)]
         if self.proposal.dim == 1 and log_q.shape == (*expected, 1):
             log_q = log_q.squeeze(-1)
