@@ -95,11 +95,6 @@ def load_proposals(
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
         parts: Any = {name: optimal.get(name) for name in NAMES}
         return Proposals(chosen.name, ORACLE, card=note, **parts)
-    if chosen.name not in problems():
-        raise ValueError(
-            f"folder: expected one with proposals for {chosen.name}, since none come with the "
-            "package, got None"
-        )
     return _load(chosen, _shipped_folder(chosen.name, variant or DEFAULT_VARIANT))
 
 
@@ -212,7 +207,13 @@ def write_proposals(
 
 
 def _shipped_folder(name: str, variant: str) -> Path:
-    available = available_variants(name)
+    available = available_variants(name) if name in problems() else ()
+    if not set(available) - {ORACLE}:
+        raise ValueError(
+            f"folder: expected one with proposals for {name}, since none ship with the package "
+            "(folder= or --folder, as `learn` and `amci train` make them); or take variant "
+            f"{DEFENSIVE!r}"
+        )
     if variant not in available:
         raise ValueError(
             f"variant: expected one of {', '.join(available)} for {name}, got {variant!r}"
@@ -294,8 +295,8 @@ def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Any], within: str =
 def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Trainable:
     """A flow by its family, arguments, and file of weights."""
     path = folder / entry["file"]
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise StoredFileError(f"{folder}: weights lie outside, at {entry['file']!r}")
+    if "\0" in entry["file"] or not path.resolve().is_relative_to(folder.resolve()):
+        raise StoredFileError(f"{folder}: no weights of this folder, {entry['file']!r}")
     family = entry["family"]
     if family not in FAMILIES:
         known = ", ".join(FAMILIES)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 __all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from amci_core.flows import Proposals
-from amci_core.models import Problem
+from amci_core.models import DefensiveDensity, Problem, Variable
 from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
 from amci_core.models.expression import Expression
 
 # Draws of the prior that f is tried at.
 TRIED = 10_000
+# Cases, and draws of each, at which its sign is tried in the tails.
+CASES, OF_EACH = 64, 128
 FALLBACK = "q2 alone"
 
 
@@ -72,8 +75,9 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
         problem: Whose prior, likelihood, y and theta are taken.
         expression: f, see `amci_core.models.expression`: x1 to xD and theta, + - * / **,
             comparisons, and, or, exp, log, sqrt, abs, min, max, sin, cos, tanh, where, sum, norm.
-        nonnegative: Whether f >= 0. None (default): whether no draw of the prior shows a negative
-            value; else f is split into its signs, and needs a q1_minus.
+        nonnegative: Whether f >= 0. None (default): whether no draw shows a negative value, of the
+            prior, the defensive density and a known q2 at cases of any y and theta;
+            else f is split into its signs, and needs a q1_minus.
 
     Raises:
         ValueError: the expression is not one (`ExpressionError`, with the column), or f is not
@@ -95,7 +99,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
     values = _values_at_draws(original, read)
     if nonnegative is None:
-        nonnegative = bool((values >= 0).all())
+        nonnegative = not ((values < 0).any() or _negative_in_tails(original, read))
     made = OwnTarget(original, read, nonnegative=nonnegative)
     made.check(*made.typical_case())
     return made
@@ -140,3 +144,29 @@ def _values_at_draws(problem: Problem, f: Expression) -> Tensor:
             f"x = ({place}), as at {float(bad.double().mean()):.1%} of the prior's draws"
         )
     return value
+
+
+def _negative_in_tails(problem: Problem, f: Expression) -> bool:
+    """Whether f is negative at a draw for cases that are spread over the ranges of y and theta."""
+    generator = torch.Generator().manual_seed(1)
+
+    def spread(variable: Variable | None, drawn: Tensor) -> Tensor:
+        if variable is None:
+            return drawn.double()
+        low, high = variable.low, variable.high
+        if not math.isfinite(high - low):
+            low, high = variable.typical_range
+        if not math.isfinite(high - low):
+            return drawn.double()
+        u = torch.rand(drawn.shape, dtype=torch.float64, generator=generator)
+        return variable.nearest(low + (high - low) * u)
+
+    y, theta = problem.sample_cases(CASES, generator)
+    y = spread(problem.y, y)
+    theta = None if theta is None else spread(problem.theta, theta)
+    densities = [DefensiveDensity(problem, y, theta)]
+    known = problem.optimal_proposals() or {}
+    densities += [known["q2"](y, theta)] if "q2" in known else []
+    wide = None if theta is None else theta[:, None]
+    draws = [density.draw(OF_EACH, generator)[0] for density in densities]
+    return any(bool((f(x, wide) < 0).any()) for x in draws)

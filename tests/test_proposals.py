@@ -196,7 +196,10 @@ def test_files_are_small_and_none_is_a_pickle():
 def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
     (copied / "q2.safetensors").rename(tmp_path / "elsewhere.safetensors")
     edit(copied, lambda c: c["proposals"]["q2"].update(file="../elsewhere.safetensors"))
-    with pytest.raises(StoredFileError, match="weights lie outside, at"):
+    with pytest.raises(StoredFileError, match="no weights of this folder"):
+        load_proposals("tail-1d", folder=copied)
+    edit(copied, lambda c: c["proposals"]["q2"].update(file="q2\0"))
+    with pytest.raises(StoredFileError, match="no weights of this folder"):
         load_proposals("tail-1d", folder=copied)
 
 
@@ -238,6 +241,8 @@ def test_unknown_names_are_refused():
         load_proposals("tail-5d", variant="oracle")
     with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
         load_proposals("head-1d")
+    with pytest.raises(ValueError, match=r"^folder: .* none ship .*--folder.*'defensive'$"):
+        load_proposals(type("Other", (type(problem("peak")),), {"name": "other"})())
 
 
 def test_a_folder_holds_the_variant_that_is_asked_for(copied):

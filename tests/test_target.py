@@ -68,6 +68,11 @@ def test_f_may_be_in_any_unit(text, unit):
 def test_both_signs_are_expected_if_a_draw_is_negative():
     assert of_tail("x1 > theta")[0].nonnegative
     assert of_tail("x1 + 100")[0].nonnegative
+    # Negative in the prior's far tail alone, where y = -8 leads.
+    far, proposals = of_tail("x1 + 5")
+    assert not far.nonnegative
+    e = amci.estimate(far, proposals, -8.0, 1.2, draws=4000)
+    assert abs(e.value - 1) < 5 * e.standard_error
     signed, proposals = of_tail("max(x1 - theta, 0) - 0.2")
     assert not signed.nonnegative
     assert proposals.present == (0, 1, 2)
@@ -75,7 +80,7 @@ def test_both_signs_are_expected_if_a_draw_is_negative():
         of_tail("x1", nonnegative=True)
     # At no draw that is tried, but at one of those that are used.
     claimed, proposals = of_tail("1 - 2 * (x1 > 3.5)", nonnegative=True)
-    with pytest.raises(ValueError, match=r"f: expected values >= 0.*got -"):
+    with pytest.raises(ValueError, match=r"f: expected values >= 0.*got -.*nonnegative=False\)"):
         amci.estimate(claimed, proposals, 8.0, 1.2, draws=1000)
 
 

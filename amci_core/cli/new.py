@@ -73,6 +73,8 @@ def new(
             opened.write(TEMPLATE.format(kind=kind, name="-".join(words)))
     except FileExistsError:
         raise ValueError(f"FILE: {file} is there already, choose another name") from None
+    except OSError as error:
+        raise ValueError(f"FILE: {file} cannot be written ({error.strerror})") from None
     typer.echo(f"{file} has the problem {kind}. Change it, then: amci check {file}")
 
 

@@ -19,7 +19,7 @@ from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem
 from amci_core.models import problem as named
-from amci_core.models.base import Density
+from amci_core.models.base import BOTH_SIGNS, Density
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.proposals import load_proposals
 
@@ -165,7 +165,8 @@ class Sampler:
         ):
             if bad.any():
                 at = points.expand(*bad.shape, -1)[bad][0].tolist()
-                raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}")
+                hint = f"; {BOTH_SIGNS}" if bad is negative else ""
+                raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}{hint}")
         return f, log_joint
 
     def _shared_noise(

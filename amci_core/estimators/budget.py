@@ -42,7 +42,7 @@ def split_draws(
 
     Returns:
         Number of draws of each proposal that the estimator uses, at least one, as `estimate`
-        takes them.
+        takes them; they sum to `draws`.
 
     Raises:
         ValueError: the moments are of several cases, the estimator takes equal numbers of draws,
@@ -56,7 +56,7 @@ def split_draws(
         >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
         >>> moments = Moments(np.array([0.0, -np.inf, 0.0]), single, np.full(3, 10.0))
         >>> split_draws(moments, 100)  # q2's weights spread three times as far as q1's
-        {'q1_plus': 24, 'q1_minus': 1, 'q2': 74}
+        {'q1_plus': 24, 'q1_minus': 1, 'q2': 75}
     """
     chosen = resolve(estimator)
     if isinstance(chosen, ControlVariates):  # its draws come from the proposals as AMCI's do
@@ -77,7 +77,8 @@ def split_draws(
     shares /= shares.sum()
     counts = np.zeros(3, dtype=np.int64)
     counts[used] = np.maximum(np.floor(shares * total + 1e-9), 1)
-    # Where one draw is more than a share buys, the largest count gives way.
+    # The largest count takes the rest; where one draw is more than a share buys, it gives way.
+    counts[int(counts.argmax())] += max(int(total) - counts.sum(), 0)
     while counts.sum() > total:
         counts[int(counts.argmax())] -= 1
     return {PROPOSALS[j]: int(counts[j]) for j in used}

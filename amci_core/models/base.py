@@ -42,6 +42,8 @@ SAMPLERS = (
 )
 # Functions of x, their first argument.
 DENSITIES = ("log_prior", "log_likelihood", "f")
+# How an f that takes both signs is mended.
+BOTH_SIGNS = "declare nonnegative = False, for an own f with_target(..., nonnegative=False)"
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
 
@@ -836,7 +838,7 @@ def violations(
     if f is not None and problem.nonnegative and (f < 0).any():
         text = (
             f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}; mend f or "
-            "declare nonnegative = False"
+            f"{BOTH_SIGNS}"
         )
         found.append(Violation("f", text))
     elif f is not None:

@@ -200,7 +200,9 @@ class Expression:
                 return torch.full_like(x[..., :1], literal, dtype=kind)
             case ast.Name(id=name):
                 return self._variable(node, name, x, theta)
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as place)):
+            case ast.Subscript(
+                value=ast.Name(id=name), slice=ast.Constant(value=int() as place)
+            ) if not isinstance(place, bool):
                 return self._variable(node, f"{name}{place + 1}", x, theta)
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 return ~condition(part)
@@ -234,6 +236,10 @@ class Expression:
                 name in OF_SEVERAL
             ):
                 return reduce(OF_SEVERAL[name], matching(*map(number, parts)))
+            case ast.Call(func=ast.Name(id=name)) if name in OF_ONE or name == "where":
+                several = "one number or more" if name in OF_SEVERAL else "one argument"
+                count = "three arguments" if name == "where" else several
+                raise self._error(node, f"{name} takes {count}")
             case ast.Call():
                 functions = ", ".join((*OF_ONE, "where(c, a, b)"))
                 raise self._error(node, f"there is no such function; there are {functions}")
@@ -268,10 +274,11 @@ class Expression:
 
     def _exponent(self, node: ast.expr) -> float:
         try:
-            exponent = float(ast.literal_eval(node))
+            exponent = ast.literal_eval(node)
         except (TypeError, ValueError):
-            exponent = math.inf
-        if abs(exponent) > LARGEST_EXPONENT:
+            exponent = None
+        # Not True, which Python counts as 1.
+        if type(exponent) not in (int, float) or abs(exponent) > LARGEST_EXPONENT:
             why = f"expected a number from -{LARGEST_EXPONENT} to {LARGEST_EXPONENT} as exponent"
             raise self._error(node, why)
-        return exponent
+        return float(exponent)

@@ -411,6 +411,7 @@ class Checkpoint:
     Raises:
         ValueError: the folder holds a training, but `resume` is False; or none to go on with; or
             one with another plan.
+        StoredFileError: the file is no checkpoint.
     """
 
     def __init__(self, folder: Path | None, plan: Mapping[str, Any], *, resume: bool) -> None:
@@ -425,8 +426,12 @@ class Checkpoint:
         if resume:
             if not self._file.is_file():
                 raise ValueError(f"resume: there is no checkpoint of a training in {folder}")
-            state = torch.load(self._file, weights_only=True)
-            if state.pop("plan") != self._plan:
+            try:
+                state = torch.load(self._file, weights_only=True)
+                saved = state.pop("plan")
+            except Exception:  # torch raises many, at length
+                raise io.StoredFileError(f"{self._file}: not a training's checkpoint") from None
+            if saved != self._plan:
                 raise ValueError(f"resume: the training in {folder} is not {self._plan}")
             self.state = state
             return

@@ -63,6 +63,8 @@ def test_new_overwrites_nothing(run, tmp_path):
     assert (code, out) == (2, "")
     assert err == "amci: FILE: mine.py is there already, choose another name\n"
     assert (tmp_path / "mine.py").read_text() == "precious"
+    _, _, err = run("new nowhere/mine.py")
+    assert err == "amci: FILE: nowhere/mine.py cannot be written (No such file or directory)\n"
 
 
 def test_check_has_three_exit_codes(run, tmp_path):

@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import pickle
 import shutil
 
 import pytest
@@ -201,6 +202,14 @@ def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
             train("tail-1d", minutes=0.5, out=tmp_path / "broken")
     resumed = train("tail-1d", minutes=0.5, out=tmp_path / "broken", resume=True)
     assert same(weights(whole()[0]), weights(resumed))
+
+
+@pytest.mark.parametrize("content", [b"junk", pickle.dumps(print), {"log": []}, [1]])
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
+    file = tmp_path / "checkpoint.pt"
+    file.write_bytes(content) if isinstance(content, bytes) else torch.save(content, file)
+    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a training's checkpoint$"):
+        train("tail-1d", minutes=0.5, out=tmp_path, resume=True)
 
 
 def test_a_folder_with_a_training_is_not_written_over(whole):
