@@ -16,7 +16,7 @@ from torch import Tensor
 
 from amci_core.flows import Proposals
 from amci_core.models import DefensiveDensity, Problem, Variable
-from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
+from amci_core.models.base import Density, DerivedProblem, OptimalProposals, check_problem
 from amci_core.models.expression import Expression
 
 # Draws of the prior that f is tried at.
@@ -164,7 +164,7 @@ def _negative_in_tails(problem: Problem, f: Expression) -> bool:
     y, theta = problem.sample_cases(CASES, generator)
     y = spread(problem.y, y)
     theta = None if theta is None else spread(problem.theta, theta)
-    densities = [DefensiveDensity(problem, y, theta)]
+    densities: list[Density] = [DefensiveDensity(problem, y, theta)]
     known = problem.optimal_proposals() or {}
     densities += [known["q2"](y, theta)] if "q2" in known else []
     wide = None if theta is None else theta[:, None]
