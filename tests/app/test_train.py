@@ -314,7 +314,10 @@ BAD = {
     "damaged": (lambda f: f.update({"q2.safetensors": b"1"}), "SHA-256 is not the recorded"),
     "missing": (lambda f: f.pop("q1_plus.safetensors"), "cannot be read"),
     "a bomb": (bomb, "larger than"),
-    "weights elsewhere": (edit('"file": "q2', '"file": "../q2'), "cannot be read|no weights of this"),
+    "weights elsewhere": (
+        edit('"file": "q2', '"file": "../q2'),
+        "cannot be read|no weights of this",
+    ),
     "too wide": (
         rebuild(lambda entry: entry["arguments"].update(hidden=[10**6])),
         "expected whole numbers to 4096",
