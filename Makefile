@@ -64,7 +64,7 @@ install: $(VENV)/.installed
 	@echo "Everything is installed in $(VENV)"
 
 serve: $(VENV)/.installed
-	@$(BIN)/python -m app.serve --port "$(PORT)" --address "$(ADDRESS)" \
+	@$(BIN)/python -m amci_explorer.server.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
 	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(PROXY),--proxy) \
 	    $(if $(FRAMES),--frames "$(FRAMES)") $(if $(BUDGET),--seconds "$(BUDGET)") \
@@ -72,7 +72,7 @@ serve: $(VENV)/.installed
 	    $(foreach file,$(PROBLEM),--problem "$(file)")
 
 static: $(VENV)/.installed
-	@$(BIN)/python -m app.static "$(FOLDER)"
+	@$(BIN)/python -m amci_explorer.static "$(FOLDER)"
 
 figures: $(VENV)/.installed
 	@$(BIN)/python -m benchmarks.paper $(or $(NAMES),all) --out "$(or $(OUT),runs/figures)" \

@@ -22,13 +22,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
+from amci_explorer.compute.store import store_of  # noqa: E402
+from amci_explorer.numbers.weights import LIVE  # noqa: E402
+from amci_explorer.problems.pictures import densities  # noqa: E402
+from amci_explorer.state.state import State  # noqa: E402
 from serving import headless_browser, served_dashboard  # noqa: E402
 
 import amci_core as amci  # noqa: E402
-from app.pictures import densities  # noqa: E402
-from app.state import State  # noqa: E402
-from app.store import store_of  # noqa: E402
-from app.weights import LIVE  # noqa: E402
 
 MOVES, VISITS, ROUNDS = 60, 3, 2
 # For each problem: a slider, the data that follow it, the picture they are in, and the most
@@ -222,13 +222,13 @@ def turns(page: Any) -> None:
 def of_densities(name: str) -> float:
     """Seconds of processor time that one move of theta, or of y, takes to compute."""
     state = State(name)
-    proposals = store_of(name).proposals(state.choice)
+    proposals = store_of(name).proposals(state.settings)
     variable = "y" if state.problem.theta is None else "theta"
     middle = getattr(state, variable)
     start = time.process_time()
     for i in range(20):
         state.move(**{variable: [each + 0.001 * (i + 1) for each in middle]})
-        densities(state.problem, proposals, *state.choice.pair)
+        densities(state.problem, proposals, *state.settings.pair)
     return (time.process_time() - start) / 20
 
 

@@ -60,8 +60,8 @@ GROUPS = {
     },
     "Tables": {"amci_core.estimators.tables": None},
     "In notebooks": {
-        "app.notebook": ("DensityPicture", "error_picture", "diagnosis_picture"),
-        "app.cell": ("open_dashboard",),
+        "amci_explorer.notebook": ("DensityPicture", "error_picture", "diagnosis_picture"),
+        "amci_explorer.cell": ("open_dashboard",),
     },
 }
 # Streams have the docstring of the function that gives their last item.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
 from visit import Visit
 
 import amci_core as amci
-from app.diagnosis import Diagnosis, diagnosis
 
 MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-image')"
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
+from amci_explorer.server.serve import allowed_origins, command_and_environment
 from install_browser import find_browser
-
-from app.serve import allowed_origins, command_and_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 240

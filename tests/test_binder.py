@@ -135,7 +135,7 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
 def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
     server, browser, monkeypatch
 ):
-    from app import cell, explorer
+    from amci_explorer import cell, explorer
 
     monkeypatch.setenv(cell.HUB_PREFIX, BASE)
     cell._served.cache_clear()
@@ -152,7 +152,7 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monkeypatch):
-    from app import cell, explorer
+    from amci_explorer import cell, explorer
 
     monkeypatch.delenv(cell.HUB_PREFIX, raising=False)
     cell._served.cache_clear()

@@ -150,7 +150,7 @@ def test_the_files_it_links_to_and_names_exist(path):
 @pytest.mark.parametrize(("page", "example"), EXAMPLES)
 def test_its_examples_run(page, example, monkeypatch):
     # A cell starts a server, which is for test_binder.py.
-    monkeypatch.setattr("app.cell._served", lambda hub: "http://localhost/dashboard")
+    monkeypatch.setattr("amci_explorer.cell._served", lambda hub: "http://localhost/dashboard")
     exec(compile(example, page, "exec"), {"__name__": page})
 
 
@@ -229,7 +229,11 @@ def modules():
     names = [amci_core.__name__, app.__name__]
     for package in (amci_core, app):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if found.name not in ("amci_core.__main__", "app.dashboard", "app.server.guard"):
+            if found.name not in (
+                "amci_core.__main__",
+                "amci_explorer.dashboard",
+                "amci_explorer.server.guard",
+            ):
                 names.append(found.name)
     return [name for name in names if "_pretrained" not in name]
 

@@ -14,7 +14,7 @@ from amci_core.flows import FAMILIES, Proposals
 from amci_core.flows.families import Family
 from amci_core.training.trainer import OBJECTIVES, TermRecipe, Trainer
 
-APP = Path(amci.__file__).parents[1] / "app"
+APP = Path(amci.__file__).parents[1] / "app" / "amci_explorer"
 PROBLEM = '''
 """What is a call option worth on a return that is seen through noise?"""
 import math

@@ -20,7 +20,11 @@ from packaging.utils import canonicalize_name
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 CONDA_NAMES = {"pytorch-cpu": "torch"}
-FOLDERS = {"amci_core": "amci_core", "app": "app", "pretrained": "amci_core/_pretrained"}
+FOLDERS = {
+    "amci_core": "amci_core",
+    "app/amci_explorer": "amci_explorer",
+    "pretrained": "amci_core/_pretrained",
+}
 NOT_SOURCE = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
@@ -63,7 +67,7 @@ def installed(source: Path, expected: set[str], tmp_path_factory: pytest.TempPat
 @pytest.mark.slow
 def test_wheel_holds_every_file(installed: Path, expected: set[str]):
     files = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
-    assert {"amci_core/__init__.py", "app/dashboard.py"} <= expected
+    assert {"amci_core/__init__.py", "amci_explorer/dashboard.py"} <= expected
     assert expected - files == set()
 
 

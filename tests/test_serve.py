@@ -1,11 +1,10 @@
-"""`python -m app.serve` starts the server as asked, or says in one line why it cannot."""
+"""`make serve` starts the server as asked, or says in one line why it cannot."""
 
 import socket
 from itertools import pairwise
 
 import pytest
-
-from app import serve
+from amci_explorer.server import serve
 
 
 @pytest.mark.parametrize("port", ["65536", "80a"])

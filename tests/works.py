@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.trainee import Report
+from amci_explorer.compute.trainee import Report
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class Proposals:
         Warning:
             What goes to other processes is pickled: the functions have to be functions of a
             module, modules of PyTorch or objects of a module's class, and no lambda. Files handed
-            to the dashboard (`app.own`) are run by each process, so that any function will do.
+            to the dashboard are run by each process, so that any function will do.
 
         Raises:
             ValueError: one cannot be called, or is not there though the problem needs it; shapes

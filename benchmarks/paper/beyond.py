@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from amci_explorer.plots.colours import ESTIMATORS
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -24,7 +25,6 @@ from amci_core.evaluation import Cases
 from amci_core.evaluation.runs import QUARTILES, quantiles
 from amci_core.models.tail import GaussianTail
 from amci_core.parallel import run_tasks
-from app.colours import ESTIMATORS
 from benchmarks.paper.drawing import Canvas
 from benchmarks.paper.studies import Studies
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from amci_explorer.plots.colours import ESTIMATORS
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -18,7 +19,6 @@ from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
 from amci_core.evaluation.runs import quantiles
 from amci_core.io import replacing
-from app.colours import ESTIMATORS
 
 # Inches of a panel, and of what stands around it.
 WIDTH, HEIGHT, AROUND = 3.3, 2.7, 0.8

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from amci_explorer.plots.colours import ESTIMATORS
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,7 +18,6 @@ from amci_core.estimators.draws import Array
 from amci_core.evaluation import reuse_errors
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from app.colours import ESTIMATORS
 from benchmarks.paper.drawing import Canvas, error_curves
 from benchmarks.paper.studies import Studies
 

@@ -4,14 +4,13 @@ import importlib.util
 from functools import cache
 
 import pytest
+from amci_explorer.compute.jobs import Jobs
+from amci_explorer.explorer import Explorer
+from amci_explorer.problems import own
 from bokeh.document import Document
 from own_problems import write
 from panel.io.state import set_curdoc
 from servers import run_apart
-
-from app import own
-from app.explorer import Explorer
-from app.jobs import Jobs
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ class Turned:
     def choose(self, name):
         """What choosing a problem does."""
         self.explorer.state.open(name)
-        self.explorer.state.settle()
+        self.explorer.state.commit()
 
     def wait(self):
         """Lets the time pass that the page has for what comes first."""

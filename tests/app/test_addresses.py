@@ -4,15 +4,14 @@ import random
 from urllib.parse import parse_qs, quote_from_bytes, urlencode
 
 import pytest
+from amci_explorer.explorer import Explorer
+from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.link import decoded
+from amci_explorer.state.state import State
+from amci_explorer.views.shell import page
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 from servers import run_apart
-
-from app.explorer import Explorer
-from app.fields import FIELDS
-from app.link import decoded
-from app.shell import page
-from app.state import State
 
 NAMES = ["problem", "y", "theta", *FIELDS, "nonsense", "ui", "f", ""]
 VALUES = [

@@ -2,15 +2,15 @@ import csv
 
 import numpy as np
 import pytest
+from amci_explorer.compute.results import Result, Results
+from amci_explorer.compute.store import store_of
+from amci_explorer.state.fields import plane_axes
+from amci_explorer.state.state import State
+from amci_explorer.views import export
+from amci_explorer.views.amortization import MapCard, plane_choice
 
 import amci_core as amci
 from amci_core.amortization import amortization_map, default_plane
-from app import export
-from app.fields import plane_axes
-from app.results import Result, Results
-from app.state import State
-from app.store import store_of
-from app.views.amortization import MapCard, plane_choice
 
 
 @pytest.mark.parametrize(
@@ -31,22 +31,22 @@ def test_axes_are_those_the_controls_move(name, axes):
 
 def test_a_map_stays_while_the_case_moves_within_its_plane():
     state = State("tail-1d")
-    before = plane_choice(state.problem, state.choice, ("y", "theta"))
+    before = plane_choice(state.problem, state.settings, ("y", "theta"))
     state.move(y=3.0, theta=0.5)
     state.set(draws=9, runs=17, seed=4)
-    assert plane_choice(state.problem, state.choice, ("y", "theta")) == before
+    assert plane_choice(state.problem, state.settings, ("y", "theta")) == before
     state.set(variant="paper")
-    assert plane_choice(state.problem, state.choice, ("y", "theta")) != before
+    assert plane_choice(state.problem, state.settings, ("y", "theta")) != before
 
 
 def test_a_map_follows_the_coordinates_that_its_axes_keep():
     state = State("peak")
     along = ("theta[0]", "theta[1]")
-    before = plane_choice(state.problem, state.choice, along)
+    before = plane_choice(state.problem, state.settings, along)
     state.move(theta=(0.2, 0.9, 0.85))
-    assert plane_choice(state.problem, state.choice, along) == before
+    assert plane_choice(state.problem, state.settings, along) == before
     state.move(theta=(0.2, 0.9, 0.6))
-    after = plane_choice(state.problem, state.choice, along)
+    after = plane_choice(state.problem, state.settings, along)
     assert after != before
     assert after.theta[2] == 0.6
 

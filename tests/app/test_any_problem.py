@@ -9,6 +9,11 @@ from itertools import chain
 import numpy as np
 import panel as pn
 import pytest
+from amci_explorer.compute import store
+from amci_explorer.compute.jobs import Jobs
+from amci_explorer.explorer import TABS, Explorer
+from amci_explorer.problems import from_files, own
+from amci_explorer.views.table import TableCard
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
@@ -17,10 +22,6 @@ from panel.io.state import set_curdoc
 from servers import run_apart
 
 from amci_core.flows import Proposals
-from app import from_files, own, store
-from app.explorer import TABS, Explorer
-from app.jobs import Jobs
-from app.views.table import TableCard
 
 CASES = {
     "beyond": EXPONENTIAL | {"name": "own-3d", "y": "1,0,-1"},
@@ -125,7 +126,7 @@ def test_every_card_is_at_work(opened, kind):
         # Draws from elsewhere are of no problem.
         for name in [tab.name for tab in TABS if tab is not TableCard]:
             explorer.state.set(card=name, source="live", cases=3, case_runs=20)
-            explorer.state.settle()
+            explorer.state.commit()
             if name == "evaluation":
                 explorer.tabs.card.run_button.clicks += 1
             for card in explorer.cards:
@@ -173,7 +174,7 @@ def test_every_card_is_at_work(opened, kind):
 def test_the_way_without_a_truth_is_measured_from_the_reference_value(opened):
     def read(explorer):
         explorer.state.set(card="diagnostics")
-        explorer.state.settle()
+        explorer.state.commit()
         card = explorer.tabs.card
         found = card.shown.value
         assert card.along.data["draws"][-1] == found.draws
@@ -212,14 +213,14 @@ def test_errors_are_counted_from_the_closed_form_as_nearly_as_is_said(opened):
 
 @pytest.mark.slow
 def test_a_process_that_computes_knows_the_problems_that_the_environment_names(tmp_path):
-    end = "\n\nfrom app.own import hand_in\n\nhand_in(New(), wide())\n"
+    end = "\n\nfrom amci_explorer.problems.own import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
-        "from app.executor import executor\n"
-        "from app.computations import Asked\n"
-        "from app.state import State\n"
+        "from amci_explorer.compute.executor import executor\n"
+        "from amci_explorer.compute.requests import Request\n"
+        "from amci_explorer.state.state import State\n"
         "if __name__ == '__main__':\n"
-        "    asked = Asked('summary', State('own-file').choice)\n"
+        "    asked = Request('summary', State('own-file').settings)\n"
         "    with executor(workers=1)[0] as pool:\n"
         "        print([row.name for row in pool.submit(asked.part, 0).result()[1].rows])\n"
     )

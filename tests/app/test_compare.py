@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from amci_explorer.compute.store import BUDGETS
+from amci_explorer.views.layout import HTML
+from amci_explorer.views.shell import page
 from scipy.stats import norm
 
 import amci_core as amci
-from app.shell import page
-from app.store import BUDGETS
-from app.views.layout import HTML
 
 QUERY = {"runs": "4", "draws": "16", "variant": "oracle"}
 
@@ -32,10 +32,10 @@ def compared(turned, *, y=1.5):
     turned.does = True
     state = turned.explorer.state
     state.move(y=1.0)
-    state.settle()
+    state.commit()
     state.pin()
     state.move(y=y)
-    state.settle()
+    state.commit()
     return turned.explorer
 
 
@@ -113,13 +113,13 @@ def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
         turned.does = True
         state = turned.explorer.state
         state.set(card="reuse", alpha=0.3, beta=0.1)
-        state.settle()
+        state.commit()
         card = turned.explorer.tabs.card
         # A result has come: the mark stays where the user has it.
         assert source(card.panel, "reuse-current")[0] == {"alpha": [0.3], "beta": [0.1]}
         state.pin()
         state.set(alpha=0.8)
-        state.settle()
+        state.commit()
         assert source(card.panel, "reuse-current")[0] == {"alpha": [0.8], "beta": [0.1]}
         assert source(card.panel, "reuse-current-a")[0] == {"alpha": [0.3], "beta": [0.1]}
 
@@ -145,7 +145,7 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         name = "y" if state.y else "theta"
         variable = getattr(state.problem, name)
         state.move(**{name: [float(np.mean(variable.typical_range))] * variable.dim})
-        state.settle()
+        state.commit()
         places = (explorer.densities.panel, explorer.errors.panel, explorer.tabs.card.panel)
         for place in places:
             faint = [r for r in renderers(place) if str(r.data_source.name).endswith("-a")]
@@ -174,13 +174,13 @@ def test_a_card_that_was_closed_lets_go_of_a_as_well(in_a_loop):
     def body(turned):
         turned.does = True
         explorer, state = turned.explorer, turned.explorer.state
-        state.settle()
+        state.commit()
         card = explorer.tabs.card
         state.pin()
         assert any(r.visible for r in faint(card))
         for changed in ({"card": "diagnostics"}, {}, {"card": "reuse"}):
             state.set(**changed) if changed else state.pin(kept=False)
-            state.settle()
+            state.commit()
         assert explorer.tabs.card is card
         assert card.kept is None
         assert not any(r.visible for r in faint(card))
@@ -194,7 +194,7 @@ def test_another_a_that_cannot_be_computed_leaves_none_and_says_so(in_a_loop):
         turned.does = False
         state, card = explorer.state, explorer.errors
         state.set(compared="problem=tail-1d&y=2")
-        state.settle()
+        state.commit()
         assert card.kept is None
         card.end_kept("it takes <b>long</b>")
         (status,) = card.panel.select(lambda p: "data-card" in str(getattr(p, "object", "")))
@@ -213,7 +213,7 @@ def test_one_picture_alone_says_what_is_wrong_and_keeps_its_address(in_a_loop):
         for part in (explorer.story.alerts, explorer.address):
             assert shown.main[0].select(lambda each, part=part: each is part)
         explorer.state.move(y=2.0)
-        explorer.state.settle()
+        explorer.state.commit()
         assert "y=2&" in explorer.address.object.tags[0]
 
     in_a_loop(body, {"ui": "min", "draws": "junk", "theta": "1"})

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.case import LEAST_DRAWS
+from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.state.presets import presets
+from amci_explorer.words.diagnosis import about_verdict
 from imperfect import Normal, imperfect
 
 import amci_core as amci
 from amci_core.diagnostics.pareto import tail_count
-from app.diagnosis import diagnosis
-from app.numbers.case import LEAST_DRAWS
-from app.presets import presets
-from app.words.diagnosis import about_verdict
 
 PROBLEM = amci.problem("tail-1d")
 TERMS = {

@@ -10,13 +10,12 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from amci_explorer.compute.engine import AHEAD, Engine
+from amci_explorer.compute.executor import executor
+from amci_explorer.compute.jobs import Jobs
+from amci_explorer.compute.under_way import timed_part
 from servers import Server
 from works import Count, Where
-
-from app.engine import AHEAD, Engine
-from app.executor import executor
-from app.jobs import Jobs
-from app.under_way import timed_part
 
 
 class Watched(ThreadPoolExecutor):
@@ -175,7 +174,7 @@ def test_it_goes_on_for_those_who_stay(server, jobs, engine, watched):
 def test_a_page_that_is_gone_holds_up_nobody_who_asks_for_the_same(
     server, jobs, engine, monkeypatch
 ):
-    monkeypatch.setattr("app.jobs.guarded", contextlib.nullcontext)
+    monkeypatch.setattr("amci_explorer.compute.jobs.guarded", contextlib.nullcontext)
     work, other = Count(100, seconds=0.01), Server()
     server.session = SimpleNamespace(connection_count=1)
     begun(server, jobs, work)
@@ -196,7 +195,7 @@ def test_a_failure_reaches_all_who_wait(server, jobs, engine):
 
 def test_a_job_waits_while_its_page_is_gone(server, jobs, watched, monkeypatch):
     # There is no page to send a message to.
-    monkeypatch.setattr("app.jobs.guarded", contextlib.nullcontext)
+    monkeypatch.setattr("amci_explorer.compute.jobs.guarded", contextlib.nullcontext)
     server.session = SimpleNamespace(connection_count=0)
     ends, work = [], Count(500, seconds=0.002)
     jobs.start("count", work, show=lambda *_: None, finish=ends.append)

@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amci_explorer.compute.requests import Request
+from amci_explorer.compute.results import Result, Results
+from amci_explorer.compute.store import store_of
+from amci_explorer.numbers import evaluated
+from amci_explorer.state.state import State
+from amci_explorer.views import export
+from amci_explorer.views.evaluation import EvaluationCard
+from amci_explorer.views.layout import HTML
+from amci_explorer.views.position import PositionView
+from amci_explorer.words.evaluation import about_case, about_evaluation, share
 
 import amci_core as amci
 from amci_core.evaluation import read_sweep
 from amci_core.io import pretrained_root
-from app import evaluated, export
-from app.computations import Asked
-from app.results import Result, Results
-from app.state import State
-from app.store import store_of
-from app.views.evaluation import EvaluationCard
-from app.views.layout import HTML
-from app.views.position import PositionView
-from app.words.evaluation import about_case, about_evaluation, share
 
 
 def shown(state, found=None):
@@ -152,7 +153,7 @@ def test_cases_of_another_evaluation_are_left_out(tmp_path, monkeypatch):
     place = tmp_path / "tail-1d" / "spline"
     place.mkdir(parents=True)
     monkeypatch.setattr(evaluated, "pretrained_root", lambda: tmp_path)
-    choice = evaluated.chosen(State("tail-1d").choice)
+    choice = evaluated.chosen(State("tail-1d").settings)
     (found,) = list(evaluated.stored(choice))
     assert found.cases is None
     assert "not stored" in found.remark
@@ -170,7 +171,7 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
         turned.does = True
         state = turned.explorer.state
         state.set(card="evaluation", source="live", cases=3, case_runs=8)
-        state.settle()
+        state.commit()
         card = turned.explorer.tabs.card
         assert "evaluation" not in turned.started
         assert card.run_button.label == "Run"
@@ -189,14 +190,14 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
         assert found.against_bound["amci"][1] == expected.surely_below_bound["amci"]
         # Other proposals: what is shown stays, marked, and nothing is computed unasked.
         state.set(variant="paper")
-        state.settle()
+        state.commit()
         assert turned.started.count("evaluation") == 1
         assert "for spline proposals" in card._status.object
         state.set(variant="spline", cases=5)
-        state.settle()
+        state.commit()
         assert "for 3 cases" in card._status.object
         state.set(source="stored")
-        state.settle()
+        state.commit()
         assert card.shown.asked.what == "stored_evaluation"
 
     in_a_loop(body)
@@ -206,7 +207,7 @@ def test_a_live_evaluation_can_be_stopped(in_a_loop):
     def body(turned):
         state = turned.explorer.state
         state.set(card="evaluation", source="live")
-        state.settle()
+        state.commit()
         card = turned.explorer.tabs.card
         card.run_button.clicks += 1
         assert card.run_button.label == "Stop"
@@ -215,7 +216,7 @@ def test_a_live_evaluation_can_be_stopped(in_a_loop):
         assert not turned.explorer.results.is_running("evaluation")
         # What the user has stopped starts again when they say so, not by itself.
         before = turned.started.count("evaluation")
-        state.settle()
+        state.commit()
         assert turned.started.count("evaluation") == before
         card.run_button.clicks += 1
         assert turned.started.count("evaluation") == before + 1
@@ -243,8 +244,8 @@ def test_without_a_truth_cases_count_from_reference_values(new):
 
 
 def test_costs_grow_with_cases_and_runs():
-    choice = replace(State("tail-1d").choice, runs=10)
-    asked = Asked("evaluation", choice, (("cases", 7),))
+    choice = replace(State("tail-1d").settings, runs=10)
+    asked = Request("evaluation", choice, (("cases", 7),))
     assert asked.size == 70
     assert asked.link["cases"] == "7"
     assert "runs or fewer" in asked.less(0.5)
@@ -276,7 +277,7 @@ def test_words():
     assert about_case(3, (), (-0.5, 2.0)) == "case 3, θ = (−0.5, 2)"
     assert share(0.125) == "12.5 % of the cases"
     assert share(1.0) == "all cases"
-    found = evaluated.summary(evaluated.chosen(State("tail-1d").choice))
+    found = evaluated.summary(evaluated.chosen(State("tail-1d").settings))
     assert "is not part of" in about_evaluation(replace(found, estimators={}), "amci")
     told = about_evaluation(found, "amci")
     assert "over 100 cases" in told
@@ -285,7 +286,7 @@ def test_words():
 
 def test_no_module_of_the_page_reads_tables_when_it_is_imported():
     core = Path(amci.__file__).parent
-    page = core.with_name("app")
+    page = core.parent / "app" / "amci_explorer"
     for path in [*page.rglob("*.py"), *core.rglob("*.py")]:
         assert not re.search(r"^(import|from) pyarrow", path.read_text(), re.MULTILINE), path
 

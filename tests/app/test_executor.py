@@ -9,20 +9,19 @@ from functools import partial
 
 import pytest
 import torch
+from amci_explorer.compute.engine import Engine
+from amci_explorer.compute.executor import FORKSERVER, executor, usual_workers
+from amci_explorer.compute.jobs import Jobs
+from amci_explorer.compute.requests import Request
+from amci_explorer.state.state import State
 from servers import Server
 from serving import PATIENCE
-
-from app.computations import Asked
-from app.engine import Engine
-from app.executor import FORKSERVER, executor, usual_workers
-from app.jobs import Jobs
-from app.state import State
 
 # Prints its worker's number, and waits.
 # It has no guard for workers that would run it again.
 PARENT = """
 import os, time
-from app.executor import executor
+from amci_explorer.compute.executor import executor
 pool, _ = executor(workers=1)
 print(pool.submit(os.getpid).result(), flush=True)
 time.sleep(600)
@@ -31,7 +30,7 @@ time.sleep(600)
 INTERRUPTED = """
 import os, signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from app.executor import executor
+from amci_explorer.compute.executor import executor
 pool, _ = executor(workers=1)
 try:
     print("starting", flush=True)
@@ -83,7 +82,7 @@ def test_dask_has_workers_of_its_own():
 
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_named(monkeypatch):
-    monkeypatch.setattr("app.executor.SECONDS_FOR_DASK", 0.5)
+    monkeypatch.setattr("amci_explorer.compute.executor.SECONDS_FOR_DASK", 0.5)
     with pytest.raises(ValueError, match=r"^dask: expected the address of a scheduler, got 'tcp"):
         executor(dask="tcp://127.0.0.1:1")
 
@@ -92,7 +91,7 @@ def test_an_address_without_a_scheduler_is_named(monkeypatch):
 def test_dasks_workers_compute_what_processes_do():
     from distributed import LocalCluster
 
-    asked = Asked("summary", State().choice)
+    asked = Request("summary", State().settings)
     with LocalCluster(
         n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:

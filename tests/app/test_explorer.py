@@ -2,19 +2,19 @@
 
 import panel_material_ui as pmui
 import pytest
+from amci_explorer.compute.results import Results
+from amci_explorer.compute.session import callback, one_message
+from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.state.presets import presets
+from amci_explorer.state.state import State
+from amci_explorer.views import place
+from amci_explorer.views.film import FilmPlayer
+from amci_explorer.views.layout import HTML
+from amci_explorer.views.options import Select
+from amci_explorer.views.shell import page
+from amci_explorer.views.slider import Slider
 
 import amci_core as amci
-from app.colours import ESTIMATORS
-from app.presets import presets
-from app.results import Results
-from app.session import answer, one_message
-from app.shell import page
-from app.state import State
-from app.views import place
-from app.views.film import FilmPlayer
-from app.views.layout import HTML
-from app.views.options import Select
-from app.views.slider import Slider
 
 
 def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
@@ -44,7 +44,7 @@ def test_a_second_choice_before_the_first_is_ready_wins(in_a_loop):
         turned.choose("cancer")
         assert turned.wait() == 2
         assert sorted(turned.started) == ["errors", "play", "strip"]
-        assert {asked.choice.problem for asked in turned.asked} == {"cancer"}
+        assert {asked.settings.problem for asked in turned.asked} == {"cancer"}
         assert explorer.densities.panel[0] is explorer.densities.view.panel
         assert explorer.state.problem.name == "cancer"
 
@@ -70,11 +70,11 @@ def test_only_the_open_card_computes(in_a_loop):
         turned.explorer.start()
         assert "map" not in turned.started
         state.set(card="map")
-        state.settle()
+        state.commit()
         assert turned.started.count("map") == 1
         assert turned.started.count("errors") == 1
         state.move(y=2.0)
-        state.settle()
+        state.commit()
         # The map is of the plane, not of the case; the card that was open is closed.
         assert turned.started.count("map") == turned.started.count("play") == 1
         assert turned.started.count("errors") == 2
@@ -143,7 +143,7 @@ def test_what_fails_is_told_as_text(in_a_loop):
         def fail():
             raise RuntimeError("<img src=x onerror=alert(1)>")
 
-        answer(fail)()
+        callback(fail)()
         alert = turned.explorer.story.alerts[0]
         assert alert.visible
         assert alert.severity == "error"
@@ -204,7 +204,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
     def body(turned):
         explorer, tried = turned.explorer, set()
         alerts = explorer.story.alerts
-        for name in ("set", "move", "settle", "open", "apply", "go", "reset", "pin"):
+        for name in ("set", "move", "commit", "open", "apply", "go", "reset", "pin"):
             monkeypatch.setattr(State, name, fail)
         monkeypatch.setattr(Results, "again", fail)
         for view in (

@@ -3,14 +3,14 @@ import json
 
 import numpy as np
 import pytest
+from amci_explorer.compute.requests import Request
+from amci_explorer.compute.results import Result
+from amci_explorer.compute.store import store_of
+from amci_explorer.problems.pictures import densities
+from amci_explorer.state.state import State
+from amci_explorer.views import export
 
 from amci_core.diagnostics import LEVELS
-from app import export
-from app.computations import Asked
-from app.pictures import densities
-from app.results import Result
-from app.state import State
-from app.store import store_of
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def lines_of(rows):
 
 
 def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
-    *_, curves = store.error_curves(state.choice)
+    *_, curves = store.error_curves(state.settings)
     lines = lines_of(export.curves(curves))
     assert len(lines) == len(curves.by_name) * len(curves.budgets)
     bound = [line for line in lines if line["estimator"] == "bound"]
@@ -43,7 +43,7 @@ def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, stat
 
 
 def test_densities_are_one_line_for_every_point(store, state):
-    found = densities(store.problem, store.proposals(state.choice), *state.choice.pair)
+    found = densities(store.problem, store.proposals(state.settings), *state.settings.pair)
     lines = lines_of(export.densities(found))
     for name in ("x", "target", "posterior", "q1", "q2", "log_ratio"):
         values = [float(line[name]) for line in lines]
@@ -51,7 +51,7 @@ def test_densities_are_one_line_for_every_point(store, state):
 
 
 def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
-    *_, found = store.diagnosis(state.choice)
+    *_, found = store.diagnosis(state.settings)
     lines = lines_of(export.weights(found))
     assert len(lines) == found.draws * len(found.terms)
     of_q2 = [line for line in lines if line["term"] == "E2"]
@@ -73,18 +73,18 @@ def test_what_is_compared_is_one_table_with_both_choices():
 
 
 def everything(state, **found):
-    results = {w: Result(Asked(w, state.choice), value, 1.0) for w, value in found.items()}
+    results = {w: Result(Request(w, state.settings), value, 1.0) for w, value in found.items()}
     text = export.everything(state, results).read()
     return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
 
 
 def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, state):
-    *_, reuse = store.reuse(state.choice)
+    *_, reuse = store.reuse(state.settings)
     content = everything(
         state,
         reuse=reuse,
-        summary=next(store.summary(state.choice)),
-        diagnosis=next(store.diagnosis(state.choice)),
+        summary=next(store.summary(state.settings)),
+        diagnosis=next(store.diagnosis(state.settings)),
     )
     other = State()
     assert other.read(content["state"]) == {}
@@ -102,7 +102,7 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
 def test_what_is_predicted_is_in_the_file_where_runs_bear_it_out(store):
     state = State("tail-1d")
     state.set(runs=300)
-    *_, reuse = store.reuse(state.choice)
+    *_, reuse = store.reuse(state.settings)
     found = everything(state, reuse=reuse)["results"]["reuse"]
     assert found["predicted_remse"]["optimum"] == reuse.predicted(*reuse.optimum)
     assert sum(found["best_draws_q1_q2"]["optimum"]) == sum(reuse.counts)
@@ -112,7 +112,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     state = State("gain-loss")
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
-    *_, curves = store_of("gain-loss").error_curves(state.choice)
+    *_, curves = store_of("gain-loss").error_curves(state.settings)
     *_, last = lines_of(export.curves(curves))
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]
@@ -121,7 +121,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
 
 
 def test_everything_says_of_every_term_what_its_gauge_shows(store, state):
-    *_, found = store.diagnosis(state.choice)
+    *_, found = store.diagnosis(state.settings)
     content = everything(state, diagnosis=found)["results"]["diagnosis"]
     for term, expected in zip(content["terms"], found.terms, strict=True):
         assert term["name"] == expected.name
@@ -133,7 +133,7 @@ def test_everything_says_of_every_term_what_its_gauge_shows(store, state):
 
 
 def test_everything_has_the_map_as_far_as_it_is_computed(store, state):
-    first, *_, last = store.amortization(state.choice, "y", "theta")
+    first, *_, last = store.amortization(state.settings, "y", "theta")
     for found in (first, last):
         shown = everything(state, amortization=found)["results"]["amortization"]
         variance = np.array(shown["relative_variance"], dtype=float)

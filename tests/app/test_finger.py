@@ -3,10 +3,9 @@ r"""Whose densities the page may compute by itself, and what it is told of them.
 import json
 
 import pytest
-
-from app.state import State
-from app.views.finger import FingerPage
-from app.views.place import DensityPlace
+from amci_explorer.state.state import State
+from amci_explorer.views.finger import FingerPage
+from amci_explorer.views.place import DensityPlace
 
 
 @pytest.fixture

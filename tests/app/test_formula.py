@@ -3,9 +3,9 @@
 from xml.etree import ElementTree
 
 import pytest
+from amci_explorer.views.formula import formula
 
 import amci_core as amci
-from app.views.formula import formula
 
 
 def parts(latex):

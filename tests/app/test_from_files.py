@@ -8,6 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from amci_explorer.compute.requests import Request
+from amci_explorer.problems import added, from_files, own
+from amci_explorer.problems.from_files import FILES, Source, serve_files, troubles
+from amci_explorer.server import serve
+from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.kinds import OutOfBounds
+from amci_explorer.state.state import State
+from amci_explorer.views.case import CaseControls
+from amci_explorer.views.shell import page
+from amci_explorer.words.own import note
+from amci_explorer.words.script import script
 from own_problems import SQUARE, write
 from typer.testing import CliRunner
 
@@ -15,16 +26,6 @@ import amci_core as amci
 from amci_core.cli import app as cli
 from amci_core.flows import Proposals
 from amci_core.training import learn
-from app import added, from_files, own, serve
-from app.computations import Asked
-from app.fields import FIELDS
-from app.from_files import FILES, Source, serve_files, troubles
-from app.kinds import OutOfBounds
-from app.shell import page
-from app.state import State
-from app.views.case import CaseControls
-from app.words.own import note
-from app.words.script import script
 
 
 @pytest.fixture
@@ -102,9 +103,9 @@ def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path)
     state = State("good")
     assert state.options("variant") == {"defensive": "defensive"}
     assert "No proposals have been trained" in note("good", state.variant)
-    assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.choice)
-    assert "variant='defensive'" in script(state.choice)
-    found = Asked("summary", state.choice).part(0)[1]
+    assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.settings)
+    assert "variant='defensive'" in script(state.settings)
+    found = Request("summary", state.settings).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
 
 
@@ -122,7 +123,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
     assert variants[1] == "second"
     assert note("good", variants[0]) == ""
     assert troubles()[0].startswith("good.py: proposals that cannot be used: third: ")
-    text = script(State("good").choice)
+    text = script(State("good").settings)
     assert "amci.load_proposals(problem, folder='good/first')" in text
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(
@@ -151,7 +152,7 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     state.set(variant="mine")
     state.pin()
     assert state.beside.variant == "mine"
-    asked = Asked("summary", state.choice)
+    asked = Request("summary", state.settings)
     sent = tmp_path / "asked"
     sent.write_bytes(pickle.dumps(asked))
     code = (
@@ -190,7 +191,7 @@ def test_a_problem_of_any_dimension_opens(fresh, tmp_path, kind):
     serve_files([f"{path}:New"])
     assert troubles() == []
     state = State("own-any")
-    found = Asked("summary", state.choice).part(0)[1]
+    found = Request("summary", state.settings).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci"}
 
 
@@ -233,16 +234,16 @@ def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
         turned.does = True
         turned.choose("neither")
         turned.wait()
-        assert state.choice.pair == (None, None)
+        assert state.settings.pair == (None, None)
         page(explorer, turned.document)
         found = explorer.strip.shown.value.rows[0]
         assert abs(found.value - 0.3) < 5 * found.standard_error
         assert "fewer than two coordinates" in explorer.tabs.panel[0].object
         state.open("neither", f="x1 > 1")
-        state.settle()
+        state.commit()
         state.go(-1)
         assert state.f == ""
-        assert "estimator, as AMCI Explorer" in script(state.choice)
+        assert "estimator, as AMCI Explorer" in script(state.settings)
 
     in_a_loop(body, {"problem": "tail-1d", "runs": "4", "draws": "64", "card": "map"})
 

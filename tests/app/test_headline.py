@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from amci_explorer.compute.store import store_of
+from amci_explorer.state.state import State
+from amci_explorer.words.headline import awaited, headline, how_typical
 
 import amci_core as amci
 from amci_core.models import Problem
-from app.state import State
-from app.store import store_of
-from app.words.headline import awaited, headline, how_typical
 
 PROBLEM = amci.problem("tail-1d")
 
@@ -20,7 +20,7 @@ PROBLEM = amci.problem("tail-1d")
 @pytest.fixture(autouse=True)
 def few_budgets(monkeypatch):
     """The headline is about one number of draws."""
-    monkeypatch.setattr("app.store.BUDGETS", (2, 400))
+    monkeypatch.setattr("amci_explorer.compute.store.BUDGETS", (2, 400))
 
 
 @cache
@@ -29,8 +29,8 @@ def numbers(problem, *, runs=60, **choices):
     state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
     state.set(runs=runs, **choices)
     store = store_of(problem)
-    *_, summary = store.summary(state.choice)
-    *_, curves = store.error_curves(state.choice)
+    *_, summary = store.summary(state.settings)
+    *_, curves = store.error_curves(state.settings)
     return summary, curves
 
 

@@ -1,7 +1,7 @@
 """What is chosen follows the state."""
 
-from app.state import State
-from app.views.bound import bound
+from amci_explorer.state.state import State
+from amci_explorer.views.bound import bound
 
 
 def test_a_list_is_told_its_value_again_when_the_labels_change():

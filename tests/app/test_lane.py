@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import works
+from amci_explorer.compute.lane import Lane, lane
+from amci_explorer.compute.trainee import Order
 from servers import Threads
 
 import amci_core as amci
 from amci_core.training import Choices
-from app.lane import Lane, lane
-from app.trainee import Order
 
 # A training comes after all else on a busy machine.
 PATIENCE = 700
@@ -143,7 +143,7 @@ SERVER = """
 import os, sys, threading
 sys.path.insert(0, "tests/app")
 from test_lane import Told, order
-from app.lane import Lane
+from amci_explorer.compute.lane import Lane
 
 told = Told()
 training = Lane(1).enter(order(), told)

@@ -18,7 +18,7 @@ from bokeh.plotting import figure
 from panel.io.server import get_server
 from protocol import Page
 
-from app.explorer import Explorer
+from amci_explorer.explorer import Explorer
 
 
 def alive(kind):

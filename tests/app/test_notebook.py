@@ -4,10 +4,10 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 import pytest
+from amci_explorer.notebook import DensityPicture, error_picture
 from bokeh.models import ColumnDataSource
 
 import amci_core as amci
-from app.notebook import DensityPicture, error_picture
 
 
 def column(shown, source, name):

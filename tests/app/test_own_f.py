@@ -7,24 +7,24 @@ import time
 from dataclasses import replace
 
 import pytest
+from amci_explorer.compute.requests import Request
+from amci_explorer.compute.store import store_of
+from amci_explorer.problems.examples import examples
+from amci_explorer.problems.pictures import densities
+from amci_explorer.state.state import State
+from amci_explorer.views.figures import Picture
+from amci_explorer.views.layout import HTML
+from amci_explorer.views.shell import page
+from amci_explorer.words.numbers import number
+from amci_explorer.words.own import note
+from amci_explorer.words.script import script
+from amci_explorer.words.settings import about_kept, file_name
+from amci_explorer.words.target import at_its_place
 from bokeh.document import Document
 from bokeh.models import Div
 
 import amci_core as amci
 from amci_core.models.expression import ExpressionError
-from app.computations import Asked
-from app.examples import examples
-from app.pictures import densities
-from app.shell import page
-from app.state import State
-from app.store import store_of
-from app.views.figures import Picture
-from app.views.layout import HTML
-from app.words.choice import about_kept, file_name
-from app.words.numbers import number
-from app.words.own import note
-from app.words.script import script
-from app.words.target import at_its_place
 
 WINDOW = "abs(x1 - theta1) < 0.5"
 # What takes long, or breaks, where a reader is careless.
@@ -76,9 +76,9 @@ def test_a_problem_of_that_name_is_none_that_can_be_chosen(state):
 
 def test_steps_and_reset_take_it_back(state):
     state.open("tail-1d", f=WINDOW)
-    state.settle()
+    state.commit()
     state.open("peak")
-    state.settle()
+    state.commit()
     state.go(-1)
     assert (state.original, state.f) == ("tail-1d", WINDOW)
     state.go(-1)
@@ -125,17 +125,17 @@ def test_a_hostile_address_does_not_take_long(name):
 
 def test_results_of_different_f_are_different_work(state):
     state.move(theta=1.0)
-    own = Asked("summary", state.choice)
+    own = Request("summary", state.settings)
     asked = []
     for f in (WINDOW, "abs(x1 - theta1) < 0.6"):
         state.open("tail-1d", f=f)
-        asked.append(Asked("summary", state.choice))
+        asked.append(Request("summary", state.settings))
     assert len({own, *asked}) == 3
     assert asked[0].link == {**own.link, "f": WINDOW, "variant": "q2 alone"}
     values = [one.part(0)[1].rows[0].value for one in asked]
     assert values[0] != values[1]
     assert "theta1" in file_name("strip", asked[0].link, "csv")
-    assert about_kept(own.choice, asked[0].choice).startswith("A is a case of another f")
+    assert about_kept(own.settings, asked[0].settings).startswith("A is a case of another f")
 
 
 @pytest.mark.parametrize("name", amci.problems())
@@ -150,12 +150,12 @@ def test_examples_fit_and_every_computation_is_at_work(name):
         state.open(name, f=f)
         problem, store = state.problem, store_of(state.problem.name)
         assert state.link()["f"] == f
-        assert densities(problem, store.proposals(state.choice), *state.choice.pair).columns
-        found = Asked("summary", state.choice).part(0)[1]
+        assert densities(problem, store.proposals(state.settings), *state.settings.pair).columns
+        found = Request("summary", state.settings).part(0)[1]
         assert found.rows[0].name == "amci"
         assert math.isfinite(found.rows[0].value)
         assert "No proposals have been trained for this f" in note(problem.name, state.variant)
-    count, part = Asked("diagnosis", state.choice).part(0)
+    count, part = Request("diagnosis", state.settings).part(0)
     assert count >= 1
     assert part is not None
 
@@ -165,7 +165,7 @@ def test_what_it_does_not_know_it_does_not_say(state):
     assert not state.problem.knows_truth
     assert state.level_range() is None
     assert math.isnan(state.level)
-    found = Asked("summary", state.choice).part(0)[1]
+    found = Request("summary", state.settings).part(0)[1]
     assert "above" not in str(found)
 
 
@@ -173,12 +173,12 @@ def test_what_it_does_not_know_it_does_not_say(state):
 def test_the_script_gives_the_figures_of_the_strip(state):
     state.move(theta=1.0)
     state.open("tail-1d", f="max(x1 - theta1, 0) - 0.2")
-    text = script(state.choice)
+    text = script(state.settings)
     assert "amci.with_target(amci.problem('tail-1d'), 'max(x1 - theta1, 0) - 0.2')" in text
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=300
     )
-    shown = Asked("summary", state.choice).part(0)[1].rows
+    shown = Request("summary", state.settings).part(0)[1].rows
     printed = {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
     for row in shown:
         if row.name in printed:
@@ -230,7 +230,7 @@ def test_a_reference_value_stands_for_the_truth_where_its_error_allows(in_a_loop
     # Pr(x > 0.5 | y = 1) under N(1/2, 1/2) is a half.
     def body(turned):
         turned.does = True
-        turned.explorer.state.settle()
+        turned.explorer.state.commit()
         strip = turned.explorer.strip
         found = strip.shown.value
         assert found.mu.name == "reference"
@@ -252,7 +252,7 @@ def test_a_reference_value_stands_for_the_truth_where_its_error_allows(in_a_loop
 def test_an_error_near_that_of_the_reference_is_only_bounded(in_a_loop):
     def body(turned):
         turned.does = True
-        turned.explorer.state.settle()
+        turned.explorer.state.commit()
         strip = turned.explorer.strip
         found = strip.shown.value
         near = replace(found.rows[0], relative_error=3 * found.mu.error)

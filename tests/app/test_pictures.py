@@ -4,6 +4,12 @@ import numpy as np
 import panel as pn
 import pytest
 import torch
+from amci_explorer.notebook import DensityPicture
+from amci_explorer.numbers.known import level, level_range, log_truth
+from amci_explorer.numbers.plane import plane_densities
+from amci_explorer.numbers.weighted import weighted
+from amci_explorer.problems.pictures import densities, picture
+from amci_explorer.views.densities import DensityView
 from bokeh.models import ColumnDataSource
 from conjugate import KINDS, Rate
 from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE
@@ -12,12 +18,6 @@ from torch.distributions import Normal
 
 import amci_core as amci
 from amci_core.models import Problem, Variable
-from app.notebook import DensityPicture
-from app.numbers.known import level, level_range, log_truth
-from app.numbers.plane import plane_densities
-from app.numbers.weighted import weighted
-from app.pictures import densities, picture
-from app.views.densities import DensityView
 
 
 def column(shown, source, name):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from amci_explorer.numbers.marginal import DRAWS
+from amci_explorer.problems.pictures import densities
 from scipy import stats
 
 import amci_core as amci
 from amci_core.flows import FAMILIES, Proposals
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models.tumour import trajectory
-from app.numbers.marginal import DRAWS
-from app.pictures import densities
 
 TAIL, PEAK, CANCER = (amci.problem(name) for name in ("tail-5d", "peak", "cancer"))
 MEASUREMENTS = [(900.0, 60.0), (600.0, 250.0), (500.0, 900.0), (50.0, 1500.0), (1500.0, 50.0)]

@@ -2,10 +2,10 @@ r"""Draws one by one: the numbers that are played are those of the core's estima
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.play import MOST, playback
 
 import amci_core as amci
 from amci_core.estimators import PROPOSALS
-from app.numbers.play import MOST, playback
 
 CASES = [
     ("tail-1d", 1.0, 3.0, "spline"),

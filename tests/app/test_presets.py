@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from amci_explorer.state.presets import LABELS, PRESETS, opening, presets, variable_labels
 
 import amci_core as amci
 from amci_core.models import Variable
-from app.presets import LABELS, PRESETS, opening, presets, variable_labels
 
 
 def truths(name):

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-
-from app.computations import Asked
-from app.results import Result, Results
-from app.state import State
-from app.views.card import Card
-from app.views.layout import HTML
+from amci_explorer.compute.requests import Request
+from amci_explorer.compute.results import Result, Results
+from amci_explorer.state.state import State
+from amci_explorer.views.card import Card
+from amci_explorer.views.layout import HTML
 
 
 class Slow:
@@ -30,7 +29,7 @@ class Slow:
 
     def do(self, name, *, runs=4, wanted=4, end=True):
         job = self.under_way[name]
-        job.show(SimpleNamespace(runs=runs, runs_wanted=wanted, of=job.work.choice.theta), 7.25)
+        job.show(SimpleNamespace(runs=runs, runs_wanted=wanted, of=job.work.settings.theta), 7.25)
         if end:
             self.under_way.pop(name).finish(None)
 
@@ -44,7 +43,7 @@ class Plain(Card):
         return [self.words]
 
     def asked(self, case):
-        return Asked("error_curves", case.choice)
+        return Request("error_curves", case.settings)
 
     def draw(self, found, *, complete):
         self.words.object = f"{found.of} {complete}"

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
+from amci_explorer.compute.results import Result, Results
+from amci_explorer.compute.store import REUSE_GRID
+from amci_explorer.state.state import State
+from amci_explorer.views.reuse import ReuseCard
 
 import amci_core as amci
 from amci_core.estimators import tables
 from amci_core.estimators.budget import predicted_variance
-from app.results import Result, Results
-from app.state import State
-from app.store import REUSE_GRID
-from app.views.reuse import ReuseCard
 
 SHARES = np.arange(1, 100) / 100
 

@@ -18,6 +18,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from amci_explorer.server.headers import policy
+from amci_explorer.server.messages import LONGEST_MESSAGE, check
+from amci_explorer.server.records import LONGEST_RECORD
+from amci_explorer.server.sessions import MOST_ERRORS, MOST_SENT
+from amci_explorer.views.upload import CHUNK
 from bokeh.core.serialization import Deserializer
 from bokeh.protocol.exceptions import ProtocolError
 from protocol import Page
@@ -25,12 +30,6 @@ from servers import run_apart
 from serving import PATIENCE, served_dashboard
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClosedError, websocket_connect
-
-from app.server.headers import policy
-from app.server.messages import LONGEST_MESSAGE, check
-from app.server.records import LONGEST_RECORD
-from app.server.sessions import MOST_ERRORS, MOST_SENT
-from app.views.upload import CHUNK
 
 pytestmark = pytest.mark.xdist_group("guard")
 # Importing it runs the tests of the folder, and then ends the process.

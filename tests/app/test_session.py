@@ -10,6 +10,7 @@ from functools import partial
 
 import panel as pn
 import pytest
+from amci_explorer.compute.session import LONGEST, PACE, Turns, callback, late, one_message
 from bokeh.client import pull_session
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
@@ -18,8 +19,6 @@ from bokeh.models import Column, Div
 from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
-
-from app.session import LONGEST, PACE, Turns, answer, late, one_message
 
 PATIENCE = 120
 
@@ -183,7 +182,7 @@ def test_what_is_asked_next_is_answered_after_what_was_put_off():
     late(document, slow)
     with set_curdoc(document):
         for _ in range(2):
-            answer(lambda: answered.append("reset"))()
+            callback(lambda: answered.append("reset"))()
     assert answered == [("move", document), "reset", "reset"]
 
 

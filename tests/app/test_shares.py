@@ -5,10 +5,9 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-from app.server.records import LONGEST_RECORD, MOST_RECORDS, Places, Short
-from app.server.sessions import MOST_ERRORS, MOST_SENT, Sessions
-from app.server.shares import MESSAGES, PAGES, Door, Rate, Shares, Visitor, new_cookie
+from amci_explorer.server.records import LONGEST_RECORD, MOST_RECORDS, Places, Short
+from amci_explorer.server.sessions import MOST_ERRORS, MOST_SENT, Sessions
+from amci_explorer.server.shares import MESSAGES, PAGES, Door, Rate, Shares, Visitor, new_cookie
 
 
 class Clock:

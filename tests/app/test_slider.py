@@ -3,13 +3,12 @@
 import time
 
 import pytest
+from amci_explorer.state.state import State
+from amci_explorer.views import slider as sliders
+from amci_explorer.views.bound import sliding
+from amci_explorer.views.case import CaseControls
+from amci_explorer.views.slider import slider
 from bokeh.document import Document
-
-from app.state import State
-from app.views import slider as sliders
-from app.views.bound import sliding
-from app.views.case import CaseControls
-from app.views.slider import slider
 
 
 def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
@@ -75,7 +74,7 @@ def test_a_move_is_believed(said, moves):
 
 
 def test_an_echo_of_where_the_server_had_put_it_is_not(monkeypatch):
-    monkeypatch.setattr(sliders, "answer", lambda act: act)
+    monkeypatch.setattr(sliders, "callback", lambda act: act)
     told = Told().hear(value=1.5)
     assert told.moves == []
     # The page is told again where it is.
@@ -88,7 +87,7 @@ def test_an_echo_of_where_the_server_had_put_it_is_not(monkeypatch):
 )
 def test_where_a_slider_begins_and_ends_is_not_for_the_page_to_say(monkeypatch, said, moves):
     """An echo of the problem before names its ends too."""
-    monkeypatch.setattr(sliders, "answer", lambda act: act)
+    monkeypatch.setattr(sliders, "callback", lambda act: act)
     told = Told()
     model = told.slider.get_root(told.document).data
     model.end, model.label = 36.86, "Before"
@@ -114,7 +113,7 @@ def test_who_lets_go_later_has_moved_it():
 
 @pytest.mark.parametrize("at", ["hear", "answer"])
 def test_long_after_it_is_a_move(monkeypatch, at):
-    monkeypatch.setattr(sliders, "answer", lambda act: act)
+    monkeypatch.setattr(sliders, "callback", lambda act: act)
     told, now = Told(), time.monotonic()
     if at == "hear":
         monkeypatch.setattr(time, "monotonic", lambda: now + 2 * sliders.SECONDS_OF_ECHO)
@@ -127,7 +126,7 @@ def test_long_after_it_is_a_move(monkeypatch, at):
 
 
 def test_a_place_between_two_steps_is_an_echo_however_late(monkeypatch):
-    monkeypatch.setattr(sliders, "answer", lambda act: act)
+    monkeypatch.setattr(sliders, "callback", lambda act: act)
     told, now = Told(), time.monotonic()
     told.slider.value = 4.417378250519752
     told.slider.value = 1.33

@@ -4,15 +4,15 @@ import random
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
+from amci_explorer.problems import added, own
+from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.presets import presets
+from amci_explorer.state.state import State
 from conjugate import Share
 
 import amci_core as amci
 from amci_core.models import Variable
 from amci_core.proposals import available_variants
-from app import added, own
-from app.fields import FIELDS
-from app.presets import presets
-from app.state import State
 
 PROBLEMS = [name for name in amci.problems() if available_variants(name)]
 MOVES = [{"y": -3.5}, {"theta": 0.2}, {"level": 4.0}, {"y": 7.0, "level": 1.0}]
@@ -79,7 +79,7 @@ def test_handles_cannot_be_moved_apart(state):
 def test_presets_are_within_reach_and_set_back_the_rest(state):
     assert len(presets(state.problem)) == 6
     released = []
-    state.param.watch(lambda *_: released.append(state.choice), "released")
+    state.param.watch(lambda *_: released.append(state.settings), "committed")
     for preset in presets(state.problem):
         state.set(alpha=0.3, draws=7, variant="oracle", snapshot=1)
         state.apply(preset)
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_an_address_is_told_and_the_rest_is_used(state):
     assert set(wrong) == {"y", "theta", "variant", "draws"}
     assert "99" in wrong["y"]
     assert "spline, paper, oracle" in wrong["variant"]
-    assert state.choice.runs == 50
+    assert state.settings.runs == 50
     # What is too large stops at the end; what is no number is left out.
     assert (state.y, state.theta, state.draws) == ((8.0,), (3.0,), 2)
 
@@ -186,7 +186,7 @@ def test_any_state_survives_a_link_and_a_file(name):
             other = State()
             assert other.read(read) == {}
             assert other.as_json() == state.as_json()
-            assert other.choice == state.choice
+            assert other.settings == state.settings
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -206,8 +206,8 @@ def test_back_and_forward_lead_through_what_was_settled(state):
         lambda: state.pin(),
     ):
         change()
-        state.settle()
-        state.settle()
+        state.commit()
+        state.commit()
         seen.append(state.as_json())
     assert state.can_go == (True, False)
     for expected in reversed(seen[:-1]):
@@ -221,13 +221,13 @@ def test_back_and_forward_lead_through_what_was_settled(state):
         assert state.as_json() == expected
     state.go(-1)
     state.set(seed=5)
-    state.settle()
+    state.commit()
     assert state.can_go == (True, False)
 
 
 def test_the_theme_is_no_step(state):
     state.set(theme="dark")
-    state.settle()
+    state.commit()
     assert state.can_go == (False, False)
     state.reset()
     assert state.theme == "dark"
@@ -237,19 +237,19 @@ def test_the_case_that_is_kept_is_a_state_of_its_own(state):
     assert state.pinned is None
     state.set(draws=9)
     state.pin()
-    kept = state.choice
+    kept = state.settings
     state.move(y=2.0)
     state.open("cancer")
-    assert state.pinned.choice == kept
+    assert state.pinned.settings == kept
     state.pin(kept=False)
     assert state.pinned is None
 
 
 def test_the_film_is_of_the_spline_alone(state):
     state.set(snapshot=2)
-    assert state.choice.snapshot == 2
+    assert state.settings.snapshot == 2
     state.set(variant="paper")
-    assert state.choice.snapshot is None
+    assert state.settings.snapshot is None
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "many", "99999999999"])
@@ -272,7 +272,7 @@ def test_the_level_moves_every_problem_along_its_path(name):
     for share in (0.2, 0.7):
         level = low + share * (high - low)
         state.move(level=level)
-        found = float(state.problem.mismatch(*state.choice.pair))
+        found = float(state.problem.mismatch(*state.settings.pair))
         assert found == pytest.approx(level, abs=1e-3)
 
 
@@ -299,14 +299,14 @@ def test_a_number_of_runs_of_ones_own_is_kept(state):
 
 def test_vectors_of_the_wrong_length_are_refused():
     state = State("tail-5d")
-    before = state.choice
+    before = state.settings
     with pytest.raises(ValueError, match="y: expected 5 numbers, got 2"):
         state.move(y=(1.0, 2.0))
     wrong = state.read({"theta": "1,2", "problem": "tail-5d"})
     assert "expected 5 numbers, got 2" in wrong["theta"]
     assert "expected one of" in State().read({"problem": "tail-9"})["problem"]
     assert "no y" in State("peak").read({"y": "1"})["y"]
-    assert state.choice == before
+    assert state.settings == before
 
 
 def test_what_one_visitor_trained_another_cannot_name(state):
@@ -319,7 +319,7 @@ def test_what_one_visitor_trained_another_cannot_name(state):
     state.pin()
     assert state.beside.variant == name
     state.set(variant="spline")
-    state.settle()
+    state.commit()
     state.go(-1)
     assert state.variant == name
     added.forget(state)

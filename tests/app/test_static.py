@@ -5,14 +5,14 @@ import json
 import re
 
 import pytest
+from amci_explorer.js.bundle import bundle
+from amci_explorer.plots.colours import ESTIMATORS, SHAPES
+from amci_explorer.static.__main__ import main
+from amci_explorer.static.folder import MARK, write
+from amci_explorer.static.words import html_of
 from static_steps import STEPS
 
 from amci_core.io import StoredFileError
-from app.bundle import bundle
-from app.colours import ESTIMATORS, SHAPES
-from app.static.__main__ import main
-from app.static.folder import MARK, write
-from app.static.words import html_of
 
 ASKED_FOR = re.compile(r"""(?:src|href|action)=["']([^"']*)|url\(([^)]*)\)|@import\s+(\S+)""")
 
@@ -92,7 +92,7 @@ def test_a_folder_of_someone_else_is_refused_and_stays(tmp_path):
 
 def test_what_fails_leaves_the_old_page_and_nothing_beside(folder, monkeypatch):
     before = (folder / "index.html").read_bytes()
-    monkeypatch.setattr("app.static.folder.problem_facts", lambda name: 1 / 0)
+    monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write(folder, ())
     assert (folder / "index.html").read_bytes() == before
@@ -103,7 +103,7 @@ def test_the_command_says_where_the_page_is_and_tells_a_mistake_in_one_line(
     tmp_path, monkeypatch, capsys
 ):
     # A tour of ours in the place of the page's own.
-    monkeypatch.setattr("app.tour.steps", lambda: STEPS[:1])
+    monkeypatch.setattr("amci_explorer.words.tour.steps", lambda: STEPS[:1])
     assert main([str(tmp_path / "new" / "page")]) == 0
     assert "index.html" in capsys.readouterr().out
     assert "A rare event" in (tmp_path / "new" / "page" / "index.html").read_text()

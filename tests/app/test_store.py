@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from amci_explorer.compute.store import BUDGETS, store_of
+from amci_explorer.problems.pictures import densities
+from amci_explorer.state.presets import presets
+from amci_explorer.state.state import State
 from scipy.special import log_ndtr
 
 import amci_core as amci
-from app.pictures import densities
-from app.presets import presets
-from app.state import State
-from app.store import BUDGETS, store_of
 
 POINTS = [(1.0, 3.0), (3.0, 0.1), (-4.0, 5.0), (8.0, 0.0), (-4.0, 0.0), (8.0, 5.0)]
 
@@ -21,7 +21,7 @@ def choice(store, y, theta, **chosen):
     state = State(store.problem.name)
     state.move(y=y, theta=theta)
     state.param.update(**chosen)
-    return state.choice
+    return state.settings
 
 
 def shown(store, choice):
@@ -116,9 +116,9 @@ def at_preset(store):
     for preset in presets(store.problem):
         state.apply(preset)
         state.runs = 30
-        *_, curves = store.error_curves(state.choice)
-        *_, reuse = store.reuse(state.choice)
-        found[preset.name] = (curves, reuse, next(store.summary(state.choice)))
+        *_, curves = store.error_curves(state.settings)
+        *_, reuse = store.reuse(state.settings)
+        found[preset.name] = (curves, reuse, next(store.summary(state.settings)))
     return found
 
 
@@ -164,7 +164,7 @@ def test_careless_sharing_doubles_the_estimate(at_preset):
 
 def test_every_part_of_the_curves_of_a_problem_with_plain_rivals_can_be_computed():
     peak = store_of("peak")
-    stream = peak.error_curves(State("peak").choice)
+    stream = peak.error_curves(State("peak").settings)
     found = stream.merge([stream.part(0)])
     assert set(found.by_name) == {"amci", "amci-cv", "snis-q1", "bound", "prior", "reference"}
     stream.part(stream.count - 1)

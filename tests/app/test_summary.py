@@ -2,15 +2,15 @@ import math
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.numbers.play import playback
+from amci_explorer.numbers.summary import summarize
+from amci_explorer.views.layout import HTML
+from amci_explorer.words.numbers import number, odds
 from imperfect import imperfect
 from scipy.stats import norm
 
 import amci_core as amci
-from app.diagnosis import diagnosis
-from app.numbers.play import playback
-from app.summary import summarize
-from app.views.layout import HTML
-from app.words.numbers import number, odds
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
 
     def body(turned):
         turned.does = True
-        turned.explorer.state.settle()
+        turned.explorer.state.commit()
         shown = "".join(p.object for p in turned.explorer.strip.panel.select(HTML))
         row = next(each for each in shown.split("<tr>") if "</svg>SNIS q₁<" in each)
         assert f"<td>{number(float(expected.value), 4)}</td><td>unusable</td>" in row

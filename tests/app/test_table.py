@@ -6,28 +6,28 @@ import re
 
 import numpy as np
 import pytest
+from amci_explorer.compute.engine import Engine
+from amci_explorer.compute.uploaded import Brought, File, TableResult, sample
+from amci_explorer.state.state import State
+from amci_explorer.views.upload import CHUNK, Upload
+from amci_explorer.words.table import rows
 from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.tabular import read_table
-from app.engine import Engine
-from app.state import State
-from app.uploaded import Brought, File, TableResult, sample
-from app.views.upload import CHUNK, Upload
-from app.words.table import rows
 
 SAMPLE = sample().getvalue().encode()
 
 
 def brought(content=SAMPLE, name="draws.csv", token="a"):
-    return Brought(token, File(name, content), State().choice)
+    return Brought(token, File(name, content), State().settings)
 
 
 def opened(turned, query=None):
     """The card of an explorer at work."""
     turned.does = True
     turned.explorer.state.set(card="table")
-    turned.explorer.state.settle()
+    turned.explorer.state.commit()
     return turned.explorer.tabs.card
 
 
@@ -145,7 +145,7 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
     def greedy(*_, **__):
         return np.ones(2**30)  # 8 GB
 
-    monkeypatch.setattr("app.uploaded.read_table", greedy)
+    monkeypatch.setattr("amci_explorer.compute.uploaded.read_table", greedy)
     with pytest.raises(ValueError, match="more memory than is allowed"):
         brought().part(0)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
@@ -155,7 +155,7 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
 def upload(monkeypatch):
     """A button, with what it has taken, refused and answered."""
     taken, refused, answers = [], [], []
-    monkeypatch.setattr("app.views.upload.answer", lambda act: act)
+    monkeypatch.setattr("amci_explorer.views.upload.callback", lambda act: act)
     button = Upload(lambda *file: taken.append(file), refused.append, 3 * CHUNK)
     monkeypatch.setattr(button, "_send_msg", answers.append)
     return button, taken, refused, answers

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 import pytest
-
-from app import export
-from app.views.tabulated import MOST, AsTable, tabulate
+from amci_explorer.views import export
+from amci_explorer.views.tabulated import MOST, AsTable, tabulate
 
 
 @pytest.mark.parametrize(

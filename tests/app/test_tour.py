@@ -1,9 +1,8 @@
 r"""The tour: every step sets a state that there is, and a file that is none says why."""
 
 import pytest
-
-from app.state import State
-from app.tour import LIGHTS, TourError, read_tour, tour
+from amci_explorer.state.state import State
+from amci_explorer.words.tour import LIGHTS, TourError, read_tour, tour
 
 STEP = '[[steps]]\nname = "one"\ntitle = "One"\ntext = "Text $x$."\n'
 
@@ -32,7 +31,7 @@ def test_every_step_of_the_shipped_tour_has_a_question_and_its_answer():
 def test_a_step_sets_what_it_names_and_all_else_starts_anew(step):
     state = State()
     state.set(draws=7, alpha=0.3, seed=5)
-    state.settle()
+    state.commit()
     state.visit(step.state)
     found = state.link()
     assert state.draws == 64

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 import works
+from amci_explorer.compute.archive import packed, unpacked
+from amci_explorer.compute.lane import Lane
+from amci_explorer.compute.learner import OVER, Learner
+from amci_explorer.compute.trainee import Order, Report
+from amci_explorer.problems import added, own
+from amci_explorer.state.state import State
+from amci_explorer.words.train import about_phase
 from servers import Server, Threads
 
 import amci_core as amci
 from amci_core.training import Choices
-from app import added, own
-from app.archive import packed, unpacked
-from app.lane import Lane
-from app.learner import OVER, Learner
-from app.state import State
-from app.trainee import Order, Report
-from app.words.train import about_phase
 
 PROBLEM = amci.problem("tail-1d")
 
@@ -50,8 +50,8 @@ def test_better_proposals_are_taken_up_under_one_name_and_chosen(state, server):
     learner, revisions = learner_of(state, server, works.references), []
 
     def look():
-        if learner.variant and state.choice.revision not in revisions:
-            revisions.append(state.choice.revision)
+        if learner.variant and state.settings.revision not in revisions:
+            revisions.append(state.settings.revision)
             # What the page shows is what was sent.
             shown = own.proposals("tail-1d", learner.variant)
             assert shown.variant == learner.variant == state.variant
@@ -135,7 +135,7 @@ def at_the_card(in_a_loop):
             turned.does = True
             turned.explorer.learner._lane = noted = Noted()
             turned.explorer.state.set(card="train")
-            turned.explorer.state.settle()
+            turned.explorer.state.commit()
             body(turned, turned.explorer.tabs.card, noted)
             added.forget(turned.explorer.state)
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.typical import DRAWS, drawn, typical
 from scipy.stats import chi2, norm
 
 import amci_core as amci
-from app.numbers.typical import DRAWS, drawn, typical
 
 
 @pytest.mark.parametrize("y", [0.0, 1.0, -2.0, 3.0])

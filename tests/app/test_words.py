@@ -7,17 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from app.choice import Choice
-from app.state import State
-from app.store import store_of
-from app.summary import summarize
-from app.words import HELP
-from app.words.choice import difference, file_name
-from app.words.curves import outside
-from app.words.diagnosis import about_verdict
-from app.words.numbers import number
-from app.words.script import script
+from amci_explorer.compute.settings import Settings
+from amci_explorer.compute.store import store_of
+from amci_explorer.numbers.summary import summarize
+from amci_explorer.state.state import State
+from amci_explorer.words import HELP
+from amci_explorer.words.curves import outside
+from amci_explorer.words.diagnosis import about_verdict
+from amci_explorer.words.numbers import number
+from amci_explorer.words.script import script
+from amci_explorer.words.settings import difference, file_name
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -34,7 +33,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 def test_the_script_prints_the_figures_of_the_strip(name, changes):
     state = State(name)
     state.set(**changes)
-    choice = state.choice
+    choice = state.settings
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(script(choice), {})
@@ -54,7 +53,7 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
 
 
 def test_a_difference_names_what_differs_and_nothing_else():
-    wanted = Choice("tail-1d", (1.0,), (3.0,), "spline", None, 64, 1000, 0)
+    wanted = Settings("tail-1d", (1.0,), (3.0,), "spline", None, 64, 1000, 0)
     assert difference(replace(wanted, theta=(-1.5,)), wanted) == "for θ = −1.5"
     assert difference(replace(wanted, draws=9, seed=4), wanted) == "for 9 draws, seed 4"
     assert "paper" in difference(replace(wanted, variant="paper"), wanted)
@@ -69,7 +68,7 @@ def test_a_file_name_has_letters_that_every_system_takes():
 def test_what_is_off_the_scale_is_named_in_its_unit():
     state = State("tail-1d")
     state.set(runs=8, variant="oracle")
-    *_, found = store_of("tail-1d").error_curves(state.choice)
+    *_, found = store_of("tail-1d").error_curves(state.settings)
     # SNIS with q1 answers 1, whatever mu is.
     assert "SNIS q₁ is off the scale (2.4 × 10⁷)." in outside(found, complete=True)
     mu = float(found["amci"].truth.unit)
@@ -80,7 +79,7 @@ def test_what_is_off_the_scale_is_named_in_its_unit():
 
 
 def test_a_sentence_that_begins_with_a_symbol_keeps_it():
-    *_, found = store_of("tail-1d").diagnosis(State("tail-1d").choice)
+    *_, found = store_of("tail-1d").diagnosis(State("tail-1d").settings)
     told = about_verdict(replace(found, level="unreliable", reasons=("mu: it is small",)))
     assert "μ: it is small." in told
 

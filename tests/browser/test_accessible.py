@@ -1,11 +1,10 @@
 """The page is accessible: no violation that axe-core knows of, and everything goes by keys."""
 
 import pytest
+from amci_explorer.js.scripts import PLAY
 from axe import violations
 from playwright.sync_api import expect
 from visit import SIDEWAYS
-
-from app.scripts import PLAY
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 

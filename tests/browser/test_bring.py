@@ -4,13 +4,13 @@ import csv
 
 import numpy as np
 import pytest
+from amci_explorer.server.messages import LONGEST_MESSAGE
+from amci_explorer.words.numbers import number
 from playwright.sync_api import expect
 from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.tabular import read_table
-from app.server.messages import LONGEST_MESSAGE
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 

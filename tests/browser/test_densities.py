@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from amci_explorer.numbers.play import playback
+from amci_explorer.words.numbers import number
 
 import amci_core as amci
-from app.numbers.play import playback
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 

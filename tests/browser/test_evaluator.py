@@ -5,14 +5,14 @@ import os
 import numpy as np
 import pytest
 import torch
+from amci_explorer.js.bundle import bundle
+from amci_explorer.js.scripts import FOLDER
+from amci_explorer.numbers import Look
+from amci_explorer.numbers.line import line_densities
+from amci_explorer.numbers.weights import weights
 
 import amci_core as amci
 from amci_core.estimators import PROPOSALS
-from app.bundle import bundle
-from app.numbers import Settings
-from app.numbers.line import line_densities
-from app.scripts import FOLDER
-from app.weights import weights
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -138,7 +138,7 @@ def test_columns_are_those_of_the_dashboard(page, name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     for y, theta in zip(*cases(problem, 5, seed=3), strict=True):
         with torch.inference_mode():
-            expected = line_densities(problem, proposals, y, theta, Settings(("x",))).columns
+            expected = line_densities(problem, proposals, y, theta, Look(("x",))).columns
         found = page.evaluate(
             """([stored, name, y, theta, x]) => {
                 const q = Object.fromEntries(

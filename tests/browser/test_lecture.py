@@ -3,11 +3,11 @@
 import re
 
 import pytest
+from amci_explorer.state.presets import PRESETS
 from playwright.sync_api import expect
 
 import amci_core as amci
 from amci_core.diagnostics.verdict import LEVELS
-from app.presets import PRESETS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import pytest
+from amci_explorer.compute.store import BUDGETS, REUSE_GRID
+from amci_explorer.words.numbers import number
 from playwright.sync_api import expect
 from visit import PATIENCE
 
 import amci_core as amci
-from app.store import BUDGETS, REUSE_GRID
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 

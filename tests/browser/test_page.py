@@ -5,11 +5,10 @@ import json
 from itertools import pairwise
 
 import pytest
+from amci_explorer.state.presets import PRESETS
 from cards import open_map
 from playwright.sync_api import expect
 from visit import SIDEWAYS, Visit
-
-from app.presets import PRESETS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 

@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from amci_explorer.compute.store import BUDGETS
+from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.state.presets import PRESETS, coordinate_names
+from amci_explorer.state.state import State
+from amci_explorer.words.numbers import number
 from cards import (
     MAP_IMAGE,
     choose,
@@ -17,11 +22,6 @@ from visit import DATA
 
 import amci_core as amci
 from amci_core.proposals import available_variants
-from app.numbers.case import shown_estimators
-from app.presets import PRESETS, coordinate_names
-from app.state import State
-from app.store import BUDGETS
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
@@ -37,7 +37,7 @@ def turn_to(opened, name):
 
 def wait_for_truth(opened, state):
     """Waits until the strip shows the truth at the state's point."""
-    shown = number(float(state.problem.truth(*state.choice.pair)), 4)
+    shown = number(float(state.problem.truth(*state.settings.pair)), 4)
     opened.page.get_by_text(shown, exact=True).first.wait_for(state="visible")
 
 
@@ -53,7 +53,7 @@ def the_mismatch_handle_moves_the_case(opened, state):
 def its_terms_are_diagnosed_on_a_phone(opened, state):
     opened.page.set_viewport_size({"width": 390, "height": 844})
     open_diagnostics(opened)
-    found = computed_diagnosis(state.problem.name, *state.choice.pair, draws=8)
+    found = computed_diagnosis(state.problem.name, *state.settings.pair, draws=8)
     wait_for_way(opened, found)
     gauges = opened.page.get_by_text("Pareto k-hat", exact=True)
     expect(gauges).to_have_count(len(found.terms))
@@ -79,7 +79,7 @@ def the_curves_are_those_of_the_core(opened, state):
     settings = {"budgets": budgets, "runs": 4, "seed": state.seed}
     names = shown_estimators(problem, proposals)
     curves = amci.error_curves(
-        problem, proposals, *state.choice.pair, **settings, estimators=names
+        problem, proposals, *state.settings.pair, **settings, estimators=names
     )
     expected = np.clip(curves["amci"].remse_median, 1e-18, None)
     np.testing.assert_allclose(opened.data("errors-amci", "median"), expected, rtol=1e-9)

@@ -3,13 +3,13 @@
 import re
 
 import pytest
+from amci_explorer.static.folder import write
+from amci_explorer.words.numbers import number
 from axe import violations
 from playwright.sync_api import expect
 from static_steps import STEPS
 
 import amci_core as amci
-from app.static.folder import write
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-static")]
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from amci_explorer.compute.store import MAP_SIZES
 from cards import (
     MAP_IMAGE,
     choose,
@@ -19,7 +20,6 @@ from cards import (
 from playwright.sync_api import expect
 
 import amci_core as amci
-from app.store import MAP_SIZES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.state.presets import PRESETS
+from amci_explorer.words.numbers import number
 from axe import violations
 from cards import choose
 from playwright.sync_api import expect
 from visit import RUNS, SIDEWAYS, Visit
 
 import amci_core as amci
-from app.numbers.case import shown_estimators
-from app.presets import PRESETS
-from app.words.numbers import number
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from amci_explorer.problems.pictures import densities
 from torch.distributions import (
     Beta,
     Exponential,
@@ -22,7 +23,6 @@ from torch.distributions.transforms import AffineTransform
 import amci_core as amci
 from amci_core.flows import Proposals, SbiPosterior
 from amci_core.models import Problem, Variable
-from app.pictures import densities
 
 TAIL = amci.problem("tail-1d")
 ROOT_HALF = math.sqrt(0.5)

@@ -1,0 +1,111 @@
+r"""What is computed for a choice, as plain values that a process elsewhere can be sent."""
+
+from __future__ import annotations
+
+__all__ = ["Request"]
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.parallel import Stream
+from amci_explorer.compute.settings import Settings
+from amci_explorer.compute.store import store_of
+from amci_explorer.problems import added, own
+from amci_explorer.state.fields import FIELDS
+
+# Computations that a worker keeps the samplers of: those of a few visitors at a time.
+KEPT = 16
+# Computations of independent runs.
+IN_RUNS = ("error_curves", "reuse", "evaluation")
+CURVE_FIGURES = ("mean", "mean_error", "effective", "quartiles")
+REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A computation: a method of `Store` that gives a stream, and its arguments.
+
+    Arguments:
+        what: The method's name.
+        settings: What it computes for.
+        options: Further fields of the state that it depends on, and their values.
+    """
+
+    what: str
+    settings: Settings
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def link(self) -> dict[str, str]:
+        """What it answers, as an address holds it."""
+        original, f = own.split(self.settings.problem)
+        found = {"problem": original} | ({"f": f} if f else {})
+        for name, value in (*vars(self.settings).items(), *self.options):
+            # No draws: that many are the computation's own affair.
+            if name in FIELDS and value not in ((), None) and (name != "draws" or value):
+                found[name] = FIELDS[name].write(value)
+        return found
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What decides what one of its runs, or draws, costs."""
+        settings = self.settings
+        original, f = own.split(settings.problem)
+        # What is written for f costs little beside the rest.
+        return self.what, original, bool(f), settings.variant, settings.snapshot is None
+
+    @property
+    def size(self) -> float:
+        """Runs, times draws where each run has as many, or cases where each case has as many."""
+        times = {"reuse": self.settings.draws, "evaluation": dict(self.options).get("cases", 1)}
+        return self.settings.runs * times.get(self.what, 1) if self.what in IN_RUNS else 1.0
+
+    def less(self, share: float) -> str:
+        """What to choose instead, so that it costs that share or less."""
+        if self.what not in IN_RUNS:
+            return "choose other proposals"
+        runs = max(int(0.9 * share * self.settings.runs), 4)
+        return f"choose {runs:,} runs or fewer"
+
+    def __reduce__(self) -> Any:
+        sent = added.parcel(self.settings.problem, self.settings.variant)
+        return _received, (self.what, self.settings, self.options, sent)
+
+    def part(self, number: int) -> tuple[int, Any]:
+        """How many parts there are, and the part of that number."""
+        stream = _stream(self)
+        return stream.count, stream.part(number)
+
+    def result(self, parts: list[Any]) -> Any:
+        """The result of the first parts, with the figures that the page shows computed."""
+        found = _stream(self).merge(parts)
+        if isinstance(found, ErrorCurves):
+            for curve in found.by_name.values():
+                _compute(curve, CURVE_FIGURES)
+        if isinstance(found, ReuseErrors):
+            _compute(found, REUSE_FIGURES)
+        return found
+
+
+def _received(what: str, choice: Settings, options: Any, sent: bytes | None) -> Request:
+    """A computation as it arrives in another process, with proposals that are missing there."""
+    added.receive(choice.problem, choice.variant, choice.revision, sent)
+    return Request(what, choice, options)
+
+
+@lru_cache(KEPT)
+def _stream(asked: Request) -> Stream[Any]:
+    torch.set_num_threads(1)
+    compute = getattr(store_of(asked.settings.problem), asked.what)
+    stream: Stream[Any] = compute(asked.settings, **dict(asked.options))
+    return stream
+
+
+def _compute(found: Any, names: tuple[str, ...]) -> None:
+    """Computes what is computed when it is first asked for, and then sent along."""
+    for name in names:
+        getattr(found, name)

@@ -1,0 +1,297 @@
+r"""What is computed for the user's choices, beside densities."""
+
+from __future__ import annotations
+
+__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+import amci_core as amci
+from amci_core.amortization import AmortizationMap
+from amci_core.estimators.draws import TERMS
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation.runs import Estimators, default_estimators
+from amci_core.flows import HistoryEntry, Proposals
+from amci_core.flows.mixture import DefensiveComponent
+from amci_core.models import Problem
+from amci_core.parallel import Stream
+from amci_core.reference import ReferenceValue
+from amci_explorer.compute.settings import Point, Settings
+from amci_explorer.numbers import evaluated
+from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
+from amci_explorer.numbers.evaluated import Evaluated
+from amci_explorer.numbers.known import Mu, exact
+from amci_explorer.numbers.play import Playback, playback
+from amci_explorer.numbers.summary import Summary, summarize
+from amci_explorer.problems import own
+
+BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
+# Cases along each axis of an amortization map and draws for each: both cost more in more
+# dimensions.
+MAP_SIZES = {1: (33, 256), 2: (25, 256)}
+SMALL_MAP = (25, 128)
+# Stores that are kept: a visitor's own f makes a problem of its own.
+STORES_KEPT = 128
+# A reference value with a larger relative error is not taken for the truth: figures of it have
+# three digits.
+LARGEST_ERROR = 1e-3
+REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
+
+
+class Store:
+    """Derived data for one problem.
+
+    Arguments:
+        problem: The problem.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def snapshots(self) -> tuple[HistoryEntry, ...]:
+        """The training film, read when it is first asked for."""
+        return own.snapshots(self.problem.name)
+
+    @cached_property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators whose errors are shown."""
+        return shown_estimators(self.problem, own.proposals(self.problem.name))
+
+    @cached_property
+    def plain(self) -> dict[str, Proposals]:
+        """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
+        if "E2" in self.terms:
+            return {}
+        problem, prior = self.problem, DefensiveComponent(self.problem, "E2")
+        minus = None if problem.nonnegative else prior
+        found = {"prior": Proposals(problem.name, "prior", prior, minus, None)}
+        return found | (
+            {"reference": Proposals.from_defensive(problem)} if problem.has_defensive else {}
+        )
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What there are error curves of."""
+        return (*self.estimators, *self.plain)
+
+    def budgets(self, choice: Settings) -> tuple[int, ...]:
+        """Total draws at which errors are shown: those of an estimate for this choice as well."""
+        total = choice.draws * len(self.proposals(choice).present)
+        return tuple(sorted({*BUDGETS, min(total, BUDGETS[-1])}))
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The estimators of a sweep over cases."""
+        return default_estimators(self.problem, own.proposals(self.problem.name))
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that have proposals to draw from."""
+        proposals = own.proposals(self.problem.name).as_tuple
+        return tuple(name for name, q in zip(TERMS, proposals, strict=True) if q is not None)
+
+    @property
+    def shares_samples(self) -> bool:
+        """Whether E1 and E2 have one proposal each, so that draws can serve both."""
+        return self.problem.nonnegative and "snis-q2" in self.estimators
+
+    def proposals(self, choice: Settings) -> Proposals:
+        """The proposals chosen, or those of a frame of the film."""
+        if choice.snapshot is not None and self.snapshots:
+            return self.snapshots[min(choice.snapshot, len(self.snapshots) - 1)].proposals
+        return own.proposals(self.problem.name, choice.variant, choice.revision)
+
+    def reference(self, choice: Settings) -> ReferenceValue | None:
+        """What errors are counted from where the problem does not know its truth.
+
+        Takes up to a second; every process finds the same.
+
+        Raises:
+            ValueError: it cannot be told.
+        """
+        return None if self.problem.knows_truth else _reference(self.problem, *choice.pair)
+
+    def mu(self, choice: Settings) -> Mu:
+        """What estimates are compared with: the truth, or a reference value that is near it."""
+        try:
+            found = self.reference(choice)
+        except ValueError:
+            return Mu()
+        if found is None:
+            return exact(self.problem, *choice.pair)
+        value, error = float(found.value), float(found.standard_error)
+        near = error <= LARGEST_ERROR * abs(value)
+        return Mu(value, error / abs(value), "reference") if near and value else Mu()
+
+    def summary(self, choice: Settings) -> Stream[Summary]:
+        """The figures of the strip, in a single part."""
+        y, theta = choice.pair
+
+        def part(_: int) -> Summary:
+            return summarize(
+                self.problem,
+                self.proposals(choice),
+                y=y,
+                theta=theta,
+                draws=choice.draws,
+                seed=choice.seed,
+                mu=self.mu(choice),
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def playback(self, choice: Settings, coordinate: int) -> Stream[Playback]:
+        """Draws one by one along a coordinate of x, from 1 on, in a single part."""
+        y, theta = choice.pair
+
+        def part(_: int) -> Playback:
+            return playback(
+                self.problem,
+                self.proposals(choice),
+                y,
+                theta,
+                draws=choice.draws,
+                coordinate=coordinate - 1,
+                seed=choice.seed,
+                mu=self.mu(choice),
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def diagnosis(self, choice: Settings) -> Stream[Diagnosis]:
+        """What the draws say of every term's proposal."""
+        y, theta = self.problem.check(*choice.pair)
+        return diagnosis(
+            self.problem,
+            self.proposals(choice),
+            y=y,
+            theta=theta,
+            draws=choice.draws,
+            seed=choice.seed,
+            mu=self.mu(choice),
+        )
+
+    def amortization(self, choice: Settings, across: str, upwards: str) -> Stream[AmortizationMap]:
+        """The quality of the proposals over a plane, from coarse to fine.
+
+        Arguments:
+            choice: The proposals, and the case where the axes do not move it.
+            across: The axis across.
+            upwards: The axis upwards.
+        """
+        y, theta = choice.pair
+        size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
+        return amci.stream_amortization_map(
+            self.problem,
+            self.proposals(choice),
+            along=(across, upwards),
+            size=size,
+            draws=draws,
+            y=y,
+            theta=theta,
+        )
+
+    def error_curves(self, choice: Settings) -> Stream[ErrorCurves]:
+        """Errors against total draws, over more and more runs."""
+
+        def stream(proposals: Proposals, estimators: Estimators) -> Stream[ErrorCurves]:
+            return amci.stream_error_curves(
+                self.problem,
+                proposals,
+                *choice.pair,
+                budgets=self.budgets(choice),
+                runs=choice.runs,
+                estimators=estimators,
+                truth=self.reference(choice),
+                seed=choice.seed,
+            )
+
+        own = stream(self.proposals(choice), self.estimators)
+        # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
+        others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
+        return joined([own, *others]) if others else own
+
+    def reuse(
+        self, choice: Settings, share: float = 0.5, common: bool = False
+    ) -> Stream[ReuseErrors]:
+        """Errors over (alpha, beta), over more and more runs.
+
+        Arguments:
+            choice: The case.
+            share: Share of the draws that q1 gets.
+            common: Whether both proposals transport the same random numbers.
+        """
+        return amci.stream_reuse_errors(
+            self.problem,
+            self.proposals(choice),
+            *choice.pair,
+            alphas=REUSE_GRID.tolist(),
+            betas=REUSE_GRID.tolist(),
+            draws=choice.draws,
+            share=share,
+            common=common,
+            runs=choice.runs,
+            truth=self.reference(choice),
+            seed=choice.seed,
+        )
+
+    def stored_evaluation(self, choice: Settings) -> Stream[Evaluated]:
+        """Errors over many cases, as they are stored with the proposals."""
+        return evaluated.stored(choice)
+
+    def evaluation(self, choice: Settings, cases: int) -> Stream[Evaluated]:
+        """Errors over a few cases drawn from p(y) p(theta), one case after another."""
+        return evaluated.live(
+            self.problem,
+            self.proposals(choice),
+            cases=cases,
+            runs=choice.runs,
+            seed=choice.seed,
+        )
+
+
+def joined(streams: list[Stream[ErrorCurves]]) -> Stream[ErrorCurves]:
+    """The curves of several streams with runs of the same sizes, as those of one."""
+
+    def merge(parts: Sequence[tuple[Any, ...]]) -> ErrorCurves:
+        found = [
+            s.merge(of_one) for s, of_one in zip(streams, zip(*parts, strict=True), strict=True)
+        ]
+        by_name = {name: curve for each in found for name, curve in each.by_name.items()}
+        return replace(found[0], by_name=by_name)
+
+    return Stream(streams[0].count, lambda n: tuple(s.part(n) for s in streams), merge)
+
+
+@lru_cache(STORES_KEPT)
+def _reference(problem: Problem, y: Point | None, theta: Point | None) -> ReferenceValue:
+    try:
+        return amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
+    except ValueError as error:
+        raise ValueError(
+            f"the problem has no exact value, and a reference run fails: {error}"
+        ) from error
+
+
+def store_of(name: str) -> Store:
+    """The store of a problem, one for all visitors.
+
+    Raises:
+        ValueError: there is no such problem.
+    """
+    return _store(own.problem(name))
+
+
+@lru_cache(STORES_KEPT)
+def _store(problem: Problem) -> Store:
+    # Work is spread over processes, not over PyTorch's own threads.
+    torch.set_num_threads(1)
+    return Store(problem)

@@ -1,0 +1,311 @@
+r"""One visitor's page: state, results and views, tied together."""
+
+from __future__ import annotations
+
+__all__ = ["Explorer"]
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlencode
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import CustomJS, Div
+
+from amci_explorer.compute.jobs import Jobs
+from amci_explorer.compute.learner import Learner
+from amci_explorer.compute.results import Results
+from amci_explorer.compute.session import callback, guarded, on_failure, on_news
+from amci_explorer.js.scripts import PROJECTOR, REPLACE_ADDRESS
+from amci_explorer.problems import added, own
+from amci_explorer.problems.from_files import troubles
+from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.state import OPENING_PROBLEM, State
+from amci_explorer.views import export
+from amci_explorer.views.amortization import MapCard
+from amci_explorer.views.card import Card
+from amci_explorer.views.controls import Controls
+from amci_explorer.views.diagnostics import DiagnosticsCard
+from amci_explorer.views.errors import ErrorCard
+from amci_explorer.views.evaluation import EvaluationCard
+from amci_explorer.views.film import FilmView
+from amci_explorer.views.headline import HeadlineView
+from amci_explorer.views.inputs import Scripted, copying, header_button, header_looks
+from amci_explorer.views.layout import column, hide, side_by_side
+from amci_explorer.views.place import DensityPlace
+from amci_explorer.views.play import PlayCard, play_of
+from amci_explorer.views.reuse import ReuseCard
+from amci_explorer.views.story import StoryView
+from amci_explorer.views.strip import StripCard
+from amci_explorer.views.table import TableCard
+from amci_explorer.views.tabs import TabsView
+from amci_explorer.views.tour import TourView
+from amci_explorer.views.train import TrainCard
+from amci_explorer.words.script import script
+from amci_explorer.words.tour import Step, tour
+
+log = logging.getLogger(__name__)
+
+# Another problem's handles and densities have so long to be painted before the rest of the page is
+# made ready: what a message brings meanwhile is built before anything is painted.
+MILLISECONDS_AHEAD = 250
+# The cards behind tabs, from left to right.
+TABS: tuple[type[Card], ...] = (
+    PlayCard,
+    ReuseCard,
+    DiagnosticsCard,
+    MapCard,
+    EvaluationCard,
+    TrainCard,
+    TableCard,
+)
+
+
+class Explorer:
+    """Creates everything that one visitor sees, and starts computing for the point asked for.
+
+    Arguments:
+        document: The visitor's Bokeh document.
+        query: The parameters in the page's address.
+        failed: Called where an answer fails.
+    """
+
+    def __init__(
+        self,
+        document: Any,
+        query: Mapping[str, str],
+        failed: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self.state = State(own.opening() or OPENING_PROBLEM)
+        self.results = Results(Jobs(document))
+        self.results.learner = self.learner = Learner(
+            self.state, document, resting=lambda: self.results.resting
+        )
+        self._document, self._failed = document, failed
+        # While views are still to be turned to the problem; and whether to compute for it then.
+        self._turning = self._asked = False
+        wrong = self.state.read(query)
+        # For slides and frames: one picture, of the densities unless a card is named.
+        self.small = query.get("ui") == "min"
+        self._with_card = "card" in query
+        self.densities = DensityPlace(self.state)
+        # What the page makes its address of; nothing of it shows.
+        self._link = Div(visible=False, name="link")
+        self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
+        self.story = StoryView(self.state)
+        self.headline = HeadlineView(self.state, self.results)
+        self.results.heard += [self.headline.show, self._show_draws]
+        self.errors = ErrorCard(self.state, self.results)
+        self.strip = StripCard(self.state, self.results)
+        self.tabs = TabsView(*TABS, state=self.state, results=self.results)
+        self.film = FilmView(self.state)
+        self.controls = Controls(
+            self.state,
+            self.film,
+            about=self.story.about,
+            downloads=self._downloads(),
+            choose=self.state.apply,
+        )
+        self._unfolded: Any = None
+        self.tour = TourView(self._visit, self._tour_turned)
+        self.rest = column(
+            # Without a gap: most of the time there are no alerts.
+            column(self.story.alerts, self.controls.top),
+            self.tour.panel,
+            self.headline.panel,
+            self.story.panel,
+            side_by_side(self.densities.panel, self.errors.panel, least=400, gap=12),
+            self.strip.panel,
+            self.tabs.panel,
+            gap=8,
+        )
+        self.tour.light_up(
+            {
+                "headline": self.headline.panel,
+                "densities": self.densities.panel,
+                "errors": self.errors.panel,
+                "strip": self.strip.panel,
+                **self.controls.parts,
+                **{card.name: self.tabs.panel for card in TABS},
+            }
+        )
+        self.header: list[Any] = [
+            header_button("Tour", lambda _: self.tour.open()),
+            Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector", on_phones=False)),
+        ]
+        on_failure(document, self.report)
+        on_news(document, self.story.complain)
+        self.state.param.watch(self._follow, ["problem", *FIELDS])
+        self.state.param.watch(lambda _: self.start(), "committed")
+        # The theme starts nothing.
+        self.state.param.watch(lambda _: self._write_address(), "theme")
+        self.state.param.watch(lambda _: self._renew(), "renewed")
+        self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % ["tour", *FIELDS]))
+        self._open_case()
+        self._open_rest()
+        if "tour" in query and not self.small:
+            self.tour.open(query["tour"], visit="problem" not in query)
+            if query["tour"] and tour().index(query["tour"]) is None:
+                self.story.complain("The tour has no such step. This is its first.")
+        if self.small and wrong:
+            self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
+        self.controls.complain(wrong)
+        if troubles():
+            # As code, so that no name of a file becomes a link.
+            lines = [line.replace("`", "'") for line in troubles()]
+            self.story.complain("\n\n".join(f"`{line}`" for line in lines))
+
+    @property
+    def cards(self) -> list[Card]:
+        """The cards that can be seen."""
+        if self.small:
+            return [self.tabs.card] if self._with_card else []
+        return [self.errors, self.strip, self.tabs.card]
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        for view in (self.densities, self.errors, self.strip, self.tabs, self.film):
+            view.recolour(dark)
+
+    def start(self) -> None:
+        """Starts Monte Carlo for what the state asks for, unless that is under way or done."""
+        if self._turning:
+            self._asked = True
+            return
+        self._write_address()
+        self.densities.describe()
+        for card in self.cards:
+            card.start()
+
+    def close(self, _: Any) -> None:
+        """The visitor has gone."""
+        self.learner.close()
+        self.results.forget()
+        added.forget(self.state)
+
+    def report(self, error: Exception) -> None:
+        """Shows what failed in words; the page stays alive."""
+        log.error("a visitor could not be answered", exc_info=error)
+        self._failed()
+        self.story.complain(f"That did not work: {str(error) or type(error).__name__}")
+
+    def _follow(self, *events: Any) -> None:
+        """Follows the state: another problem brings another point with it, once."""
+        changed = {event.name for event in events}
+        if "problem" in changed:
+            # The page builds what one looks at first while the server makes ready the rest.
+            self._open_case()
+            self._turning = True
+            self._document.add_timeout_callback(callback(self._turn), MILLISECONDS_AHEAD)
+            return
+        self.densities.follow(changed)
+        self._show_draws()
+        if changed & {"variant", "snapshot"}:
+            self.film.show()
+        self.story.show()
+        self.headline.show()
+        if not self._turning:
+            if "card" in changed:
+                self.tabs.show()
+            for card in self.cards:
+                card.follow(changed)
+
+    def _show_draws(self) -> None:
+        """Marks the draws that are played, as long as they are the case's."""
+        found = self.results.of("play")
+        current = found is not None and found.asked == play_of(self.state)
+        self.densities.show_draws(found.value if found is not None and current else None)
+
+    def _renew(self) -> None:
+        """Follows proposals that got better: pictures are drawn anew, and errors computed."""
+        if not self._turning:
+            self.densities.follow({"variant"})
+            for card in self.cards:
+                card.follow({"variant"})
+            self.start()
+
+    def _turn(self) -> None:
+        """Turns what is left to the state's problem, and computes if that was asked for."""
+        if self._turning:
+            asked, self._turning, self._asked = self._asked, False, False
+            self._open_rest()
+            if asked:
+                self.start()
+
+    def _open_case(self) -> None:
+        """Turns handles and densities to the state's problem, and calls off all computing."""
+        self.results.forget()
+        self._each(
+            self.densities.open,
+            self.story.show,
+            self.headline.show,
+            self.controls.open,
+            self.film.open,
+            self.strip.open,
+        )
+
+    def _open_rest(self) -> None:
+        """Turns the other views to it; nothing of another problem stays."""
+        self._each(self.errors.open, self.tabs.open)
+
+    def _each(self, *acts: Callable[[], None]) -> None:
+        """Does each; where one fails that is told, and the others are done all the same."""
+        for act in acts:
+            with guarded(self._document):
+                act()
+
+    def _visit(self, step: Step) -> None:
+        """Goes to a step of the tour."""
+        card = {"card": step.light} if step.light in {each.name for each in TABS} else {}
+        self.state.visit({**card, **step.state})
+        folds = self.controls.folds
+        # What a step has unfolded is folded by the next one.
+        unfolded = folds.get(step.light)
+        for fold in {self._unfolded, unfolded} - {None}:
+            fold.unfolded = fold is unfolded
+        self._unfolded = unfolded
+
+    def _tour_turned(self) -> None:
+        """Another step, or none: the tour's words take the place of the preset's."""
+        hide(self.story.panel, self.tour.opened)
+        self._write_address()
+
+    def _write_address(self) -> None:
+        step = {"tour": self.tour.step.name} if self.tour.opened else {}
+        link = urlencode({**self.state.link(), **step}, safe=",")
+        self._link.tags = [link, script(self.state.settings)]
+
+    def _downloads(self) -> list[Any]:
+        def button(label: str, filename: str, make: Any) -> Any:
+            looks = {"size": "small", "variant": "outlined", "sizing_mode": "stretch_width"}
+            return pmui.FileDownload(
+                callback=make, filename=filename, label=label, margin=0, **looks
+            )
+
+        return [
+            copying("Copy link", self._link, "window.location.href"),
+            copying("Copy Python", self._link, "source.tags[1]"),
+            button("Densities, CSV", "densities.csv", self.densities.table),
+            button("Everything, JSON", "amci-explorer.json", self._everything),
+        ]
+
+    def _everything(self) -> Any:
+        beside, found = self.state.beside is not None, self.results.all.items()
+        kept = {name: each for name, each in found if beside or not name.endswith("-a")}
+        return export.everything(self.state, kept)
+
+
+class _Callable(ModuleType):
+    """Lets a notebook say `from amci_explorer import explorer; explorer()`."""
+
+    def __call__(self, **options: Any) -> Any:
+        """Shows the dashboard in a cell, see `amci_explorer.cell.open_dashboard`."""
+        from amci_explorer.cell import open_dashboard
+
+        return open_dashboard(**options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,51 @@
+r"""What a page does by itself, in JavaScript: what its server cannot know, or is not there for."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHOOSE_THEME",
+    "CONNECTION_LOST",
+    "FIGURES",
+    "FILM",
+    "FINGER",
+    "FIT_PHONES",
+    "FOLD",
+    "FOLDS",
+    "KEEP_THEME",
+    "OWN_F",
+    "PLAY",
+    "PROJECTOR",
+    "REPLACE_ADDRESS",
+    "SKIP",
+    "TOUR",
+]
+
+from pathlib import Path
+
+from amci_explorer.js.bundle import component
+
+FOLDER = Path(__file__).parent
+(
+    CHOOSE_THEME,
+    CONNECTION_LOST,
+    FIGURES,
+    FIT_PHONES,
+    FOLDS,
+    KEEP_THEME,
+    OWN_F,
+    PROJECTOR,
+    REPLACE_ADDRESS,
+    SKIP,
+) = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    for name in (
+        *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
+        *("own_f", "projector", "replace_address", "skip"),
+    )
+)
+# Components of their own, as modules.
+FILM, FOLD, PLAY, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    for name in ("film", "fold", "play", "tour")
+)
+FINGER = component(FOLDER / "finger.mjs")

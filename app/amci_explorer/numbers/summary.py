@@ -1,0 +1,284 @@
+r"""The figures of the strip, and what they say to someone who meets them for the first time."""
+
+from __future__ import annotations
+
+__all__ = ["Row", "Summary", "proposal_of", "summarize"]
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import amci_core as amci
+from amci_core.diagnostics import LEVELS, TermDiagnostics
+from amci_core.estimation import Estimate
+from amci_core.evaluation.runs import effective_errors, is_determined, least_effective
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from amci_explorer.numbers.case import CaseDraws, shown_estimators
+from amci_explorer.numbers.known import Level, Mu, exact, level
+from amci_explorer.state.presets import ANYWHERE, where_f_is
+from amci_explorer.words.diagnosis import in_symbols
+from amci_explorer.words.numbers import number
+
+# Relative spread of weights below which they are equal but for rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Row:
+    """One estimator's answer.
+
+    Arguments:
+        name: The estimator.
+        value: Its estimate of mu.
+        standard_error: Of that; NaN where the draws cannot tell.
+        relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
+        draws: Total draws.
+        remark: What to notice, or nothing.
+        f_width: Width of f's range, beyond which a standard error says nothing.
+    """
+
+    name: str
+    value: float
+    standard_error: float
+    relative_error: float
+    draws: int
+    remark: str
+    f_width: float = math.inf
+
+    @property
+    def relative_standard_error(self) -> float:
+        """Standard error over the size of the estimate; NaN where one of them says nothing."""
+        usable = math.isfinite(self.standard_error) and self.standard_error <= self.f_width
+        return self.standard_error / abs(self.value) if usable and self.value else math.nan
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The strip's figures at one (y, theta), with as many draws from each proposal.
+
+    Arguments:
+        rows: One for every estimator.
+        total: Draws of each estimator from its proposals.
+        judging: Draws from the defensive density, which AMCI with control variates uses too.
+        seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
+        kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
+            infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
+        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
+            of them make the spread of its weights.
+        effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
+            so on, for the terms that have one.
+        hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
+        hits_of: How many draws that is of.
+        where: Where f is not zero, in words.
+        level: The mismatch, estimated where the problem does not know it.
+        verdict: The verdict on AMCI's estimate, one of `LEVELS`.
+        reason: The first reason for it, a sentence.
+        mu: What the estimates are compared with.
+    """
+
+    rows: tuple[Row, ...]
+    total: int
+    judging: int
+    seen: int
+    kappa: float
+    judged: bool
+    effective: dict[str, float]
+    hits: int | None
+    hits_of: int
+    where: str
+    level: Level
+    verdict: str
+    reason: str
+    mu: Mu
+
+    @property
+    def about_kappa(self) -> str:
+        """What kappa says, in words."""
+        if math.isnan(self.kappa):
+            return "All proposals are exact: AMCI has no error."
+        if not self.judged:
+            return "The draws cannot tell which of E₁ and E₂ the error comes from."
+        if math.isinf(self.kappa):
+            if "E2" not in self.effective:
+                return f"E₂ is known: all of AMCI's error comes from {self.of_E1}."
+            return f"q₂ is exact: all of AMCI's error comes from {self.of_E1}."
+        if self.kappa > 1.25:
+            return f"The error comes mostly from E₁: more draws from {self.of_E1} would help most."
+        if self.kappa < 0.8:
+            return "The error comes mostly from E₂: more draws from q₂ would help most."
+        return "E₁ and E₂ contribute about equally to the error."
+
+    def about(self, term: str) -> str:
+        """What the effective sample size of a term says, in words."""
+        if term == "E2" and self.hits == 0:
+            return (
+                f"None of {self.hits_of:,} draws from q₂ falls {self.where}: q₂ alone says "
+                "nothing about f."
+            )
+        if term == "E2" and self.hits is not None:
+            fall = "falls" if self.hits == 1 else "fall"
+            return f"{self.hits:,} of {self.hits_of:,} draws from q₂ {fall} {self.where}."
+        name = proposal_of(term, signed="E1_minus" in self.effective)
+        return _worth(name, self.effective[term], self.seen)
+
+    @property
+    def of_E1(self) -> str:
+        """The proposals of E1: "q₁", or "q₁⁺ and q₁⁻"."""
+        signed = "E1_minus" in self.effective
+        names = [proposal_of(t, signed=signed) for t in self.effective if t != "E2"]
+        return " and ".join(names)
+
+
+def proposal_of(term: str, *, signed: bool) -> str:
+    """The proposal of a term, as a symbol; where f takes one sign, without it."""
+    return {"E1_plus": "q₁⁺" if signed else "q₁", "E1_minus": "q₁⁻", "E2": "q₂"}[term]
+
+
+def summarize(
+    problem: Problem,
+    proposals: Proposals,
+    *,
+    y: float | Sequence[float] | None,
+    theta: float | Sequence[float] | None,
+    draws: int,
+    seed: int,
+    mu: Mu | None = None,
+) -> Summary:
+    """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
+
+    What is said of the case and its proposals rests on more draws, those of the diagnostics.
+    Errors are counted from `mu`, by default what the problem knows.
+
+    Raises:
+        ValueError: see `amci_core.estimate`.
+    """
+    mu = mu or exact(problem, y, theta)
+    where = where_f_is(problem)
+    total = draws * len(proposals.present)
+    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+    # AMCI is judged by all of its draws, once.
+    judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
+    first = {name: seen.estimate(name, draws) for name in judged}
+    estimates = {
+        name: first.get(name)
+        or amci.estimate(
+            problem, proposals, y, theta, draws=first["amci"].draws, estimator=name, seed=seed
+        )
+        for name in shown_estimators(problem, proposals)
+        if name != "bound"
+    }
+    low, high = problem.f_range
+    own, verdict = judged["amci"], str(judged["amci"].verdict.level)
+    effective = {
+        term: float(found.smallest_ess)
+        for term, found in own.diagnostics.items()
+        if term != "E2" or proposals.q2 is not None
+    }
+    hits, hits_of = None, 0
+    if problem.nonnegative and "snis-q2" in estimates:
+        with_q2 = estimates["snis-q2"].diagnostics["E1_plus"]
+        hits_of = with_q2.draws
+        share = float(with_q2.nonzero_share)
+        hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
+    spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
+    kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
+    terms = [own.diagnostics[term] for term in effective]
+    return Summary(
+        rows=tuple(
+            Row(
+                name=name,
+                value=float(e.value),
+                standard_error=float(e.standard_error),
+                relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
+                draws=e.draws,
+                remark=_remark(e, judged.get(name, e), mu, where, problem.f_range),
+                f_width=high - low,
+            )
+            for name, e in estimates.items()
+        ),
+        total=total,
+        judging=estimates["amci"].draws - total,
+        seen=seen.n,
+        kappa=kappa,
+        judged=verdict != LEVELS[-1] and (math.isinf(kappa) or all(map(_determined, terms))),
+        effective=effective,
+        hits=hits,
+        hits_of=hits_of,
+        where=where,
+        level=level(problem, proposals, y, theta),
+        verdict=verdict,
+        reason=own.verdict.text,
+        mu=mu,
+    )
+
+
+def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> float:
+    """Relative standard deviation of E1_plus - E1_minus, for one draw of each."""
+    signs = {term: sign for term, sign in (("E1_plus", 1), ("E1_minus", -1)) if term in effective}
+    values = {term: sign * float(found.terms[term].value) for term, sign in signs.items()}
+    errors = (value * _spread(effective[term], draws) for term, value in values.items())
+    total = abs(sum(values.values()))
+    return math.hypot(*errors) / total if total else math.inf
+
+
+def _spread(effective: float, draws: int) -> float:
+    """Relative standard deviation of one weight, from n / ESS = 1 + spread^2."""
+    return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
+
+
+def _determined(term: TermDiagnostics) -> bool:
+    """Whether the draws determine the spread of a term's weights: few may make all of it."""
+    deviations, least = term.weights * term.draws - 1, least_effective(term.draws)
+    mean = np.square(deviations).mean()
+    return bool(is_determined(mean, effective_errors(deviations), least))
+
+
+def _ratio(first: float, second: float) -> float:
+    if second < ROUNDING**0.5:
+        return math.nan if first < ROUNDING**0.5 else math.inf
+    return first / second
+
+
+def _worth(name: str, effective: float, draws: int) -> str:
+    if effective == 0:
+        return f"All weights of {name} are zero."
+    if draws / effective - 1 < ROUNDING:
+        return f"All {draws:,} weights of {name} are equal: it is exact."
+    worth = "less than one" if effective < 1 else number(effective)
+    return f"{draws:,} draws from {name} are worth {worth} ideal draws."
+
+
+def _remark(
+    found: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
+) -> str:
+    value, spread = float(found.value), float(found.standard_error)
+    error = abs(value - mu.value)
+    if value == 0:
+        return f"no draw falls {where}: the estimate is 0, its error unknown"
+    if error < ROUNDING * abs(mu.value) and not mu.error:
+        return "exact up to rounding"
+    if not spread > ROUNDING and abs(value - 1) < ROUNDING:
+        return f"every draw falls {where}: the estimate is 1, its error unknown"
+    if np.isnan(spread):
+        return "too few draws for a standard error"
+    if judged.verdict.level == LEVELS[-1]:
+        return in_symbols(judged.verdict.text)
+    low, high = f_range
+    beyond = spread > high - low
+    if not low <= value <= high:
+        how_far = "" if beyond else " by about its standard error"
+        return (
+            f"outside [{low:g}, {high:g}], where f lies: the ratio of two separate estimates can "
+            f"leave it{how_far}"
+        )
+    if beyond:
+        return "standard error beyond the range of f: a few weights decide it"
+    if spread > abs(value):
+        return "standard error larger than the estimate: not distinguishable from 0"
+    both = math.hypot(spread, mu.error * mu.value)
+    if error > 4 * both:
+        return f"{error / both:.1f} of its standard errors from the {mu.name}"
+    return ""

@@ -1,0 +1,149 @@
+r"""What the page says of a problem: where it opens, what to watch, what controls are called."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ANYWHERE",
+    "LABELS",
+    "PRESETS",
+    "Preset",
+    "about_truth",
+    "coordinate_names",
+    "coordinates",
+    "digits_of",
+    "handle_label",
+    "opening",
+    "pairs",
+    "presets",
+    "variable_labels",
+    "where_f_is",
+]
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from amci_core.models import Problem, Variable
+from amci_explorer.problems import own
+from amci_explorer.words.numbers import odds, subscript
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A case worth opening.
+
+    What it does not name of the state is set back to where it starts.
+
+    Arguments:
+        name: What it is called, in a few words.
+        watch: What to watch there, in a sentence or two.
+        learnt: What is learnt from it, in a sentence.
+        y: The observation, empty where there is none.
+        theta: Likewise.
+        variant: Which proposals.
+        snapshot: Frame of the training film.
+        draws: Draws from each proposal.
+        alpha: Share of E1 from q1.
+        beta: Share of E2 from q1.
+        card: The card that it opens.
+    """
+
+    name: str
+    watch: str
+    learnt: str
+    y: tuple[float, ...] = ()
+    theta: tuple[float, ...] | None = None
+    variant: str | None = None
+    snapshot: int | None = None
+    draws: int | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    card: str | None = None
+
+
+def _fixed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+
+
+TABLE = tomllib.loads((Path(__file__).parent / "presets.toml").read_text("utf-8"))
+# By the problem's name.
+PRESETS: Mapping[str, Sequence[Preset]] = {
+    name: tuple(Preset(**_fixed(entry)) for entry in of["presets"]) for name, of in TABLE.items()
+}
+LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    name: _fixed(of["labels"]) for name, of in TABLE.items()
+}
+ANYWHERE = "where f is not zero"
+# Wider ranges than this are moved in whole numbers.
+WIDE = 100.0
+
+
+def about_truth(problem: Problem, log_truth: float) -> str:
+    """What mu is, in words."""
+    known = TABLE.get(problem.name, {})
+    return odds(log_truth) if "region" in known else known.get("truth", "")
+
+
+def where_f_is(problem: Problem) -> str:
+    """Where f is not zero, in words."""
+    found: str = TABLE.get(problem.name, {}).get("region", ANYWHERE)
+    return found
+
+
+def presets(problem: Problem) -> Sequence[Preset]:
+    """Points worth looking at; empty where there are none."""
+    return PRESETS.get(problem.name, ())
+
+
+def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """y and theta where the page opens: the first preset's, else a typical case.
+
+    Each is empty where the problem has none.
+    """
+    for first in PRESETS.get(_model(problem), ())[:1]:
+        return first.y, first.theta or ()
+    y, theta = (() if v is None else tuple(map(float, v)) for v in problem.typical_case())
+    return y, theta
+
+
+def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
+    """What controls for a variable are called: one name where its coordinates are alike."""
+    return LABELS.get(_model(problem), {}).get(variable.name, (variable.name,))
+
+
+def handle_label(label: str, variable: Variable) -> str:
+    """What a handle is called: what it moves, and in which unit."""
+    return f"{label}, {variable.unit}" if variable.unit else label
+
+
+def digits_of(variable: Variable) -> int:
+    """Digits after the point that a variable is moved by: none of counts or over a wide range."""
+    low, high = variable.typical_range
+    return 0 if variable.all_whole or high - low > WIDE else 2
+
+
+def coordinate_names(problem: Problem) -> tuple[str, ...]:
+    """What the coordinates of x are called."""
+    known = LABELS.get(_model(problem), {}).get("x")
+    several = tuple(f"x{subscript(i + 1)}" for i in range(problem.x.dim))
+    return known or (several if problem.x.dim > 1 else ("x",))
+
+
+def _model(problem: Problem) -> str:
+    """Whose prior and likelihood a problem has: with another f the one it comes from."""
+    return own.split(problem.name)[0]
+
+
+def coordinates(names: Sequence[str]) -> dict[int, str]:
+    """The coordinates of x that can be looked at, from 1 on, and their names."""
+    return dict(enumerate(names, 1))
+
+
+def pairs(names: Sequence[str]) -> dict[tuple[int, int], str]:
+    """The pairs of them, likewise; of one coordinate it and itself."""
+    several = combinations(range(1, len(names) + 1), 2)
+    found = {(i, j): f"{names[i - 1]}, {names[j - 1]}" for i, j in several}
+    return found or {(1, 1): names[0]}

@@ -1,0 +1,230 @@
+r"""The controls: they change the state, and follow it.
+
+Above the pictures stand the problem and its presets, beside them the handles of the case, and
+below those, folded away, what is rarely used.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Controls"]
+
+import random
+from collections.abc import Callable
+from functools import partial
+from html import escape
+from itertools import zip_longest
+from typing import Any
+
+from amci_explorer.compute.session import callback
+from amci_explorer.problems import own
+from amci_explorer.state.fields import FIELDS, problem_names
+from amci_explorer.state.presets import Preset, presets
+from amci_explorer.state.state import State
+from amci_explorer.views.bound import bound
+from amci_explorer.views.case import CaseControls
+from amci_explorer.views.film import FilmView
+from amci_explorer.views.fold import Fold
+from amci_explorer.views.inputs import CountField, Message, flat_button, select
+from amci_explorer.views.layout import HTML, NOTE, column, hide, row
+from amci_explorer.views.position import PositionView
+from amci_explorer.views.style import NARROW
+from amci_explorer.views.target import TargetControls
+from amci_explorer.words.own import about_warnings, note
+from amci_explorer.words.settings import about_kept
+
+COUNTS = {
+    "draws": ("Draws per proposal", "Draws from each proposal in one run."),
+    "runs": ("Runs", "Independent repetitions from which errors are computed."),
+    "seed": ("Seed", "The same seed gives the same draws."),
+}
+# The handles stand beside the pictures that they move; where there is no room for that, in a bar
+# at the bottom that stays in sight.
+HANDLES = f"""
+@media {NARROW} {{
+  :host {{ position: fixed !important; inset: auto 0 0 0; z-index: 20; max-height: 45vh !important;
+          overflow-y: auto; display: grid !important; gap: 0 16px !important;
+          grid-template-columns: repeat(auto-fit, minmax(150px, 1fr));
+          padding: 6px 12px calc(6px + env(safe-area-inset-bottom)); box-sizing: border-box;
+          background: var(--paper); border-top: 1px solid var(--line);
+          box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
+}}
+"""
+# Presets beside the problem; on a phone they are a line that one pushes sideways.
+TOP = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
+CHIPS = """
+:host { flex: 1 1 300px !important; width: auto !important; min-width: 0;
+        flex-wrap: wrap !important; overflow: visible !important; }
+@media (max-width: 599.95px) {
+  :host { flex: 1 1 100% !important; flex-wrap: nowrap !important; overflow-x: auto !important;
+          padding-bottom: 4px; min-height: 41px; box-sizing: border-box; }
+  :host > * { flex: none; }
+}
+"""
+
+
+class Controls:
+    """Creates the controls of one visitor; `open` fills in those of a problem.
+
+    Arguments:
+        state: What they change.
+        film: The training film's player, which is one of them.
+        about: What the problem is.
+        downloads: What can be downloaded.
+        choose: Called with a preset that the user goes to.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        film: FilmView,
+        *,
+        about: Any,
+        downloads: list[Any],
+        choose: Callable[[Preset], Any],
+    ) -> None:
+        self._state = state
+        self._choose = choose
+        self._messages = {name: Message() for name in ("problem", "variant", "else")}
+        names = problem_names()
+        titles = {title: name for name, title in names.items()}
+        self.problem = select(
+            "Problem", titles, value=state.original, sizing_mode=None, width=290, margin=0
+        )
+        self.problem.param.watch(callback(self._chose_problem), "value")
+        self.target = TargetControls(state)
+        # What a check of a problem of one's own found, and what its proposals are not.
+        self._warned, self._note = (HTML("", NOTE, "p { padding-top: 4px; }") for _ in range(2))
+        self.case = CaseControls(state, HANDLES)
+        # As many buttons as the problem with most presets has: to name them anew takes page and
+        # server less time than to exchange them.
+        most = max(len(presets(own.problem(name))) for name in names)
+        self._presets = [
+            flat_button("", partial(self._chose_preset, i), chip=True) for i in range(most)
+        ]
+        self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
+        self._steps = [
+            flat_button(label, partial(self._go, step))
+            for label, step in (("Back", -1), ("Forward", 1))
+        ]
+        self._compare = flat_button("", lambda _: state.pin(not state.compared))
+        self._kept = HTML("", NOTE)
+        self._position = PositionView(state)
+        self.film = Fold("Training film", column(*film.parts, gap=8))
+        self._own_f = Fold("Your own f", column(self.target.panel, gap=8))
+        self._proposals = Fold(
+            "Proposals",
+            column(
+                bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
+                self._messages["variant"],
+                gap=8,
+            ),
+        )
+        self._monte_carlo = Fold(
+            "Draws, runs, seed",
+            column(
+                *(field.widget for field in self.counts.values()),
+                flat_button("Resample", self._resample),
+                gap=8,
+            ),
+        )
+        # What a tour opens, and lights up.
+        self.folds = {"film": self.film, "own-f": self._own_f, "proposals": self._proposals}
+        self.parts = {"handles": self.case.panel, **self.folds}
+        state.param.watch(self._show_steps, "committed")
+        self._show_steps()
+        state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
+        self.open()
+        state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
+        self.top = column(
+            row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=8, stylesheet=TOP),
+            self._messages["problem"],
+            self._warned,
+            self._note,
+        )
+        self.side = column(
+            self.case.panel,
+            row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
+            self._compare,
+            self._kept,
+            self._messages["else"],
+            self._position.panel,
+            column(
+                Fold("The problem", about),
+                self._proposals,
+                self._monte_carlo,
+                self.film,
+                self._own_f,
+                Fold("Download", column(*downloads, gap=8)),
+            ),
+            gap=8,
+        )
+
+    def open(self) -> None:
+        """Takes the handles and presets of the state's problem."""
+        state = self._state
+        self.case.open()
+        self._position.show()
+        for button, preset in zip_longest(self._presets, presets(state.problem)):
+            button.label = preset.name if preset else ""
+            hide(button, preset is None)
+        self.problem.value = state.original
+        self.target.open()
+        self._warned.object = about_warnings(own.warnings(state.original))
+        self._show_note()
+        for message in self._messages.values():
+            message.say()
+
+    def complain(self, wrong: dict[str, str]) -> None:
+        """Says beside each control what is wrong with what was asked of it."""
+        for name, text in wrong.items():
+            if name in self.counts:
+                self.counts[name].complain(text)
+                self._monte_carlo.unfolded = True
+            elif name in self._messages:
+                self._messages[name].say(text)
+                self._proposals.unfolded |= name == "variant"
+            elif name == "f":
+                self.target.complain(text)
+                self._own_f.unfolded = True
+            elif name in ("y", "theta"):
+                self.case.complain(name, text)
+            else:
+                self._messages["else"].say(f"{name}: {text}")
+
+    def _show_case(self) -> None:
+        self.case.show()
+        self._position.show()
+
+    def _go(self, step: int, _: Any) -> None:
+        self._state.go(step)
+
+    def _show_steps(self, *_: Any) -> None:
+        for button, can in zip(self._steps, self._state.can_go, strict=True):
+            button.disabled = not can
+        state = self._state
+        self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
+        kept = None if state.pinned is None else state.pinned.settings
+        text = about_kept(kept, state.settings)
+        self._kept.object = f"<p>{escape(text)}</p>" if text else ""
+
+    def _show_note(self) -> None:
+        """Says below the problem what its proposals were not trained for."""
+        text = note(self._state.problem.name, self._state.variant)
+        content = f'<p role="status">{escape(text)}</p>' if text else ""
+        if self._note.object != content:
+            self._note.object = content
+
+    def _chose_problem(self, event: Any) -> None:
+        if event.new != self._state.original:
+            self._state.open(event.new)
+            self._state.commit()
+
+    def _chose_preset(self, i: int, _: Any) -> None:
+        # A click may come after the problem has changed to one with fewer.
+        for preset in presets(self._state.problem)[i : i + 1]:
+            self._choose(preset)
+
+    def _resample(self, _: Any) -> None:
+        low, high = FIELDS["seed"].bounds or (0, 1)
+        self._state.set(seed=random.SystemRandom().randrange(int(low), int(high)))
+        self._state.commit()

@@ -1,0 +1,120 @@
+r"""The page around the views: header, sidebar, main area, light and dark."""
+
+from __future__ import annotations
+
+__all__ = ["page"]
+
+from contextvars import Context
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import CustomJS
+from panel.util import edit_readonly
+from panel_material_ui.base import BASE_TEMPLATE
+
+from amci_explorer.compute.session import callback
+from amci_explorer.explorer import Explorer
+from amci_explorer.js.scripts import (
+    CHOOSE_THEME,
+    CONNECTION_LOST,
+    FIT_PHONES,
+    FOLDS,
+    KEEP_THEME,
+    OWN_F,
+    SKIP,
+)
+from amci_explorer.views.layout import column, side_by_side
+from amci_explorer.views.style import NARROW, THEME
+
+TEMPLATE = BASE_TEMPLATE.environment.from_string(
+    '{% extends "base.html" %}'
+    "{% block preamble %}{{ super() }}<script>" + CHOOSE_THEME + "</script>{% endblock %}"
+)
+WITHOUT_HEADER = "header { display: none !important; }"
+MAIN = f"""
+:host {{ padding: 8px 16px 12px; gap: 12px; box-sizing: border-box; background: var(--page);
+        min-height: calc(100vh - var(--bar)); }}
+@media {NARROW} {{ :host {{ padding: 8px; gap: 8px; }} }}
+"""
+# The handles beside the pictures stay in sight while these scroll. On a narrow page what is not
+# in the bar at the bottom comes last, and the page ends above that bar.
+BENCH = f"""
+:host {{ display: flex !important; flex-flow: row nowrap !important; align-items: flex-start; }}
+@media {NARROW} {{ :host {{ flex-flow: column nowrap !important; padding-bottom: 150px; }} }}
+"""
+SIDE = f"""
+:host {{ flex: 0 0 264px !important; width: 264px !important; position: sticky; top: 0;
+        max-height: calc(100vh - var(--bar)) !important; overflow-y: auto; padding-bottom: 12px;
+        box-sizing: border-box; scrollbar-width: thin; }}
+@media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; position: static;
+                          max-height: none !important; overflow: visible; order: 2; }} }}
+"""
+REST = f"""
+:host {{ flex: 1 1 0 !important; min-width: 0; width: auto !important; }}
+@media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; order: 1; }} }}
+"""
+
+
+def _theme(wanted: str) -> str:
+    """The theme to begin with: the link's, else what the page told at its last visit."""
+    told = pn.state.cookies.get("amci-theme", wanted)
+    return told if wanted == "system" else wanted
+
+
+def page(explorer: Explorer, document: Any) -> pmui.Page:
+    """Lays out what a visitor sees; for slides and frames one picture with its handles.
+
+    Arguments:
+        explorer: The views and controls.
+        document: The visitor's Bokeh document.
+    """
+    if explorer.small:
+        shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
+        handles = explorer.controls.case.panel
+        main = column(
+            explorer.story.alerts,
+            side_by_side(shown, handles, least=280),
+            explorer.address,
+            stylesheet=MAIN,
+        )
+    else:
+        side, rest = explorer.controls.side, explorer.rest
+        side.stylesheets, rest.stylesheets = (
+            [*part.stylesheets, sheet] for part, sheet in ((side, SIDE), (rest, REST))
+        )
+        main = column(
+            column(side, rest, gap=16, stylesheet=BENCH), explorer.address, stylesheet=MAIN
+        )
+    created = pmui.Page(
+        title="AMCI Explorer",
+        sidebar=[],
+        header=[] if explorer.small else explorer.header,
+        main=[main],
+        theme_config=THEME,
+        dark_theme=_theme(explorer.state.theme) == "dark",
+        template=TEMPLATE,
+        busy_indicator=None,
+        stylesheets=[WITHOUT_HEADER] if explorer.small else [],
+        meta_description="See amortized Monte Carlo integration at work.",
+    )
+
+    # Nothing here shows that the server is busy. Panel's state would search this page twice at
+    # every event of any visitor to tell it, and keep it for ever: another reference ends that.
+    with edit_readonly(created):
+        created.busy = created.param.loading
+    # It runs a timer for that as well, once for all pages; in the context of a visit it would keep
+    # that visit's page.
+    Context().run(pn.state._schedule_busy_cleanup)
+
+    scripts = [CustomJS(code=code) for code in (FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP)]
+    document.js_on_event("document_ready", *scripts)
+    document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
+
+    def recolour(*_: Any) -> None:
+        explorer.recolour(created.dark_theme)
+        explorer.state.set(theme="dark" if created.dark_theme else "light")
+
+    created.param.watch(callback(recolour), "dark_theme")
+    explorer.recolour(created.dark_theme)
+    return created

@@ -1,0 +1,90 @@
+r"""One type scale, one spacing unit and one palette: as CSS variables, for light and dark.
+
+Style sheets of the views say `var(--small)`; Material's theme is made from the same values. The
+colours of what is drawn stand in `plots.colours`: those of Okabe and Ito, which people with any
+colour vision can tell apart.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BAR_HEIGHT", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
+
+from amci_core.diagnostics.verdict import LEVELS
+from amci_explorer.views.material import COMPONENTS
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+# Type sizes in rem, small to large; a projector shows them larger, see `amci_explorer/js`.
+TYPE = {"small": 0.8125, "text": 0.9375, "title": 1.0625, "figure": 1.3125, "headline": 1.375}
+# Spaces are whole numbers of this, in pixels.
+SPACE = 8
+# Up to this width one column, and the handles in a bar at the bottom.
+NARROW = "(max-width: 899.95px)"
+# The page's header, in pixels.
+BAR_HEIGHT = 48
+PALETTE = {
+    "light": {
+        "page": "#f4f6f8",
+        "paper": "#ffffff",
+        "ink": "#1b2329",
+        "muted": "#4d5963",
+        "line": "#d5dbe1",
+        "accent": "#1f5f8b",
+        "good": "#0b6b3a",
+        "fair": "#8a4b00",
+        "bad": "#b3261e",
+    },
+    "dark": {
+        "page": "#12171c",
+        "paper": "#1a2027",
+        "ink": "#e8edf1",
+        "muted": "#aab6c0",
+        "line": "#3a444d",
+        "accent": "#7cc0ec",
+        "good": "#6fd49a",
+        "fair": "#f2b45c",
+        "bad": "#ff8f86",
+    },
+}
+# The colour of each level of a verdict.
+VERDICTS = dict(zip(LEVELS, ("good", "fair", "bad"), strict=True))
+
+
+def _declared(values: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in values.items())
+
+
+_SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPACE}px"}
+# The page says on its root which theme it has.
+VARIABLES = f"""
+:root {{ {_declared(_SIZES | PALETTE["light"])} --bar: {BAR_HEIGHT}px; }}
+:root[data-theme="dark"] {{ {_declared(PALETTE["dark"])} color-scheme: dark; }}
+:root[data-projector] {{ font-size: 125%; }}
+body {{ color: var(--ink); }}
+:root[data-theme] body {{ background: var(--page); }}
+"""
+
+THEME = {
+    mode: {
+        "palette": {
+            "primary": {"main": colours["accent"]},
+            "background": {"default": colours["page"], "paper": colours["paper"]},
+            "text": {"primary": colours["ink"], "secondary": colours["muted"]},
+            "divider": colours["line"],
+        },
+        "typography": {"fontFamily": FONT},
+        "components": COMPONENTS
+        | {
+            "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": f"{BAR_HEIGHT}px"}}}},
+            "MuiAppBar": {
+                "styleOverrides": {
+                    "root": {
+                        "backgroundColor": "#17324a",
+                        "color": "#ffffff",
+                        "& .MuiIconButton-root, & .MuiButton-root": {"color": "#ffffff"},
+                    }
+                }
+            },
+        },
+    }
+    for mode, colours in PALETTE.items()
+}

@@ -1,0 +1,109 @@
+r"""Cards of which one is open: each is made, and computes, when it is first looked at."""
+
+from __future__ import annotations
+
+__all__ = ["TabsView"]
+
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from amci_explorer.compute.results import Results
+from amci_explorer.compute.session import callback
+from amci_explorer.state.state import State
+from amci_explorer.views.card import Card
+from amci_explorer.views.layout import HTML, column
+
+NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
+# Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
+ROOM = ":host { min-height: 95vh; }"
+PLAIN = {
+    "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
+    "& .MuiTab-root.Mui-focusVisible": {
+        "outline": "2px solid currentColor",
+        "outlineOffset": "-3px",
+    },
+    "& .MuiTabs-root": {"minHeight": "40px", "marginBottom": "10px"},
+}
+
+
+class TabsView:
+    """Creates the tabs, with the card in them that the state names.
+
+    Only the open card is part of the page: a hidden picture has no width, and waits for one. The
+    Material tabs hold nothing themselves: they measure a picture before it is laid out.
+
+    Arguments:
+        kinds: The cards' classes, from left to right.
+        state: What names the open one.
+        results: Where their results come from.
+    """
+
+    def __init__(self, *kinds: type[Card], state: State, results: Results) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._state, self._results = state, results
+        self._made: dict[str, Card] = {}
+        self._dark = False
+        self._closed: list[int] = []
+        self._note = HTML("", NOTE)
+        self._strip = pmui.Tabs(
+            *((kind.title, pn.Spacer(height=0, margin=0)) for kind in kinds),
+            sizing_mode="stretch_width",
+            margin=0,
+            sx=PLAIN,
+        )
+        self._strip.param.watch(callback(self._turned), "active")
+        self._place = column(stylesheet=ROOM)
+        self.panel = column(self._note, self._strip, self._place)
+
+    @property
+    def card(self) -> Card:
+        """The open card; where the one that was chosen makes no sense, the first that does."""
+        names = list(self._kinds)
+        allowed = [name for i, name in enumerate(names) if i not in self._closed]
+        name = self._state.card if self._state.card in allowed else allowed[0]
+        if name not in self._made:
+            self._made[name] = made = self._kinds[name](self._state, self._results)
+            made.recolour(self._dark)
+            made.open()
+        return self._made[name]
+
+    def open(self) -> None:
+        """Makes ready for a problem; what makes no sense for it cannot be opened, and says why.
+
+        The card that the user chose stays open, or comes back where it makes sense again.
+        """
+        reasons = [kind.why_not(self._state.problem) for kind in self._kinds.values()]
+        self._closed = [i for i, reason in enumerate(reasons) if reason]
+        for made in self._made.values():
+            made.open()
+        self._strip.disabled = self._closed
+        text = " ".join(filter(None, reasons))
+        self._note.object = f"<p>{text}</p>" if text else ""
+        self.show()
+
+    def show(self) -> None:
+        """Follows the state: another card is shown, and the one that was is called off."""
+        card = self.card
+        for made in self._made.values():
+            if made is not card:
+                made.stop()
+        self._strip.active = list(self._kinds).index(card.name)
+        # Where a tab is drawn its panel cannot be named by it, only like it.
+        self._place.html_attributes = {"role": "tabpanel", "aria-label": card.title}
+        if not len(self._place) or self._place[0] is not card.panel:
+            card.redraw()
+            self._place[:] = [card.panel]
+
+    def recolour(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self._dark = dark
+        for made in self._made.values():
+            made.recolour(dark)
+
+    def _turned(self, event: Any) -> None:
+        name = list(self._kinds)[event.new]
+        if name != self.card.name:
+            self._state.set(card=name)
+            self._state.commit()

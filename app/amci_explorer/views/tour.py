@@ -1,0 +1,160 @@
+r"""The tour's panel, and the light on the part of the page that a step is about."""
+
+from __future__ import annotations
+
+__all__ = ["TourView"]
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import param
+from panel.custom import JSComponent
+
+from amci_explorer.compute.session import callback
+from amci_explorer.js.scripts import TOUR
+from amci_explorer.views.formula import INLINE, with_formulas
+from amci_explorer.views.layout import hide
+from amci_explorer.views.style import NARROW
+from amci_explorer.words.tour import Step, tour
+
+STYLE = (
+    INLINE
+    + f"@media not {NARROW} {{ :host {{ position: sticky; top: 0; z-index: 15; }} }}"
+    + """
+.tour { display: grid; grid-template-columns: 1fr auto; gap: 4px 24px; padding: 10px 16px;
+        background: var(--paper); border-radius: 10px; border-left: 6px solid var(--accent);
+        box-shadow: 0 2px 8px rgb(0 0 0 / 15%);
+        color: var(--ink); }
+.tour[hidden], details[hidden] { display: none; }
+.count { font-size: var(--small); color: var(--muted); margin: 0; }
+h2 { font-size: var(--title); margin: 0; line-height: 1.4; }
+p { font-size: var(--text); line-height: 1.5; margin: 0; max-width: 100ch; }
+.words { min-height: 6.4rem; }
+.ways { display: grid; grid-template-columns: 1fr 1fr; gap: 6px; align-content: start; }
+button { font: inherit; font-size: var(--small); padding: 5px 12px; border-radius: 6px;
+         border: 1px solid var(--accent); background: transparent; color: var(--accent);
+         cursor: pointer; min-height: 32px; }
+button:disabled { opacity: 0.5; cursor: default; }
+button:focus-visible, summary:focus-visible { outline: 2px solid var(--accent);
+                                              outline-offset: 2px; }
+details { grid-column: 1 / -1; font-size: var(--text); }
+summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-content; }
+@media (max-width: 599.95px) {
+  .tour { grid-template-columns: 1fr; padding: 10px; }
+  .ways { grid-template-columns: repeat(3, auto); }
+  button { padding: 5px 6px; }
+  .words { min-height: 15rem; }
+}
+"""
+)
+LIT = {
+    "outline": "3px solid var(--accent)",
+    "outline-offset": "-3px",
+    "border-radius": "10px",
+}
+UNLIT = {"outline": "none"}
+
+
+class TourPanel(JSComponent):
+    """What the browser draws of a step."""
+
+    step: Any = param.Integer(default=0, doc="Which step, from 0 on.")
+    count: Any = param.Integer(default=1, doc="How many there are.")
+    opened: Any = param.Boolean(default=False, doc="Whether the tour is shown.")
+    again: Any = param.Integer(default=0, doc="Grows when the step is to be shown again.")
+    words: Any = param.String(doc="Title and text, HTML.")
+    question: Any = param.String(doc="The question, HTML.")
+    answer: Any = param.String(doc="Its answer, HTML.")
+    lit: Any = param.String(doc="The part of the page that it is about.")
+    _esm = TOUR
+    _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
+
+
+class TourView:
+    """Creates the tour of one visitor, closed, at its first step.
+
+    Arguments:
+        visit: Called with a step that the page is to be set to.
+        left: Called when the visitor leaves, and when one comes back.
+    """
+
+    def __init__(self, visit: Callable[[Step], Any], left: Callable[[], Any]) -> None:
+        self._visit, self._left = visit, left
+        self._parts: Mapping[str, Any] = {}
+        # Whether another step sets the page.
+        self._visiting = True
+        self._lit: Any = None
+        count = len(tour().steps)
+        self.panel = TourPanel(count=count, sizing_mode="stretch_width", margin=0)
+        hide(self.panel, True)
+        shown = callback(self._show)
+        self.panel.param.watch(lambda *_: self._visiting and shown(), ["step", "again"])
+        # First of all: what is closed takes no room, also where the step cannot be shown.
+        self.panel.param.watch(lambda event: hide(self.panel, not event.new), "opened")
+        self.panel.param.watch(callback(lambda _: self._turn()), "opened")
+
+    @property
+    def opened(self) -> bool:
+        """Whether the tour is shown."""
+        return bool(self.panel.opened)
+
+    @property
+    def step(self) -> Step:
+        """The step that it is at."""
+        return tour().steps[self.panel.step]
+
+    def light_up(self, parts: Mapping[str, Any]) -> None:
+        """Takes the parts of the page that steps light up, by their names."""
+        self._parts = parts
+        for name, part in parts.items():
+            part.css_classes = [*part.css_classes, f"part-{name}"]
+
+    def open(self, name: str = "", *, visit: bool = True) -> None:
+        """Opens the tour where it was left, or at a step; an unknown one leads to the first.
+
+        Arguments:
+            name: A step's name, or its number from 1 on.
+            visit: Whether the page is set to the step.
+        """
+        index = tour().index(name) or 0 if name else self.panel.step
+        self._visiting = visit
+        try:
+            self.panel.param.update(step=index, opened=True)
+        finally:
+            self._visiting = True
+        if visit:
+            self._show()
+        else:
+            self._tell()
+            self._left()
+
+    def _show(self) -> None:
+        """Sets the page to the step, and says what it is about."""
+        self._visit(self.step)
+        self._tell()
+        self._left()
+
+    def _tell(self) -> None:
+        step, panel = self.step, self.panel
+        place = f"Step {panel.step + 1} of {panel.count}. {tour().title}"
+        panel.param.update(
+            words=f'<p class="count">{with_formulas(place)}</p>'
+            f"<h2>{with_formulas(step.title)}</h2>"
+            f"<p>{with_formulas(' '.join(step.text.split()))}</p>",
+            question=with_formulas(step.question),
+            answer=with_formulas(step.answer),
+            lit=step.light if step.light in self._parts else "",
+        )
+        self._shine()
+
+    def _turn(self) -> None:
+        self._shine()
+        self._left()
+
+    def _shine(self) -> None:
+        part = self._parts.get(self.step.light) if self.opened else None
+        if part is not self._lit:
+            for each, styles in ((self._lit, UNLIT), (part, LIT)):
+                if each is not None:
+                    each.styles = {**each.styles, **styles}
+            self._lit = part

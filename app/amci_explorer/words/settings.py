@@ -1,0 +1,69 @@
+r"""What a choice is, and how one differs from another."""
+
+from __future__ import annotations
+
+__all__ = ["about_kept", "difference", "file_name", "too_much"]
+
+import re
+from collections.abc import Callable, Mapping
+
+from amci_explorer.compute.settings import Settings
+from amci_explorer.problems import own
+
+SYMBOLS = {"y": "y", "theta": "θ"}
+
+
+def difference(found: Settings, wanted: Settings) -> str:
+    """How a result's choice differs from the current one: "for θ = 3"."""
+    parts = [
+        f"{SYMBOLS[name]} = {_point(getattr(found, name))}"
+        for name in SYMBOLS
+        if getattr(found, name) != getattr(wanted, name)
+    ]
+    parts += [
+        f"{getattr(found, name):,} {name}"
+        for name in ("draws", "runs")
+        if getattr(found, name) != getattr(wanted, name)
+    ]
+    if found.seed != wanted.seed:
+        parts.append(f"seed {found.seed}")
+    if (found.variant, found.snapshot) != (wanted.variant, wanted.snapshot):
+        frame = "" if found.snapshot is None else f", frame {found.snapshot + 1}"
+        parts.append(f"{found.variant} proposals{frame}")
+    if not parts and found.revision != wanted.revision:
+        return "from earlier in the training"
+    return f"for {', '.join(parts)}" if parts else "with other settings"
+
+
+def about_kept(kept: Settings | None, here: Settings) -> str:
+    """What the case kept for comparison is, in a sentence."""
+    if kept is None:
+        return ""
+    if kept.problem != here.problem:
+        other = "another f" if own.split(kept.problem)[0] == own.split(here.problem)[0] else ""
+        return f"A is a case of {other or 'another problem'} and reappears when you return to it."
+    if kept == here:
+        return "A is this case. Whatever you change, A stays visible in faint colours."
+    return f"A, in faint colours, is the case {difference(kept, here)}."
+
+
+def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:
+    """A file's name with the choice that it holds: letters that every system takes."""
+    chosen = "_".join(f"{name}-{value}" for name, value in link.items() if name != "compared")
+    return re.sub(r"[^A-Za-z0-9._,=-]+", "-", f"{kind}_{chosen}")[:150] + f".{ending}"
+
+
+def _point(value: tuple[float, ...]) -> str:
+    same = len(set(value)) == 1
+    text = f"{value[0]:.3g}" if same else "(" + ", ".join(f"{v:.3g}" for v in value) + ")"
+    return text.replace("-", "−")
+
+
+def too_much(less: Callable[[float], str], seconds: float, allowed: float, budget: float) -> str:
+    """Why something is not computed that costs more than one user may use at once."""
+    left = "" if allowed == budget else f", of which {max(allowed, 0):,.0f} s are left"
+    wait = "" if allowed == budget else "wait for the running computations, or "
+    return (
+        f"it would take about {seconds:,.0f} s of computing, and the limit here is "
+        f"{budget:,.0f} s{left}: {wait}{less(max(allowed, 0) / seconds)}"
+    )

@@ -1,1 +1,0 @@
-r"""A page without a server: `python -m app.static FOLDER` writes it into one folder."""
