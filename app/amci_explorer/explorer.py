@@ -24,6 +24,7 @@ from amci_explorer.problems import added, own
 from amci_explorer.problems.from_files import troubles
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
+from amci_explorer.state.tour import Step, tour
 from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard
 from amci_explorer.views.card import Card
@@ -45,7 +46,6 @@ from amci_explorer.views.tabs import TabsView
 from amci_explorer.views.tour import TourView
 from amci_explorer.views.train import TrainCard
 from amci_explorer.words.script import script
-from amci_explorer.words.tour import Step, tour
 
 log = logging.getLogger(__name__)
 

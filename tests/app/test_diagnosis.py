@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amci_explorer.numbers.case import LEAST_DRAWS
 from amci_explorer.numbers.diagnosis import diagnosis
-from amci_explorer.state.presets import presets
+from amci_explorer.problems.presets import presets
 from amci_explorer.words.diagnosis import about_verdict
 from imperfect import Normal, imperfect
 

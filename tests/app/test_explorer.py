@@ -5,7 +5,7 @@ import pytest
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.session import callback, one_message
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.state.presets import presets
+from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
 from amci_explorer.views import place
 from amci_explorer.views.film import FilmPlayer

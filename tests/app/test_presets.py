@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amci_explorer.state.presets import LABELS, PRESETS, opening, presets, variable_labels
+from amci_explorer.problems.presets import LABELS, PRESETS, opening, presets, variable_labels
 
 import amci_core as amci
 from amci_core.models import Variable

@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from amci_explorer.problems import added, own
+from amci_explorer.problems.presets import presets
 from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.presets import presets
 from amci_explorer.state.state import State
 from conjugate import Share
 

@@ -103,7 +103,7 @@ def test_the_command_says_where_the_page_is_and_tells_a_mistake_in_one_line(
     tmp_path, monkeypatch, capsys
 ):
     # A tour of ours in the place of the page's own.
-    monkeypatch.setattr("amci_explorer.words.tour.steps", lambda: STEPS[:1])
+    monkeypatch.setattr("amci_explorer.state.tour.steps", lambda: STEPS[:1])
     assert main([str(tmp_path / "new" / "page")]) == 0
     assert "index.html" in capsys.readouterr().out
     assert "A rare event" in (tmp_path / "new" / "page" / "index.html").read_text()

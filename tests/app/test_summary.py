@@ -5,8 +5,8 @@ import pytest
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.numbers.play import playback
 from amci_explorer.numbers.summary import summarize
+from amci_explorer.text import number, odds
 from amci_explorer.views.layout import HTML
-from amci_explorer.words.numbers import number, odds
 from imperfect import imperfect
 from scipy.stats import norm
 

@@ -2,7 +2,7 @@ r"""The tour: every step sets a state that there is, and a file that is none say
 
 import pytest
 from amci_explorer.state.state import State
-from amci_explorer.words.tour import LIGHTS, TourError, read_tour, tour
+from amci_explorer.state.tour import LIGHTS, TourError, read_tour, tour
 
 STEP = '[[steps]]\nname = "one"\ntitle = "One"\ntext = "Text $x$."\n'
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from amci_explorer.compute.settings import Settings
 from amci_explorer.compute.store import store_of
 from amci_explorer.numbers.summary import summarize
+from amci_explorer.problems.settings import Settings
 from amci_explorer.state.state import State
+from amci_explorer.text import number
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import outside
 from amci_explorer.words.diagnosis import about_verdict
-from amci_explorer.words.numbers import number
 from amci_explorer.words.script import script
 from amci_explorer.words.settings import difference, file_name
 

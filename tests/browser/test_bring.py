@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 from amci_explorer.server.messages import LONGEST_MESSAGE
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 from playwright.sync_api import expect
 from scipy.stats import norm
 

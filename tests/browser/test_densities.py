@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.numbers.play import playback
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 
 import amci_core as amci
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from amci_explorer.state.presets import PRESETS
+from amci_explorer.problems.presets import PRESETS
 from playwright.sync_api import expect
 
 import amci_core as amci

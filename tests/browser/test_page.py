@@ -5,7 +5,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from amci_explorer.state.presets import PRESETS
+from amci_explorer.problems.presets import PRESETS
 from cards import open_map
 from playwright.sync_api import expect
 from visit import SIDEWAYS, Visit

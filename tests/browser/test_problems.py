@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from amci_explorer.compute.store import BUDGETS
 from amci_explorer.numbers.case import shown_estimators
-from amci_explorer.state.presets import PRESETS, coordinate_names
+from amci_explorer.problems.presets import PRESETS, coordinate_names
 from amci_explorer.state.state import State
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 from cards import (
     MAP_IMAGE,
     choose,

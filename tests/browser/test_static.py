@@ -4,7 +4,7 @@ import re
 
 import pytest
 from amci_explorer.static.folder import write
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 from axe import violations
 from playwright.sync_api import expect
 from static_steps import STEPS

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.numbers.case import shown_estimators
-from amci_explorer.state.presets import PRESETS
-from amci_explorer.words.numbers import number
+from amci_explorer.problems.presets import PRESETS
+from amci_explorer.text import number
 from axe import violations
 from cards import choose
 from playwright.sync_api import expect

@@ -12,9 +12,9 @@ import torch
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.parallel import Stream
-from amci_explorer.compute.settings import Settings
 from amci_explorer.compute.store import store_of
 from amci_explorer.problems import added, own
+from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS
 
 # Computations that a worker keeps the samplers of: those of a few visitors at a time.

@@ -22,7 +22,6 @@ from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 from amci_core.reference import ReferenceValue
-from amci_explorer.compute.settings import Point, Settings
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
@@ -31,6 +30,7 @@ from amci_explorer.numbers.known import Mu, exact
 from amci_explorer.numbers.play import Playback, playback
 from amci_explorer.numbers.summary import Summary, summarize
 from amci_explorer.problems import own
+from amci_explorer.problems.settings import Point, Settings
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
 # Cases along each axis of an amortization map and draws for each: both cost more in more

@@ -27,7 +27,7 @@ import numpy as np
 import amci_core as amci
 from amci_core.io import plain
 from amci_core.tabular import read_table
-from amci_explorer.compute.settings import Settings
+from amci_explorer.problems.settings import Settings
 
 MAX_BYTES, MAX_DRAWS = 20_000_000, 1_000_000
 # What reading and diagnosing a file may take, in bytes beside what a process has: a file can be

@@ -24,8 +24,8 @@ from amci_core.flows import Proposals
 from amci_core.io import pretrained_root
 from amci_core.models import Problem
 from amci_core.parallel import Stream
-from amci_explorer.compute.settings import Settings
 from amci_explorer.problems import own
+from amci_explorer.problems.settings import Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa

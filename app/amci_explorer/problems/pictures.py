@@ -27,7 +27,7 @@ from amci_explorer.numbers.line import line_densities
 from amci_explorer.numbers.marginal import tail_densities
 from amci_explorer.numbers.plane import peak_densities, plane_densities
 from amci_explorer.numbers.tumour import tumour_densities
-from amci_explorer.state.presets import coordinate_names
+from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.views.densities import DensityView
 from amci_explorer.views.planes import MarginalView, PlaneView
 from amci_explorer.words import HELP

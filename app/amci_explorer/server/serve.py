@@ -212,7 +212,7 @@ def tour_file(named: str | None, problems: Sequence[str]) -> list[str]:
     if named is None:
         return []
     from amci_explorer.problems.from_files import serve_files  # they wait for PyTorch
-    from amci_explorer.words.tour import TourError, read_tour
+    from amci_explorer.state.tour import TourError, read_tour
 
     serve_files(problems)
     try:

@@ -17,9 +17,9 @@ from amci_core.models import Problem
 from amci_explorer.compute.store import store_of
 from amci_explorer.plots.colours import SWEPT
 from amci_explorer.problems import own
+from amci_explorer.problems.presets import coordinate_names, coordinates, pairs, variable_labels
 from amci_explorer.state.kinds import brief, flag, number, one_of, point, real, whole
-from amci_explorer.state.presets import coordinate_names, coordinates, pairs, variable_labels
-from amci_explorer.words.numbers import terms
+from amci_explorer.text import terms
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from amci_core.models import Problem
-from amci_explorer.compute.settings import Point
-from amci_explorer.state.presets import opening
+from amci_explorer.problems.presets import opening
+from amci_explorer.problems.settings import Point
 
 # Of a value that nobody can want, a message shows so many characters, and a link reads so many.
 SHOWN, READ = 24, 2000

@@ -11,15 +11,15 @@ from urllib.parse import parse_qsl, urlencode
 import param
 
 from amci_core.models import Problem
-from amci_explorer.compute.settings import Point, Settings
 from amci_explorer.numbers.known import Level, level_range
 from amci_explorer.numbers.known import level as known_level
 from amci_explorer.problems import own
+from amci_explorer.problems.presets import Preset
+from amci_explorer.problems.settings import Point, Settings
 from amci_explorer.state.fields import FIELDS, Field, other_axis
 from amci_explorer.state.history import Steps
 from amci_explorer.state.kinds import brief, nearest
 from amci_explorer.state.link import kept, read_link
-from amci_explorer.state.presets import Preset
 
 OPENING_PROBLEM = "tail-1d"
 # A level is kept as it was asked for where the case, to its digits, is as near as this, in nats.

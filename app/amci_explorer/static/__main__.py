@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import torch
 
     from amci_core.io import StoredFileError
+    from amci_explorer.state.tour import TourError, steps
     from amci_explorer.static.folder import write
-    from amci_explorer.words.tour import TourError, steps
 
     torch.set_num_threads(1)
     try:

@@ -14,7 +14,7 @@ from amci_core.models import Problem, Variable
 from amci_explorer.numbers.weights import weights
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES, label
 from amci_explorer.problems.pictures import picture
-from amci_explorer.state.presets import (
+from amci_explorer.problems.presets import (
     TABLE,
     coordinate_names,
     digits_of,
@@ -22,8 +22,8 @@ from amci_explorer.state.presets import (
     variable_labels,
     where_f_is,
 )
+from amci_explorer.text import subscript
 from amci_explorer.views.formula import formula
-from amci_explorer.words.numbers import subscript
 
 VARIANT = "spline"
 

@@ -14,11 +14,11 @@ import amci_core as amci
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES
 from amci_explorer.problems.pictures import densities as densities_of
-from amci_explorer.state.presets import variable_labels
+from amci_explorer.problems.presets import variable_labels
 from amci_explorer.static.drawn import densities
 from amci_explorer.static.pictures import Case, Picture, legend, line_of
+from amci_explorer.text import effective, number, terms
 from amci_explorer.words.curves import CEILING, FLOOR, about_curves, outside
-from amci_explorer.words.numbers import effective, number, terms
 from amci_explorer.words.plane import about_map
 from amci_explorer.words.reuse import about_map as about_reuse
 

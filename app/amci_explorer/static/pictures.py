@@ -20,8 +20,8 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.target import fallback_proposals
 from amci_explorer.plots.colours import Style
-from amci_explorer.state.presets import opening
-from amci_explorer.words.numbers import number
+from amci_explorer.problems.presets import opening
+from amci_explorer.text import number
 
 # The ground, the ink and the grid of a light and of a dark page.
 GROUNDS = {False: ("#ffffff", "#1c2730", "#dfe4e8"), True: ("#1a2027", "#e3e9ee", "#36414b")}

@@ -21,9 +21,9 @@ from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.session import callback
-from amci_explorer.compute.settings import Settings
+from amci_explorer.problems.presets import digits_of, opening
+from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS, layers, plane_axes
-from amci_explorer.state.presets import digits_of, opening
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound

@@ -13,13 +13,13 @@ import panel_material_ui as pmui
 
 from amci_core.models import Variable
 from amci_explorer.compute.session import callback
-from amci_explorer.state.presets import digits_of, handle_label, variable_labels
+from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
 from amci_explorer.state.state import State
+from amci_explorer.text import number
 from amci_explorer.views.inputs import Message
 from amci_explorer.views.layout import HTML, NOTE, column
 from amci_explorer.views.slider import Slider, decimals, same, slider
 from amci_explorer.views.style import NARROW
-from amci_explorer.words.numbers import number
 
 LEVEL = "Mismatch level, nats"
 LEVEL_HELP = {

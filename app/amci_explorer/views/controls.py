@@ -17,8 +17,8 @@ from typing import Any
 
 from amci_explorer.compute.session import callback
 from amci_explorer.problems import own
+from amci_explorer.problems.presets import Preset, presets
 from amci_explorer.state.fields import FIELDS, problem_names
-from amci_explorer.state.presets import Preset, presets
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.case import CaseControls

@@ -9,6 +9,7 @@ from bokeh.plotting import figure
 
 from amci_explorer.numbers.tumour import Course
 from amci_explorer.plots.colours import SHAPES
+from amci_explorer.text import number
 from amci_explorer.views.figures import (
     Theme,
     decimal_step_above,
@@ -19,7 +20,6 @@ from amci_explorer.views.figures import (
 )
 from amci_explorer.views.layout import HTML, column
 from amci_explorer.views.legends import add_legend
-from amci_explorer.words.numbers import number
 
 # Ends of the axis of sizes change in steps, so that it can be read while a handle moves.
 STEPS = (1.0, 2.0, 5.0, 10.0)

@@ -16,7 +16,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Along, Diagnosis
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES
-from amci_explorer.state.presets import coordinate_names
+from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound

@@ -18,6 +18,7 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.kinds import nearest
 from amci_explorer.state.state import State
+from amci_explorer.text import number
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
@@ -32,7 +33,6 @@ from amci_explorer.words.evaluation import (
     about_origin,
     about_picture,
 )
-from amci_explorer.words.numbers import number
 from amci_explorer.words.settings import difference
 
 STORED, LIVE = "stored", "live"

@@ -17,8 +17,8 @@ from amci_explorer.compute.store import store_of
 from amci_explorer.js.scripts import FILM
 from amci_explorer.plots.colours import SHAPES
 from amci_explorer.state.state import State
+from amci_explorer.text import number
 from amci_explorer.views.layout import HTML
-from amci_explorer.words.numbers import number
 
 TEXT = """
 p { margin: 0; font-size: var(--small); line-height: 1.45; min-height: 3em; color: var(--muted); }

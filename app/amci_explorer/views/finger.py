@@ -15,7 +15,7 @@ from amci_explorer.compute.session import callback
 from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.problems import own
-from amci_explorer.state.presets import handle_label, variable_labels
+from amci_explorer.problems.presets import handle_label, variable_labels
 from amci_explorer.state.state import State
 from amci_explorer.views.case import LEVEL
 

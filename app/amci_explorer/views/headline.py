@@ -9,7 +9,7 @@ from html import escape
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import log_truth
 from amci_explorer.numbers.typical import typical
-from amci_explorer.state.presets import about_truth
+from amci_explorer.problems.presets import about_truth
 from amci_explorer.state.state import State
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.style import VERDICTS

@@ -14,10 +14,10 @@ from amci_core.estimators.draws import Array
 from amci_explorer.compute.learner import lines
 from amci_explorer.compute.trainee import Report
 from amci_explorer.plots.colours import SHAPES
+from amci_explorer.text import number
 from amci_explorer.views.figures import Theme, add_hover, describe, pane, picture, set_range
 from amci_explorer.views.layout import column
 from amci_explorer.views.legends import Legends
-from amci_explorer.words.numbers import number
 
 COLUMNS = ("seconds", "best", "variance", "loss")
 # The style and the label of each proposal.

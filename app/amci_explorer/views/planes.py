@@ -17,7 +17,7 @@ from amci_core.estimators.draws import Array
 from amci_explorer.numbers.draws import MarginalDensities
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.plots.colours import SHAPES, label
-from amci_explorer.state.presets import coordinates, pairs
+from amci_explorer.problems.presets import coordinates, pairs
 from amci_explorer.views.course import CourseView
 from amci_explorer.views.curves import Curves, arranged
 from amci_explorer.views.figures import Theme, describe, pane, picture, set_range, step_above

@@ -17,13 +17,13 @@ from amci_explorer.js.scripts import PLAY
 from amci_explorer.numbers.play import Lane, Playback
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES, Style
 from amci_explorer.problems.pictures import densities
-from amci_explorer.state.presets import coordinate_names
+from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
+from amci_explorer.text import terms
 from amci_explorer.views import export
 from amci_explorer.views.card import Card
 from amci_explorer.views.style import PALETTE
 from amci_explorer.words import HELP
-from amci_explorer.words.numbers import terms
 
 STYLE = """
 .play { color: var(--ink); }

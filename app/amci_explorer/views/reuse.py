@@ -17,6 +17,7 @@ from amci_explorer.compute.session import callback
 from amci_explorer.compute.store import store_of
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
+from amci_explorer.text import in_per_cent
 from amci_explorer.views import export
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
@@ -25,7 +26,6 @@ from amci_explorer.views.layout import HTML, column, side_by_side
 from amci_explorer.views.reuse_pictures import ReusePictures
 from amci_explorer.views.slider import STILL
 from amci_explorer.words import HELP
-from amci_explorer.words.numbers import in_per_cent
 from amci_explorer.words.reuse import (
     SHARERS,
     about_cut,

@@ -8,7 +8,7 @@ from html import escape
 
 import panel_material_ui as pmui
 
-from amci_explorer.state.presets import Preset, presets
+from amci_explorer.problems.presets import Preset, presets
 from amci_explorer.state.state import State
 from amci_explorer.views.formula import FORMULA, formula
 from amci_explorer.views.layout import HTML, column

@@ -14,14 +14,14 @@ from amci_explorer.compute.results import Result
 from amci_explorer.numbers.known import Level, Mu, log_truth, truth
 from amci_explorer.numbers.summary import ROUNDING, Row, Summary, proposal_of
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.state.presets import about_truth
+from amci_explorer.problems.presets import about_truth
 from amci_explorer.state.state import State
+from amci_explorer.text import doubt, number, ratio
+from amci_explorer.text import effective as effective_size
 from amci_explorer.views import export
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, side_by_side
 from amci_explorer.words import HELP
-from amci_explorer.words.numbers import doubt, number, ratio
-from amci_explorer.words.numbers import effective as effective_size
 
 TILES = """
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }

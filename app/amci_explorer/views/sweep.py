@@ -15,12 +15,12 @@ from amci_core.estimators.draws import Array
 from amci_explorer.compute.session import callback
 from amci_explorer.numbers.evaluated import BUDGETS, Evaluated
 from amci_explorer.plots.colours import SWEPT, Style
+from amci_explorer.text import number
 from amci_explorer.views.figures import Theme, add_hover, picture, set_range
 from amci_explorer.views.legends import add_legend
 from amci_explorer.views.near import nearest_line
 from amci_explorer.words.curves import CEILING, FLOOR
 from amci_explorer.words.evaluation import coordinates, share
-from amci_explorer.words.numbers import number
 
 COLUMNS = ("draws", "low", "high", "median", "settled", "open")
 TEXTS = ("estimator", "error", "undetermined", "cases")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from amci_explorer.compute.session import callback
+from amci_explorer.text import number
 from amci_explorer.views.export import Rows
 from amci_explorer.views.layout import HELP, HTML
-from amci_explorer.words.numbers import number
 
 # A longer table takes a page seconds to lay out.
 MOST = 200

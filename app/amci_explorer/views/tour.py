@@ -12,10 +12,10 @@ from panel.custom import JSComponent
 
 from amci_explorer.compute.session import callback
 from amci_explorer.js.scripts import TOUR
+from amci_explorer.state.tour import Step, tour
 from amci_explorer.views.formula import INLINE, with_formulas
 from amci_explorer.views.layout import hide
 from amci_explorer.views.style import NARROW
-from amci_explorer.words.tour import Step, tour
 
 STYLE = (
     INLINE

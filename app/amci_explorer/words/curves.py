@@ -9,7 +9,7 @@ import numpy as np
 from amci_core.evaluation import ErrorCurves
 from amci_core.evaluation.runs import Truth
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 
 # Relative squared errors outside of these are drawn at the edge, and named below the picture:
 # 1e-18 is what rounding leaves of an exact estimate, and then some.

@@ -22,7 +22,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
-from amci_explorer.words.numbers import effective, number, percent, subscript
+from amci_explorer.text import effective, number, percent, subscript
 
 # What "reliable" says, after how well the estimate is determined.
 AGREED = (

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from amci_core.models import Problem
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.plots.colours import SWEPT
+from amci_explorer.text import number
 from amci_explorer.words.curves import CEILING
-from amci_explorer.words.numbers import number
 
 SYMBOLS = {"y": "y", "theta": "θ"}
 

@@ -14,7 +14,7 @@ from amci_core.evaluation import Curve, ErrorCurves
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.numbers.typical import DRAWS, LEAST
 from amci_explorer.plots.colours import ESTIMATORS, PLAIN
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 
 RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
 # Errors of the same size, as far as a reader cares.

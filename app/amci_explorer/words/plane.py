@@ -10,7 +10,7 @@ import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
-from amci_explorer.words.numbers import figure, number, percent, terms
+from amci_explorer.text import figure, number, percent, terms
 
 BOUND = "the SNIS bound (independent draws, one proposal)"
 

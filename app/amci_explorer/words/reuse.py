@@ -7,8 +7,8 @@ __all__ = ["about_cut", "about_map", "about_reuse", "about_split", "best_splits"
 import numpy as np
 
 from amci_core.evaluation import ReuseErrors
+from amci_explorer.text import number
 from amci_explorer.words.curves import about_reference
-from amci_explorer.words.numbers import number
 
 # Whose best split is shown.
 SHARERS = ("AMCI", "u*")

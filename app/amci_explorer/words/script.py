@@ -4,9 +4,9 @@ from __future__ import annotations
 
 __all__ = ["script"]
 
-from amci_explorer.compute.settings import Settings
 from amci_explorer.problems import added, own
 from amci_explorer.problems.from_files import FILES
+from amci_explorer.problems.settings import Settings
 
 SCRIPT = """\
 # One run of every estimator{about}, as AMCI Explorer shows it.

@@ -7,8 +7,8 @@ __all__ = ["about_kept", "difference", "file_name", "too_much"]
 import re
 from collections.abc import Callable, Mapping
 
-from amci_explorer.compute.settings import Settings
 from amci_explorer.problems import own
+from amci_explorer.problems.settings import Settings
 
 SYMBOLS = {"y": "y", "theta": "θ"}
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from amci_explorer.compute.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
 from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.text import doubt, number, percent
 from amci_explorer.words.diagnosis import pretty, sentence
-from amci_explorer.words.numbers import doubt, number, percent
 
 EXPECTED = (
     "Draws from sbi, PyMC or your own program, as <b>CSV or Parquet</b> (at most "

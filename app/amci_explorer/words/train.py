@@ -11,7 +11,7 @@ from typing import Any
 
 from amci_explorer.compute.learner import GOING, IDLE, OVER, STARTING, STOPPING, WAITING, Learner
 from amci_explorer.compute.trainee import Report
-from amci_explorer.words.numbers import number
+from amci_explorer.text import number
 
 INTRODUCTION = (
     "Trains proposals for this problem while you watch. They appear in the list of proposals, "

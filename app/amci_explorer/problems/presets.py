@@ -28,7 +28,7 @@ from typing import Any
 
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import own
-from amci_explorer.words.numbers import odds, subscript
+from amci_explorer.text import odds, subscript
 
 
 @dataclass(frozen=True, kw_only=True)
