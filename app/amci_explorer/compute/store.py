@@ -14,9 +14,8 @@ import torch
 
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
-from amci_core.estimators.draws import TERMS
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.evaluation.runs import Estimators, default_estimators
+from amci_core.evaluation.runs import Estimators
 from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
@@ -29,7 +28,7 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.known import Mu, exact
 from amci_explorer.numbers.play import Playback, playback
 from amci_explorer.numbers.summary import Summary, summarize
-from amci_explorer.problems import own
+from amci_explorer.problems import facts, own
 from amci_explorer.problems.settings import Point, Settings
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -58,7 +57,7 @@ class Store:
     @cached_property
     def snapshots(self) -> tuple[HistoryEntry, ...]:
         """The training film, read when it is first asked for."""
-        return own.snapshots(self.problem.name)
+        return facts.history(self.problem)
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
@@ -90,13 +89,12 @@ class Store:
     @property
     def swept(self) -> tuple[str, ...]:
         """The estimators of a sweep over cases."""
-        return default_estimators(self.problem, own.proposals(self.problem.name))
+        return facts.swept(self.problem)
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The terms that have proposals to draw from."""
-        proposals = own.proposals(self.problem.name).as_tuple
-        return tuple(name for name, q in zip(TERMS, proposals, strict=True) if q is not None)
+        return facts.terms(self.problem)
 
     @property
     def shares_samples(self) -> bool:

@@ -14,9 +14,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
-from amci_explorer.compute.store import store_of
 from amci_explorer.plots.colours import SWEPT
-from amci_explorer.problems import own
+from amci_explorer.problems import facts, own
 from amci_explorer.problems.presets import coordinate_names, coordinates, pairs, variable_labels
 from amci_explorer.state.kinds import brief, flag, number, one_of, point, real, whole
 from amci_explorer.text import terms
@@ -70,7 +69,7 @@ def usual_runs(problem: Problem) -> int:
 
 def layers(problem: Problem) -> dict[str, str]:
     """What a map of the proposals' quality can show: names and labels."""
-    drawn = store_of(problem.name).terms
+    drawn = facts.terms(problem)
     names = terms(signed=len(drawn) > 2)
     return {
         "variance": "Relative variance per draw",
@@ -132,7 +131,7 @@ def _independent(first: str, second: str) -> bool:
 
 def _frame(problem: Problem, given: Any) -> int | None:
     """A frame of the training film; the last one is the trained proposal itself."""
-    frames = len(store_of(problem.name).snapshots)
+    frames = len(facts.history(problem))
     if given in (None, ""):
         return None
     value = int(number(given, 0, max(frames - 1, 0)))
@@ -208,7 +207,7 @@ def _cards(_: Problem) -> dict[str, str]:
 
 
 def _swept(problem: Problem) -> dict[str, str]:
-    return {name: SWEPT[name].label for name in store_of(problem.name).swept if name != "bound"}
+    return {name: SWEPT[name].label for name in facts.swept(problem) if name != "bound"}
 
 
 def _bands(_: Problem) -> dict[str, str]:
