@@ -20,7 +20,7 @@ from amci_explorer.compute.learner import Learner
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.session import callback, guarded, on_failure, on_news
 from amci_explorer.js.scripts import PROJECTOR, REPLACE_ADDRESS
-from amci_explorer.problems import added, own
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.from_files import troubles
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
@@ -79,7 +79,7 @@ class Explorer:
         query: Mapping[str, str],
         failed: Callable[[], Any] = lambda: None,
     ) -> None:
-        self.state = State(own.opening() or OPENING_PROBLEM)
+        self.state = State(registry.opening() or OPENING_PROBLEM)
         self.results = Results(Jobs(document))
         self.results.learner = self.learner = Learner(
             self.state, document, resting=lambda: self.results.resting
@@ -184,7 +184,7 @@ class Explorer:
         """The visitor has gone."""
         self.learner.close()
         self.results.forget()
-        added.forget(self.state)
+        session_proposals.forget(self.state)
 
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""

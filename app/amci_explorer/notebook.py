@@ -15,7 +15,7 @@ from amci_core.flows import Proposals
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.store import store_of
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.pictures import densities, picture
 from amci_explorer.state.state import State
 from amci_explorer.views.case import CaseControls
@@ -79,7 +79,7 @@ class DensityPicture(pn.viewable.Viewer):
 
     def _draw(self) -> None:
         problem, pair = self._state.problem, self._state.settings.pair
-        proposals = self._proposals or own.proposals(problem.name)
+        proposals = self._proposals or registry.proposals(problem.name)
         found = densities(problem, proposals, *pair, **self._view.look)
         if "logarithmic" in self._view.choices:
             self._view.set_scale(self._view.choices["logarithmic"].value)

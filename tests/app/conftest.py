@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from amci_explorer.compute.jobs import Jobs
 from amci_explorer.explorer import Explorer
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from bokeh.document import Document
 from own_problems import write
 from panel.io.state import set_curdoc
@@ -22,10 +22,10 @@ def new(tmp_path, monkeypatch):
         module = importlib.util.module_from_spec(found)
         found.loader.exec_module(module)
         problem, proposals = module.New(), module.wide(shift)
-        own.hand_in(problem, proposals)
+        registry.hand_in(problem, proposals)
         return problem, proposals
 
-    monkeypatch.setattr(own, "OWN", {})
+    monkeypatch.setattr(registry, "OWN", {})
     return make
 
 

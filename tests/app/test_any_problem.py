@@ -12,7 +12,7 @@ import pytest
 from amci_explorer.compute import store
 from amci_explorer.compute.jobs import Jobs
 from amci_explorer.explorer import TABS, Explorer
-from amci_explorer.problems import from_files, own
+from amci_explorer.problems import from_files, registry
 from amci_explorer.views.table import TableCard
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource
@@ -213,7 +213,7 @@ def test_errors_are_counted_from_the_closed_form_as_nearly_as_is_said(opened):
 
 @pytest.mark.slow
 def test_a_process_that_computes_knows_the_problems_that_the_environment_names(tmp_path):
-    end = "\n\nfrom amci_explorer.problems.own import hand_in\n\nhand_in(New(), wide())\n"
+    end = "\n\nfrom amci_explorer.problems.registry import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
         "from amci_explorer.compute.executor import executor\n"
@@ -234,10 +234,10 @@ def test_what_cannot_be_handed_in_is_refused(new):
     problem, proposals = new(name="own-refused", **SQUARE)
     other = Proposals("other", "mine", proposals.q1_plus, None, proposals.q2)
     with pytest.raises(ValueError, match="got ones for other"):
-        own.hand_in(problem, other)
+        registry.hand_in(problem, other)
     seen, problem.y = problem.y, replace(problem.y, typical_range=(0.0, np.inf), high=np.inf)
     with pytest.raises(ValueError, match="declare the part that is shown"):
-        own.hand_in(problem, proposals)
+        registry.hand_in(problem, proposals)
     problem.y, problem.name = seen, "peak"
     with pytest.raises(ValueError, match="expected one of its own"):
-        own.hand_in(problem, proposals)
+        registry.hand_in(problem, proposals)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from amci_explorer.compute.requests import Request
-from amci_explorer.problems import added, from_files, own
+from amci_explorer.problems import from_files, registry, session_proposals
 from amci_explorer.problems.from_files import FILES, Source, serve_files, troubles
 from amci_explorer.server import serve
 from amci_explorer.state.fields import FIELDS
@@ -31,12 +31,12 @@ from amci_core.training import learn
 @pytest.fixture
 def fresh(monkeypatch):
     """No file has been read."""
-    monkeypatch.setattr(own, "OWN", {})
+    monkeypatch.setattr(registry, "OWN", {})
     monkeypatch.setattr(from_files, "_READ", {})
     monkeypatch.setattr(from_files, "_LISTED", [])
     monkeypatch.setattr(from_files, "_DONE", set())
-    monkeypatch.setattr(added, "_ADDED", {})
-    monkeypatch.setattr(added, "_GIVEN", set())
+    monkeypatch.setattr(session_proposals, "_ADDED", {})
+    monkeypatch.setattr(session_proposals, "_GIVEN", set())
     monkeypatch.setenv(FILES, "")
 
 
@@ -82,8 +82,8 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
     double = tmp_path / "double.py"
     double.write_text(good.read_text())
     serve_files([*map(str, (good, wrong, broken, warned, double)), f"{good}=nowhere", "x"])
-    assert own.problems()[-2:] == ("good", "warned")
-    assert own.opening() == "good"
+    assert registry.problems()[-2:] == ("good", "warned")
+    assert registry.opening() == "good"
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"AMCI Explorer: {line}" for line in troubles()]
     assert [line.partition(" ")[0] for line in troubles()] == [
@@ -118,7 +118,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
     (tmp_path / "good" / "third").mkdir()
     (tmp_path / "good" / "third" / "config.json").write_text("{}")
     serve_files([str(path)])
-    variants = own.variants("good")
+    variants = registry.variants("good")
     assert len(variants) == 2
     assert variants[1] == "second"
     assert note("good", variants[0]) == ""
@@ -138,10 +138,10 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     serve_files([str(path)])
     state, other = State("good"), State("good")
     made = Proposals.from_defensive(state.problem)
-    name = own.add_variant("good", "mine", made, visitor=state)
+    name = registry.add_variant("good", "mine", made, visitor=state)
     assert name == "mine"
     # A name is given once, so that results of one are never shown for another.
-    assert own.add_variant("good", "mine", made, visitor=other) == "mine-2"
+    assert registry.add_variant("good", "mine", made, visitor=other) == "mine-2"
     assert list(state.options("variant")) == ["defensive", "mine"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
     # Nobody takes another's by its name, in an address or in a case to compare with.
@@ -165,17 +165,17 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
     )
     assert "snis-q2" in done.stdout, done.stderr
-    added.forget(state)
+    session_proposals.forget(state)
     assert list(state.options("variant")) == ["defensive"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
     # What belongs to a page that is no more is nobody else's.
     del other
     gc.collect()
-    assert own.variants("good") == ("defensive",)
-    assert own.add_variant("good", "mine", made) == "mine-3"
-    assert own.variants("good") == ("defensive", "mine-3")
+    assert registry.variants("good") == ("defensive",)
+    assert registry.add_variant("good", "mine", made) == "mine-3"
+    assert registry.variants("good") == ("defensive", "mine-3")
     with pytest.raises(ValueError, match="got ones for good"):
-        own.add_variant("tail-1d", "mine", made)
+        registry.add_variant("tail-1d", "mine", made)
 
 
 SHAPES = {

@@ -4,7 +4,7 @@ import random
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from amci_explorer.problems import added, own
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
@@ -119,10 +119,10 @@ def test_what_is_wrong_with_an_address_is_told_and_the_rest_is_used(state):
 
 @pytest.mark.parametrize("end", [2 / 3, math.pi / 2, 2 * math.pi])
 def test_ends_that_round_outwards_are_reached_without_a_word(end, monkeypatch):
-    monkeypatch.setattr(own, "OWN", {})
+    monkeypatch.setattr(registry, "OWN", {})
     problem = Share()
     problem.theta = Variable("theta", 1, -end, end, "a threshold")
-    own.hand_in(problem)
+    registry.hand_in(problem)
     for theta in (end, -end):
         state = State("share")
         state.move(theta=(theta,))
@@ -310,8 +310,8 @@ def test_vectors_of_the_wrong_length_are_refused():
 
 
 def test_what_one_visitor_trained_another_cannot_name(state):
-    made = own.proposals("tail-1d", "oracle")
-    name = own.add_variant("tail-1d", "learnt", made, visitor=state)
+    made = registry.proposals("tail-1d", "oracle")
+    name = registry.add_variant("tail-1d", "learnt", made, visitor=state)
     other = State("tail-1d")
     assert f"got {name!r}" in other.read({"variant": name})["variant"]
     assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})
@@ -322,4 +322,4 @@ def test_what_one_visitor_trained_another_cannot_name(state):
     state.commit()
     state.go(-1)
     assert state.variant == name
-    added.forget(state)
+    session_proposals.forget(state)

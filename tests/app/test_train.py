@@ -15,7 +15,7 @@ from amci_explorer.compute.archive import packed, unpacked
 from amci_explorer.compute.lane import Lane
 from amci_explorer.compute.learner import OVER, Learner
 from amci_explorer.compute.trainee import Order, Report
-from amci_explorer.problems import added, own
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.state.state import State
 from amci_explorer.words.train import about_phase
 from servers import Server, Threads
@@ -35,7 +35,7 @@ def server():
 def state():
     created = State("tail-1d")
     yield created
-    added.forget(created)
+    session_proposals.forget(created)
 
 
 def learner_of(state, server, target):
@@ -53,7 +53,7 @@ def test_better_proposals_are_taken_up_under_one_name_and_chosen(state, server):
         if learner.variant and state.settings.revision not in revisions:
             revisions.append(state.settings.revision)
             # What the page shows is what was sent.
-            shown = own.proposals("tail-1d", learner.variant)
+            shown = registry.proposals("tail-1d", learner.variant)
             assert shown.variant == learner.variant == state.variant
             learner._renewed = -np.inf
             if learner._training is not None:
@@ -77,7 +77,7 @@ def test_a_training_for_another_problem_does_not_change_what_is_looked_at(state,
     state.open("peak")
     server.run_until(lambda: learner.phase == OVER)
     assert state.variant == "spline"
-    assert learner.variant in own.variants("tail-1d", state)
+    assert learner.variant in registry.variants("tail-1d", state)
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def at_the_card(in_a_loop):
             turned.explorer.state.set(card="train")
             turned.explorer.state.commit()
             body(turned, turned.explorer.tabs.card, noted)
-            added.forget(turned.explorer.state)
+            session_proposals.forget(turned.explorer.state)
 
         in_a_loop(inside)
 
@@ -257,7 +257,7 @@ def test_what_was_downloaded_can_be_uploaded(at_the_card, content, mine):
         assert not card.message.visible
         state = turned.explorer.state
         assert state.variant.startswith("mine")
-        found = own.proposals("tail-1d", state.variant)
+        found = registry.proposals("tail-1d", state.variant)
         for a, b in zip(
             mine.q1_plus.state_dict().values(), found.q1_plus.state_dict().values(), strict=True
         ):

@@ -25,7 +25,7 @@ from amci_core.flows import Proposals
 from amci_core.io import read_json
 from amci_core.models import Problem
 from amci_explorer.compute.uploaded import MEMORY, File, limited
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 
 # Of the file, and of all that is in it.
 MAX_BYTES, MOST_UNPACKED = 20_000_000, 64_000_000
@@ -185,7 +185,7 @@ class Brought:
         """All of it; called in a worker process."""
         del number
         with limited(MEMORY):
-            return 1, unpacked(self.file.content, own.problem(self.problem))
+            return 1, unpacked(self.file.content, registry.problem(self.problem))
 
     def result(self, parts: list[Proposals]) -> Proposals:
         """What the page lists."""

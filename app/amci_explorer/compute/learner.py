@@ -23,12 +23,12 @@ from amci_explorer.compute.jobs import Loop
 from amci_explorer.compute.lane import Lane, Training, lane
 from amci_explorer.compute.session import TURNS, guarded
 from amci_explorer.compute.trainee import Order, Report
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = own.LONGEST_VARIANT - 6  # a number may follow
+LONGEST_NAME = registry.LONGEST_VARIANT - 6  # a number may follow
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9-]{{0,{LONGEST_NAME - 1}}}", re.ASCII)
 # What a visitor may ask for.
 MINUTES = (0.05, 60.0)
@@ -58,7 +58,7 @@ def check_name(problem: str, text: str) -> str:
         raise ValueError(
             f"expected letters, digits and dashes, at most {LONGEST_NAME}, got {name[:50]!r}"
         )
-    if name in (ORACLE, DEFENSIVE, FALLBACK, *own.variants(problem)):
+    if name in (ORACLE, DEFENSIVE, FALLBACK, *registry.variants(problem)):
         raise ValueError(f"there are proposals called {name} already; choose another name")
     return name
 
@@ -238,9 +238,9 @@ class Learner:
         name = self.order.problem
         new = not self.variant
         if new:
-            self.variant = own.add_variant(name, self.order.name, newest, visitor=self._state)
+            self.variant = registry.add_variant(name, self.order.name, newest, visitor=self._state)
         self.proposals = replace(newest, variant=self.variant)
-        own.renew_variant(name, self.variant, self.proposals)
+        registry.renew_variant(name, self.variant, self.proposals)
         if new:
             self._choose()
         elif (self._state.problem.name, self._state.variant) == (name, self.variant):

@@ -13,7 +13,7 @@ import torch
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.parallel import Stream
 from amci_explorer.compute.store import store_of
-from amci_explorer.problems import added, own
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS
 
@@ -42,7 +42,7 @@ class Request:
     @property
     def link(self) -> dict[str, str]:
         """What it answers, as an address holds it."""
-        original, f = own.split(self.settings.problem)
+        original, f = registry.split(self.settings.problem)
         found = {"problem": original} | ({"f": f} if f else {})
         for name, value in (*vars(self.settings).items(), *self.options):
             # No draws: that many are the computation's own affair.
@@ -54,7 +54,7 @@ class Request:
     def kind(self) -> tuple[Any, ...]:
         """What decides what one of its runs, or draws, costs."""
         settings = self.settings
-        original, f = own.split(settings.problem)
+        original, f = registry.split(settings.problem)
         # What is written for f costs little beside the rest.
         return self.what, original, bool(f), settings.variant, settings.snapshot is None
 
@@ -72,7 +72,7 @@ class Request:
         return f"choose {runs:,} runs or fewer"
 
     def __reduce__(self) -> Any:
-        sent = added.parcel(self.settings.problem, self.settings.variant)
+        sent = session_proposals.parcel(self.settings.problem, self.settings.variant)
         return _received, (self.what, self.settings, self.options, sent)
 
     def part(self, number: int) -> tuple[int, Any]:
@@ -93,7 +93,7 @@ class Request:
 
 def _received(what: str, choice: Settings, options: Any, sent: bytes | None) -> Request:
     """A computation as it arrives in another process, with proposals that are missing there."""
-    added.receive(choice.problem, choice.variant, choice.revision, sent)
+    session_proposals.receive(choice.problem, choice.variant, choice.revision, sent)
     return Request(what, choice, options)
 
 

@@ -28,7 +28,7 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.known import Mu, exact
 from amci_explorer.numbers.play import Playback, playback
 from amci_explorer.numbers.summary import Summary, summarize
-from amci_explorer.problems import facts, own
+from amci_explorer.problems import facts, registry
 from amci_explorer.problems.settings import Point, Settings
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -62,7 +62,7 @@ class Store:
     @cached_property
     def estimators(self) -> tuple[str, ...]:
         """The estimators whose errors are shown."""
-        return shown_estimators(self.problem, own.proposals(self.problem.name))
+        return shown_estimators(self.problem, registry.proposals(self.problem.name))
 
     @cached_property
     def plain(self) -> dict[str, Proposals]:
@@ -105,7 +105,7 @@ class Store:
         """The proposals chosen, or those of a frame of the film."""
         if choice.snapshot is not None and self.snapshots:
             return self.snapshots[min(choice.snapshot, len(self.snapshots) - 1)].proposals
-        return own.proposals(self.problem.name, choice.variant, choice.revision)
+        return registry.proposals(self.problem.name, choice.variant, choice.revision)
 
     def reference(self, choice: Settings) -> ReferenceValue | None:
         """What errors are counted from where the problem does not know its truth.
@@ -285,7 +285,7 @@ def store_of(name: str) -> Store:
     Raises:
         ValueError: there is no such problem.
     """
-    return _store(own.problem(name))
+    return _store(registry.problem(name))
 
 
 @lru_cache(STORES_KEPT)

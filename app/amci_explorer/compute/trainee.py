@@ -30,7 +30,7 @@ class Order:
     """What is to be trained.
 
     Arguments:
-        problem: The problem's name, with another f as `own.problem` takes it.
+        problem: The problem's name, with another f as `registry.problem` takes it.
         name: What the proposals are to be called.
         choices: What is chosen of their form.
         minutes: Time of computing for everything.
@@ -94,7 +94,7 @@ def run(connection: Connection, order: Order) -> None:
 def _train(connection: Connection, order: Order, told: threading.Event) -> tuple[str, bool]:
     """Trains, and says how that ended."""
     from amci_core.training import clock, stream_learning
-    from amci_explorer.problems import own
+    from amci_explorer.problems import registry
 
     def now() -> float:
         if told.is_set():
@@ -107,7 +107,7 @@ def _train(connection: Connection, order: Order, told: threading.Event) -> tuple
     stopped, reported, sent = False, 0.0, 0.0
     try:
         stream = stream_learning(
-            own.problem(order.problem),
+            registry.problem(order.problem),
             minutes=order.minutes,
             seed=order.seed,
             choices=order.choices,

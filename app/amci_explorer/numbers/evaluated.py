@@ -24,7 +24,7 @@ from amci_core.flows import Proposals
 from amci_core.io import pretrained_root
 from amci_core.models import Problem
 from amci_core.parallel import Stream
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def why_not_stored(choice: Settings) -> str:
     """Why there is none, in a sentence; empty where there is one."""
     if is_stored(choice):
         return ""
-    if own.split(choice.problem)[1]:
+    if registry.split(choice.problem)[1]:
         of = "another f"
     elif choice.snapshot is not None:
         of = "a frame of the training film"
@@ -193,16 +193,16 @@ def _card(choice: Settings) -> dict[str, Any]:
 
     Proposals whose weights are others than those it judges are never loaded.
     """
-    if choice.revision or own.split(choice.problem)[1]:
+    if choice.revision or registry.split(choice.problem)[1]:
         return {}
-    proposals = own.proposals(choice.problem, choice.variant)
+    proposals = registry.proposals(choice.problem, choice.variant)
     return proposals.card.get("evaluation") or {}
 
 
 def _cases(choice: Settings) -> tuple[Cases | None, str]:
     """The single cases of a stored evaluation; or None, and why."""
     path = pretrained_root() / choice.problem / choice.variant / CASES
-    if choice.problem in own.OWN:
+    if choice.problem in registry.OWN:
         return None, "Single cases are available only for the package's own problems."
     if not path.is_file():
         return None, "The single cases are not stored."

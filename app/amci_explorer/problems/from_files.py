@@ -25,7 +25,7 @@ from typing import NamedTuple
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 
 # What names the files, one after another as in PATH.
 FILES = "AMCI_PROBLEMS"
@@ -141,9 +141,9 @@ def serve_files(texts: Sequence[str] = ()) -> None:
             else:
                 new = source not in _READ
                 if new:
-                    before = set(own.OWN)
+                    before = set(registry.OWN)
                     _READ[source] = _bring(source, check=True)
-                    if set(own.OWN) - before:
+                    if set(registry.OWN) - before:
                         _LISTED.append(source.text)
             for line in _READ[source] if new else ():
                 print(f"AMCI Explorer: {line}", file=sys.stderr, flush=True)
@@ -177,13 +177,13 @@ def _named() -> Iterable[str]:
 
 def _bring(source: Source, *, check: bool) -> list[str]:
     """Hands in the problem of a file, and says what is wrong with it, a line each."""
-    before = set(own.OWN)
+    before = set(registry.OWN)
     try:
         problem = source.load()
     except ValueError as error:
-        # A file may hand in its problem by itself, see `amci_explorer.problems.own.hand_in`.
-        return [] if set(own.OWN) - before else [_in_a_line(error)]
-    if set(own.OWN) - before:
+        # A file may hand in its problem by itself, see `amci_explorer.problems.registry.hand_in`.
+        return [] if set(registry.OWN) - before else [_in_a_line(error)]
+    if set(registry.OWN) - before:
         return []
     warnings: tuple[str, ...] = ()
     if check:
@@ -195,11 +195,11 @@ def _bring(source: Source, *, check: bool) -> list[str]:
                 f"{source.name}: {problem.name} is not listed until that is mended",
             ]
         warnings = tuple(_in_a_line(each.sentence) for each in found.warnings)
-    if problem.name in own.OWN:
+    if problem.name in registry.OWN:
         return [f"{source.name}: another file has a problem called {problem.name}; rename one"]
     folders, made, wrong = source.load_proposals(problem)
     try:
-        own.hand_in(problem, *made, file=source.name, folders=folders, warnings=warnings)
+        registry.hand_in(problem, *made, file=source.name, folders=folders, warnings=warnings)
     except ValueError as error:
         return [f"{source.name}: {_in_a_line(error)}", f"{source.name}: it is not listed"]
     return [f"{source.name}: proposals that cannot be used: {line}" for line in wrong]

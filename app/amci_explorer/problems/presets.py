@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from amci_core.models import Problem, Variable
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.text import odds, subscript
 
 
@@ -134,7 +134,7 @@ def coordinate_names(problem: Problem) -> tuple[str, ...]:
 
 def _model(problem: Problem) -> str:
     """Whose prior and likelihood a problem has: with another f the one it comes from."""
-    return own.split(problem.name)[0]
+    return registry.split(problem.name)[0]
 
 
 def coordinates(names: Sequence[str]) -> dict[int, str]:

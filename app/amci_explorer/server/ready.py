@@ -15,7 +15,7 @@ from typing import Any
 
 import amci_explorer.explorer  # noqa: F401
 from amci_explorer.compute.store import store_of
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.from_files import serve_files
 from amci_explorer.problems.pictures import densities
 from amci_explorer.state.state import State
@@ -38,7 +38,7 @@ serve_files()
 
 
 def _look_at_all() -> None:
-    for name in own.problems():
+    for name in registry.problems():
         try:
             state = State(name)
             state.level_range()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
 from amci_explorer.plots.colours import SWEPT
-from amci_explorer.problems import facts, own
+from amci_explorer.problems import facts, registry
 from amci_explorer.problems.presets import coordinate_names, coordinates, pairs, variable_labels
 from amci_explorer.state.kinds import brief, flag, number, one_of, point, real, whole
 from amci_explorer.text import terms
@@ -54,7 +54,7 @@ class Field:
         Arguments:
             problem: The problem.
             given: A text or a value.
-            visitor: Whose own may be named, see `amci_explorer.problems.own.variants`.
+            visitor: Whose own may be named, see `amci_explorer.problems.registry.variants`.
 
         Raises:
             ValueError: it is not allowed.
@@ -98,8 +98,8 @@ def plane_axes(problem: Problem) -> dict[str, str]:
 def problem_names() -> dict[str, str]:
     """The problems that there are proposals for: names and titles."""
     found: dict[str, str] = {}
-    for name in own.problems():
-        title = own.problem(name).title or name
+    for name in registry.problems():
+        title = registry.problem(name).title or name
         found[name] = f"{title} ({name})" if title in found.values() else title
     return found
 
@@ -176,14 +176,14 @@ def _first(options: Callable[[Problem], Mapping[str, str]]) -> Callable[[Problem
 
 
 def _variants(problem: Problem) -> dict[str, str]:
-    return {name: name for name in own.variants(problem.name)}
+    return {name: name for name in registry.variants(problem.name)}
 
 
 def _variant(problem: Problem, given: Any, visitor: object) -> str:
     """Proposals that there are for everybody, or the visitor's own."""
     found: str = str(given)
-    if found not in own.variants(problem.name, visitor):
-        allowed = ", ".join(own.variants(problem.name, visitor))
+    if found not in registry.variants(problem.name, visitor):
+        allowed = ", ".join(registry.variants(problem.name, visitor))
         raise ValueError(f"expected one of {allowed}, got {brief(given)}")
     return found
 
@@ -191,7 +191,7 @@ def _variant(problem: Problem, given: Any, visitor: object) -> str:
 def _target(problem: Problem, given: Any) -> str:
     """An expression for f, tried at the prior's draws; empty for the problem's own f."""
     text = " ".join(str(given or "").split())
-    return own.split(own.problem(own.split(problem.name)[0], text).name)[1]
+    return registry.split(registry.problem(registry.split(problem.name)[0], text).name)[1]
 
 
 def _cards(_: Problem) -> dict[str, str]:

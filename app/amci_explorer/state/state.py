@@ -13,7 +13,7 @@ import param
 from amci_core.models import Problem
 from amci_explorer.numbers.known import Level, level_range
 from amci_explorer.numbers.known import level as known_level
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset
 from amci_explorer.problems.settings import Point, Settings
 from amci_explorer.state.fields import FIELDS, Field, other_axis
@@ -66,14 +66,14 @@ class State(param.Parameterized):
     @property
     def original(self) -> str:
         """The problem's name, whatever its f is."""
-        return own.split(self.problem.name)[0]
+        return registry.split(self.problem.name)[0]
 
     @property
     def settings(self) -> Settings:
         """What Monte Carlo would be run for now."""
         same = {name: getattr(self, name) for name in (*POINT, "variant", "draws", "runs", "seed")}
         snapshot = self.snapshot if self.variant == "spline" else None
-        revision = own.revision(self.problem.name, self.variant)
+        revision = registry.revision(self.problem.name, self.variant)
         return Settings(problem=self.problem.name, snapshot=snapshot, revision=revision, **same)
 
     def set(self, **values: Any) -> None:
@@ -102,15 +102,17 @@ class State(param.Parameterized):
             ValueError: there is no such problem, there are no proposals for it, or f is no
                 expression for it (`ExpressionError`, with the column); nothing has changed then.
         """
-        if name not in own.problems():
-            raise ValueError(f"expected one of {', '.join(own.problems())}, got {brief(name)}")
-        before, problem = self.problem, own.problem(name, f)
+        if name not in registry.problems():
+            raise ValueError(
+                f"expected one of {', '.join(registry.problems())}, got {brief(name)}"
+            )
+        before, problem = self.problem, registry.problem(name, f)
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
             self._left[self.original] = {n: getattr(self, n) for n in POINT}
             new |= kept(self, before, problem)
             new |= self._left.get(name, {})
-        new["f"] = own.split(problem.name)[1]
+        new["f"] = registry.split(problem.name)[1]
         level = known_level(problem, None, new["y"], new["theta"])
         new |= {"level": level.value, "level_error": level.error}
         with param.parameterized.edit_constant(self):
@@ -270,7 +272,7 @@ class State(param.Parameterized):
         options = FIELDS[name].options
         found = {} if options is None else dict(options(self.problem))
         if name == "variant":
-            found |= {each: each for each in own.variants(self.problem.name, self.visitor)}
+            found |= {each: each for each in registry.variants(self.problem.name, self.visitor)}
         return found
 
     def pin(self, kept: bool = True) -> None:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from amci_explorer.compute.session import callback
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset, presets
 from amci_explorer.state.fields import FIELDS, problem_names
 from amci_explorer.state.state import State
@@ -97,7 +97,7 @@ class Controls:
         self.case = CaseControls(state, HANDLES)
         # As many buttons as the problem with most presets has: to name them anew takes page and
         # server less time than to exchange them.
-        most = max(len(presets(own.problem(name))) for name in names)
+        most = max(len(presets(registry.problem(name))) for name in names)
         self._presets = [
             flat_button("", partial(self._chose_preset, i), chip=True) for i in range(most)
         ]
@@ -169,7 +169,7 @@ class Controls:
             hide(button, preset is None)
         self.problem.value = state.original
         self.target.open()
-        self._warned.object = about_warnings(own.warnings(state.original))
+        self._warned.object = about_warnings(registry.warnings(state.original))
         self._show_note()
         for message in self._messages.values():
             message.say()

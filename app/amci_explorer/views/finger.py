@@ -14,7 +14,7 @@ from panel.custom import JSComponent
 from amci_explorer.compute.session import callback
 from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.weights import LIVE, weights
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import handle_label, variable_labels
 from amci_explorer.state.state import State
 from amci_explorer.views.case import LEVEL
@@ -97,7 +97,7 @@ class LiveDensities:
 def _stored(problem: str, variant: str) -> str:
     """Proposals as the page reads them; empty where it cannot evaluate them."""
     try:
-        proposals = weights(own.proposals(problem, variant))
+        proposals = weights(registry.proposals(problem, variant))
     except ValueError:
         return ""
     return json.dumps({"key": f"{problem}/{variant}", "proposals": proposals})

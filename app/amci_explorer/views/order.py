@@ -12,7 +12,7 @@ from amci_core.models import Problem
 from amci_core.training import Choices, form_names
 from amci_explorer.compute.learner import LONGEST_NAME, MINUTES, check_name
 from amci_explorer.compute.trainee import Order
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.kinds import number
 from amci_explorer.state.state import State
@@ -103,7 +103,7 @@ def _whole(text: str) -> int | None:
     return int(text)
 
 
-@lru_cache(own.TARGETS_KEPT)
+@lru_cache(registry.TARGETS_KEPT)
 def _forms(problem: Problem) -> tuple[str, ...]:
     try:
         return form_names(problem)

@@ -13,7 +13,7 @@ from panel.util import edit_readonly
 
 from amci_core.models.expression import LONGEST
 from amci_explorer.compute.session import callback
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.state.state import State
 from amci_explorer.views.inputs import flat_button, select
@@ -69,7 +69,7 @@ class TargetControls:
 
     def open(self) -> None:
         """Offers what fits the state's problem."""
-        problem = own.problem(self._state.original)
+        problem = registry.problem(self._state.original)
         found = examples(problem).items()
         options = {"choose one": "", **{f"{name}: {text}": text for name, text in found}}
         if self._examples.options != options:

@@ -18,7 +18,7 @@ from amci_explorer.compute.learner import OVER, STOPPING, Learner, check_name
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.session import callback
 from amci_explorer.compute.uploaded import File
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.inputs import Message
 from amci_explorer.views.layout import HTML, column, row, side_by_side
@@ -195,9 +195,9 @@ class TrainCard(ErrorCard):
         except ValueError as error:
             self.message.say(f"its name: {error}")
             return
-        listed = own.add_variant(found.problem, name, found, visitor=self.state)
+        listed = registry.add_variant(found.problem, name, found, visitor=self.state)
         self._kept = replace(found, variant=listed)
-        own.renew_variant(found.problem, listed, self._kept)
+        registry.renew_variant(found.problem, listed, self._kept)
         if self.state.problem.name == found.problem:
             self.state.set(variant=listed)
             self.state.commit()

@@ -9,7 +9,7 @@ from html import escape
 
 from amci_core.flows.proposals import DEFENSIVE
 from amci_core.target import FALLBACK
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 
 
 def about_warnings(found: Sequence[str]) -> str:
@@ -23,8 +23,8 @@ def about_warnings(found: Sequence[str]) -> str:
 
 def note(name: str, variant: str) -> str:
     """A note on proposals that were not trained for a problem; empty for others."""
-    if own.split(name)[1] and variant == FALLBACK:
-        q2 = own.proposals(name, variant).q2
+    if registry.split(name)[1] and variant == FALLBACK:
+        q2 = registry.proposals(name, variant).q2
         said = (
             "every term is sampled from the prior. Errors are those of plain importance sampling."
             if q2 is None
@@ -32,7 +32,7 @@ def note(name: str, variant: str) -> str:
             "has no advantage over SNIS q₂, and half the draws for each term."
         )
         return f"No proposals have been trained for this f: {said}"
-    if name in own.OWN and variant == DEFENSIVE:
+    if name in registry.OWN and variant == DEFENSIVE:
         return (
             "No proposals have been trained for this problem: every term is sampled from its "
             "defensive density. Errors are those of plain importance sampling."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["script"]
 
-from amci_explorer.problems import added, own
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.from_files import FILES
 from amci_explorer.problems.settings import Settings
 
@@ -32,7 +32,7 @@ def script(choice: Settings) -> str:
     """A Python script that prints what the strip shows for a choice."""
     y, theta = choice.pair
     about = ", ".join(f"{n} = {v}" for n, v in (("y", y), ("theta", theta)) if v is not None)
-    imports, problem, proposals = _made(*own.split(choice.problem), choice.variant)
+    imports, problem, proposals = _made(*registry.split(choice.problem), choice.variant)
     if choice.snapshot is not None:
         proposals = f"amci.load_history({choice.problem!r})[{choice.snapshot}].proposals"
     return SCRIPT.format(
@@ -50,22 +50,22 @@ def script(choice: Settings) -> str:
 def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
     """Lines ahead of the others, and how the problem and its proposals come about."""
     ahead, problem = "", f"amci.problem({name!r})"
-    mine = own.OWN.get(name)
+    mine = registry.OWN.get(name)
     if mine is not None and mine.file:
         problem = f"amci.load_problem({mine.file!r})"
     elif mine is not None:
         ahead = f"# {FILES} in the environment names the problem's file.\n"
-        ahead += "from amci_explorer.problems import own\n"
-        problem = f"own.problem({name!r})"
+        ahead += "from amci_explorer.problems import registry\n"
+        problem = f"registry.problem({name!r})"
     of = repr(name) if mine is None else "problem.original" if f else "problem"
-    wanted = own.variants(name)[0] if f else variant
+    wanted = registry.variants(name)[0] if f else variant
     proposals = f"amci.load_proposals({of}, variant={wanted!r})"
     if mine is not None and wanted in mine.folders:
         proposals = f"amci.load_proposals({of}, folder={mine.folders[wanted]!r})"
     elif mine is not None and not mine.file:
-        proposals = f"own.proposals({name!r}, {wanted!r})"
-    whole = name if not f else own.own_name(name, f)
-    if added.parcel(whole, variant) is not None:
+        proposals = f"registry.proposals({name!r}, {wanted!r})"
+    whole = name if not f else registry.own_name(name, f)
+    if session_proposals.parcel(whole, variant) is not None:
         ahead += f"# The folder that these proposals were saved to, once learnt: {variant!r}.\n"
         proposals = f"amci.load_proposals({'problem' if f else of}, folder={variant!r})"
     elif f:

@@ -7,7 +7,7 @@ __all__ = ["about_kept", "difference", "file_name", "too_much"]
 import re
 from collections.abc import Callable, Mapping
 
-from amci_explorer.problems import own
+from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
 
 SYMBOLS = {"y": "y", "theta": "θ"}
@@ -40,7 +40,8 @@ def about_kept(kept: Settings | None, here: Settings) -> str:
     if kept is None:
         return ""
     if kept.problem != here.problem:
-        other = "another f" if own.split(kept.problem)[0] == own.split(here.problem)[0] else ""
+        same = registry.split(kept.problem)[0] == registry.split(here.problem)[0]
+        other = "another f" if same else ""
         return f"A is a case of {other or 'another problem'} and reappears when you return to it."
     if kept == here:
         return "A is this case. Whatever you change, A stays visible in faint colours."

@@ -35,7 +35,7 @@ from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, fallback_proposals, own_name
-from amci_explorer.problems import added
+from amci_explorer.problems import session_proposals
 
 # Problems with another f that are kept, of all visitors together.
 TARGETS_KEPT = 64
@@ -158,7 +158,7 @@ def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
         known: tuple[str, ...] = (_fallback_proposals(_of(name)).variant,)
     else:
         known = tuple(OWN[original].proposals) if name in OWN else available_variants(name)
-    return (*known, *added.names(name, visitor))
+    return (*known, *session_proposals.names(name, visitor))
 
 
 def proposals(name: str, variant: str | None = None, revision: int = 0) -> Proposals:
@@ -173,7 +173,7 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
         ValueError: there are none.
     """
     variant = variant or variants(name)[0]
-    found = added.get(name, variant, revision)
+    found = session_proposals.get(name, variant, revision)
     if found is not None:
         return found
     if not split(name)[1] and name not in OWN:
@@ -217,7 +217,9 @@ def add_variant(
         raise ValueError(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
         )
-    return added.add(problem_name, variant, proposals, visitor, taken=variants(problem_name))
+    return session_proposals.add(
+        problem_name, variant, proposals, visitor, taken=variants(problem_name)
+    )
 
 
 def renew_variant(problem_name: str, variant: str, proposals: Proposals) -> None:
@@ -230,12 +232,12 @@ def renew_variant(problem_name: str, variant: str, proposals: Proposals) -> None
         variant: The name that `add_variant` returned; one that is gone stays so.
         proposals: They; what pickle takes.
     """
-    added.renew(problem_name, variant, proposals)
+    session_proposals.renew(problem_name, variant, proposals)
 
 
 def revision(problem_name: str, variant: str) -> int:
     """Which proposals a variant's name stands for now; 0 for what no page has added."""
-    return added.revision(problem_name, variant)
+    return session_proposals.revision(problem_name, variant)
 
 
 @lru_cache(TARGETS_KEPT)

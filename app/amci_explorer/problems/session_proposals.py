@@ -46,7 +46,7 @@ def add(
     *,
     taken: Collection[str],
 ) -> str:
-    """Keeps proposals under a name that nothing else had; returns that. See `own.add_variant`."""
+    """Keeps proposals under a name that nothing else had; returns that."""
     name, number = variant, 1
     while (problem, name) in _GIVEN or name in taken:
         number += 1
