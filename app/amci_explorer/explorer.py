@@ -21,7 +21,7 @@ from amci_explorer.compute.results import Results
 from amci_explorer.compute.session import callback, guarded, on_failure, on_news
 from amci_explorer.js.scripts import PROJECTOR, REPLACE_ADDRESS
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.problems.from_files import troubles
+from amci_explorer.problems.registry import troubles
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
 from amci_explorer.state.tour import Step, tour

@@ -11,7 +11,7 @@ import panel as pn
 
 from amci_explorer.compute.session import building, callback, weakly
 from amci_explorer.explorer import Explorer
-from amci_explorer.problems.from_files import serve_files
+from amci_explorer.problems.registry import serve_files
 from amci_explorer.server.guard import admit, count_error
 from amci_explorer.server.ready import get_ready
 from amci_explorer.state.link import decoded

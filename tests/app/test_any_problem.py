@@ -12,7 +12,7 @@ import pytest
 from amci_explorer.compute import store
 from amci_explorer.compute.jobs import Jobs
 from amci_explorer.explorer import TABS, Explorer
-from amci_explorer.problems import from_files, registry
+from amci_explorer.problems import files, registry
 from amci_explorer.views.table import TableCard
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource
@@ -224,7 +224,7 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
         "    with executor(workers=1)[0] as pool:\n"
         "        print([row.name for row in pool.submit(asked.part, 0).result()[1].rows])\n"
     )
-    environment = os.environ | {from_files.FILES: str(path)}
+    environment = os.environ | {files.FILES: str(path)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert "snis-q2" in done.stdout, done.stderr

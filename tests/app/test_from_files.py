@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from amci_explorer.compute.requests import Request
-from amci_explorer.problems import from_files, registry, session_proposals
-from amci_explorer.problems.from_files import FILES, Source, serve_files, troubles
+from amci_explorer.problems import registry, session_proposals
+from amci_explorer.problems.files import FILES, Source
+from amci_explorer.problems.registry import serve_files, troubles
 from amci_explorer.server import serve
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.kinds import OutOfBounds
@@ -32,9 +33,9 @@ from amci_core.training import learn
 def fresh(monkeypatch):
     """No file has been read."""
     monkeypatch.setattr(registry, "OWN", {})
-    monkeypatch.setattr(from_files, "_READ", {})
-    monkeypatch.setattr(from_files, "_LISTED", [])
-    monkeypatch.setattr(from_files, "_DONE", set())
+    monkeypatch.setattr(registry, "_READ", {})
+    monkeypatch.setattr(registry, "_LISTED", [])
+    registry._read_all.cache_clear()
     monkeypatch.setattr(session_proposals, "_ADDED", {})
     monkeypatch.setattr(session_proposals, "_GIVEN", set())
     monkeypatch.setenv(FILES, "")
@@ -138,10 +139,10 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     serve_files([str(path)])
     state, other = State("good"), State("good")
     made = Proposals.from_defensive(state.problem)
-    name = registry.add_variant("good", "mine", made, visitor=state)
+    name = registry.add_variant("good", "mine", made, session=state)
     assert name == "mine"
     # A name is given once, so that results of one are never shown for another.
-    assert registry.add_variant("good", "mine", made, visitor=other) == "mine-2"
+    assert registry.add_variant("good", "mine", made, session=other) == "mine-2"
     assert list(state.options("variant")) == ["defensive", "mine"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
     # Nobody takes another's by its name, in an address or in a case to compare with.

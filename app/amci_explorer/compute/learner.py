@@ -238,7 +238,7 @@ class Learner:
         name = self.order.problem
         new = not self.variant
         if new:
-            self.variant = registry.add_variant(name, self.order.name, newest, visitor=self._state)
+            self.variant = registry.add_variant(name, self.order.name, newest, session=self._state)
         self.proposals = replace(newest, variant=self.variant)
         registry.renew_variant(name, self.variant, self.proposals)
         if new:

@@ -28,7 +28,7 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.known import Mu, exact
 from amci_explorer.numbers.play import Playback, playback
 from amci_explorer.numbers.summary import Summary, summarize
-from amci_explorer.problems import facts, registry
+from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Point, Settings
 
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
@@ -57,7 +57,7 @@ class Store:
     @cached_property
     def snapshots(self) -> tuple[HistoryEntry, ...]:
         """The training film, read when it is first asked for."""
-        return facts.history(self.problem)
+        return registry.history(self.problem.name)
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
@@ -89,12 +89,12 @@ class Store:
     @property
     def swept(self) -> tuple[str, ...]:
         """The estimators of a sweep over cases."""
-        return facts.swept(self.problem)
+        return registry.swept(self.problem.name)
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The terms that have proposals to draw from."""
-        return facts.terms(self.problem)
+        return registry.terms(self.problem.name)
 
     @property
     def shares_samples(self) -> bool:

@@ -1,8 +1,7 @@
-r"""The problems on the page and what draws for them: the package's, one's own, and those with
-another f.
+r"""The problems on the page and their proposals: shipped, from files, and with another f.
 
-The server and the processes that compute for it read the same files, see `from_files`. A
-problem with another f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
+The server and its workers read the same files, which the environment names. A problem with another
+f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
 """
 
 from __future__ import annotations
@@ -12,32 +11,42 @@ __all__ = [
     "Own",
     "add_variant",
     "hand_in",
+    "history",
     "opening",
     "problem",
     "problems",
     "proposals",
     "renew_variant",
     "revision",
-    "snapshots",
+    "serve_files",
     "split",
+    "swept",
+    "terms",
+    "troubles",
+    "untrained",
     "variants",
     "warnings",
 ]
 
 import math
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 import amci_core as amci
+from amci_core.estimators.draws import TERMS
+from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.proposals import DEFENSIVE
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, fallback_proposals, own_name
 from amci_explorer.problems import session_proposals
+from amci_explorer.problems.files import FILES, Source, in_a_line, named
 
-# Problems with another f that are kept, of all visitors together.
+# Problems with another f that are kept, of all sessions together.
 TARGETS_KEPT = 64
 BETWEEN = own_name("", "")
 LONGEST_VARIANT = 40
@@ -45,12 +54,12 @@ LONGEST_VARIANT = 40
 
 @dataclass
 class Own:
-    """A problem of one's own.
+    """A problem of a user's own.
 
     Arguments:
-        problem: It.
-        proposals: What draws for it, by variant, the default first.
-        file: The file that it is from, as `amci.load_problem` takes it; empty where it is not.
+        problem: The problem.
+        proposals: Its proposals by variant, the default first.
+        file: The file that it is from, as `amci.load_problem` takes it; empty if it is from none.
         folders: The folders that the proposals are from, by variant.
         warnings: What a check of its definition found, a sentence each.
     """
@@ -64,6 +73,9 @@ class Own:
 
 # The problems handed in to this process, by name.
 OWN: dict[str, Own] = {}
+# Sources that this process has read, with what is wrong, a line each; and those with a problem.
+_READ: dict[str, list[str]] = {}
+_LISTED: list[str] = []
 
 
 def hand_in(
@@ -73,12 +85,12 @@ def hand_in(
     folders: Mapping[str, str] | None = None,
     warnings: tuple[str, ...] = (),
 ) -> None:
-    """Adds a problem of one's own to the page, in this process.
+    """Adds a problem of your own to the page, in this process.
 
     Arguments:
-        problem: It; one handed in before under its name makes way.
-        proposals: What draws for it, the default first; of any kind that can be called. Without
-            any its optimal proposals do, where they are known, or its reference.
+        problem: The problem; it replaces one that was handed in under its name.
+        proposals: Its proposals, the default first; by default the optimal ones if they are known,
+            or the defensive density.
         file: See `Own`.
         folders: See `Own`.
         warnings: See `Own`.
@@ -94,9 +106,8 @@ def hand_in(
             raise ValueError(
                 f"proposals: expected ones for {problem.name}, got ones for {made.problem}"
             )
-    variables = [each for each in (problem.y, problem.theta) if each is not None]
-    for each in variables:
-        if not all(map(math.isfinite, each.typical_range)):
+    for each in (problem.y, problem.theta):
+        if each is not None and not all(map(math.isfinite, each.typical_range)):
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
     known = {made.variant: made for made in (*proposals, *untrained(problem, bool(proposals)))}
@@ -104,31 +115,49 @@ def hand_in(
 
 
 def untrained(problem: Problem, trained: bool = False) -> tuple[Proposals, ...]:
-    """What draws for a problem before anything is trained for it.
+    """The proposals that a problem has before anything is trained for it.
 
     Arguments:
         problem: The problem.
-        trained: Whether there are trained ones, which the reference need not stand in for.
+        trained: Whether there are trained ones, which make the defensive density needless.
     """
     names = (ORACLE,) if "q1_plus" in (problem.optimal_proposals() or {}) else ()
     names = names if trained else (*names, DEFENSIVE)
     return tuple(amci.load_proposals(problem, variant=name) for name in names)
 
 
+def serve_files(texts: Sequence[str] = ()) -> None:
+    """Loads and checks the files that the environment names, and more; reports faults on stderr.
+
+    The good ones then stand in the environment, where workers that are started later find them.
+
+    Arguments:
+        texts: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
+    """
+    for text in (*named(os.environ.get(FILES, "")), *texts):
+        for line in _read(text, check=True):
+            print(f"AMCI Explorer: {line}", file=sys.stderr, flush=True)
+    if _READ:
+        os.environ[FILES] = os.pathsep.join(_LISTED)
+
+
+def troubles() -> list[str]:
+    """What is wrong with the files, a line each."""
+    return [line for lines in _READ.values() for line in lines]
+
+
 def opening() -> str | None:
-    """The problem that the page opens with where the server was given one of one's own."""
-    _read()
-    return next((name for name, each in OWN.items() if each.file), None)
+    """The problem that the page opens with if the server was given one from a file."""
+    return next((name for name, each in _own().items() if each.file), None)
 
 
 def problems() -> tuple[str, ...]:
     """The names of all problems that there are proposals for."""
-    _read()
-    return *(name for name in amci.problems() if available_variants(name)), *OWN
+    return *(name for name in amci.problems() if available_variants(name)), *_own()
 
 
 def split(name: str) -> tuple[str, str]:
-    """A problem's name, without another f, and that f; which is empty where it is the own one."""
+    """A problem's name without another f, and that f, empty if it has its own."""
     original, _, text = name.partition(BETWEEN)
     return original, text
 
@@ -139,26 +168,31 @@ def problem(name: str, f: str = "") -> Problem:
     Raises:
         ValueError: no problem has that name, or f is no expression for it.
     """
-    _read()
     original, text = split(name)
-    found = OWN[original].problem if original in OWN else amci.problem(original)
+    own = _own().get(original)
+    found = amci.problem(original) if own is None else own.problem
     text = " ".join((f or text).split())
     return _target(found, text) if text else found
 
 
-def variants(name: str, visitor: object | None = None) -> tuple[str, ...]:
-    """What kinds of proposals there are for a problem, the default first.
+def warnings(name: str) -> tuple[str, ...]:
+    """What a check of a problem's definition found, a sentence each."""
+    return OWN[name].warnings if name in OWN else ()
+
+
+def variants(name: str, session: object | None = None) -> tuple[str, ...]:
+    """The kinds of proposals that there are for a problem, the default first.
 
     Arguments:
         name: The problem's name.
-        visitor: Whose own are listed as well.
+        session: The state of the page whose own are listed as well.
     """
-    original, text = split(name)
-    if text:
-        known: tuple[str, ...] = (_fallback_proposals(_of(name)).variant,)
+    if split(name)[1]:
+        known: tuple[str, ...] = (_fallback_proposals(name).variant,)
     else:
-        known = tuple(OWN[original].proposals) if name in OWN else available_variants(name)
-    return (*known, *session_proposals.names(name, visitor))
+        own = _own().get(name)
+        known = available_variants(name) if own is None else tuple(own.proposals)
+    return (*known, *session_proposals.names(name, session))
 
 
 def proposals(name: str, variant: str | None = None, revision: int = 0) -> Proposals:
@@ -167,44 +201,46 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
     Arguments:
         name: The problem's name.
         variant: The variant.
-        revision: In a process that computes: which of those that the variant's name had.
+        revision: In a worker: which of those that the variant's name had.
 
     Raises:
         ValueError: there are none.
     """
+    own = _own().get(name)
     variant = variant or variants(name)[0]
     found = session_proposals.get(name, variant, revision)
     if found is not None:
         return found
-    if not split(name)[1] and name not in OWN:
-        return _shipped(name, variant)
-    if variant not in variants(name):
-        raise ValueError(f"variant: expected one of {', '.join(variants(name))}, got {variant!r}")
-    return OWN[name].proposals[variant] if name in OWN else _fallback_proposals(_of(name))
+    if split(name)[1]:
+        return _fallback_proposals(name)
+    return _shipped(name, variant) if own is None else own.proposals[variant]
 
 
-def warnings(name: str) -> tuple[str, ...]:
-    """What a check of a problem's definition found, a sentence each."""
-    return OWN[name].warnings if name in OWN else ()
-
-
-def snapshots(name: str) -> tuple[HistoryEntry, ...]:
-    """The film of a training; empty where there is none."""
+def history(name: str) -> tuple[HistoryEntry, ...]:
+    """The checkpoints of the default proposals' training; empty if none are stored."""
     return () if name in OWN or split(name)[1] else amci.load_history(name)
 
 
+def terms(name: str) -> tuple[str, ...]:
+    """The terms of a problem that have proposals to draw from."""
+    return tuple(t for t, q in zip(TERMS, proposals(name).as_tuple, strict=True) if q is not None)
+
+
+def swept(name: str) -> tuple[str, ...]:
+    """The estimators of a sweep over a problem's cases."""
+    return default_estimators(problem(name), proposals(name))
+
+
 def add_variant(
-    problem_name: str, variant: str, proposals: Proposals, *, visitor: object | None = None
+    problem_name: str, variant: str, proposals: Proposals, *, session: object | None = None
 ) -> str:
     """Adds proposals to a problem while the page runs, and returns the name they are listed by.
 
-    Every process that computes is sent them with the work that needs them.
-
     Arguments:
         problem_name: The problem's name; with another f the one that `State.problem` has then.
-        variant: What they are called; a number follows where that was given before.
-        proposals: They; what pickle takes.
-        visitor: The state of the page that lists them; None: every page does.
+        variant: Their name; a number is appended if that was given before.
+        proposals: They; anything that pickle takes.
+        session: The state of the page that lists them; None: every page does.
 
     Raises:
         ValueError: they are for another problem, or the name is empty or too long.
@@ -217,27 +253,13 @@ def add_variant(
         raise ValueError(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
         )
-    return session_proposals.add(
-        problem_name, variant, proposals, visitor, taken=variants(problem_name)
-    )
+    taken = variants(problem_name)
+    return session_proposals.add(problem_name, variant, proposals, session, taken=taken)
 
 
-def renew_variant(problem_name: str, variant: str, proposals: Proposals) -> None:
-    """Has a variant that `add_variant` gave a name stand for other proposals, such as better ones.
-
-    Results of the ones before are not taken for those of these: `revision` differs.
-
-    Arguments:
-        problem_name: The problem's name.
-        variant: The name that `add_variant` returned; one that is gone stays so.
-        proposals: They; what pickle takes.
-    """
-    session_proposals.renew(problem_name, variant, proposals)
-
-
-def revision(problem_name: str, variant: str) -> int:
-    """Which proposals a variant's name stands for now; 0 for what no page has added."""
-    return session_proposals.revision(problem_name, variant)
+# Better proposals under a name that `add_variant` gave, and which ones a name has now: results of
+# earlier revisions are not taken for those of later ones.
+renew_variant, revision = session_proposals.renew, session_proposals.revision
 
 
 @lru_cache(TARGETS_KEPT)
@@ -245,25 +267,74 @@ def _target(problem: Problem, text: str) -> OwnTarget:
     return amci.with_target(problem, text)
 
 
-def _of(name: str) -> OwnTarget:
-    """The problem with another f, by its name."""
+def _fallback_proposals(name: str) -> Proposals:
+    """The proposals of a problem with another f for which none were trained."""
     original, text = split(name)
-    return _target(problem(original), text)
+    return _fallbacks(_target(problem(original), text))
 
 
 @lru_cache(TARGETS_KEPT)
-def _fallback_proposals(target: OwnTarget) -> Proposals:
+def _fallbacks(target: OwnTarget) -> Proposals:
     return fallback_proposals(target, proposals(target.original.name))
 
 
 @cache
 def _shipped(name: str, variant: str | None) -> Proposals:
-    """What `amci.load_proposals` gives; it looks for the files each time."""
+    """The result of `amci.load_proposals`, which looks for the files each time."""
     return amci.load_proposals(name, variant=variant)
 
 
-def _read() -> None:
-    """Reads the files that the environment names, once."""
-    from amci_explorer.problems.from_files import read_environment
+def _own() -> dict[str, Own]:
+    """The problems handed in; a worker first reads the files that the environment names."""
+    _read_all(os.environ.get(FILES, ""))
+    return OWN
 
-    read_environment()
+
+@cache
+def _read_all(texts: str) -> None:
+    for text in named(texts):
+        _read(text, check=False)
+
+
+def _read(text: str, *, check: bool) -> list[str]:
+    """Hands in the problem of a source, once; returns what is wrong with it, a line each."""
+    try:
+        source, wrong = Source.read(text), ""
+    except ValueError as error:
+        source, wrong = Source(text), str(error)
+    if source.text in _READ:
+        return []
+    _READ[source.text] = [wrong] if wrong else []  # the file may ask for the page's problems
+    if not wrong:
+        before = set(OWN)
+        _READ[source.text] = _bring(source, check=check)
+        if set(OWN) - before:
+            _LISTED.append(source.text)
+    return _READ[source.text]
+
+
+def _bring(source: Source, *, check: bool) -> list[str]:
+    before = set(OWN)
+    try:
+        problem = source.load()
+    except ValueError as error:
+        # A file may call `hand_in` by itself.
+        return [] if set(OWN) - before else [in_a_line(error)]
+    if set(OWN) - before:
+        return []
+    warnings: tuple[str, ...] = ()
+    if check:
+        found = amci.check(problem)
+        if found.errors:
+            lines = [f"{source.name}: {in_a_line(each.sentence)}" for each in found.errors]
+            return [*lines, f"{source.name}: {problem.name} is not listed until that is mended"]
+        warnings = tuple(in_a_line(each.sentence) for each in found.warnings)
+    if problem.name in OWN:
+        return [f"{source.name}: another file has a problem called {problem.name}; rename one"]
+    stored = source.load_proposals(problem)
+    made, folders = stored.proposals, stored.folders
+    try:
+        hand_in(problem, *made, file=source.name, folders=folders, warnings=warnings)
+    except ValueError as error:
+        return [f"{source.name}: {in_a_line(error)}", f"{source.name}: it is not listed"]
+    return [f"{source.name}: proposals that cannot be used: {line}" for line in stored.wrong]

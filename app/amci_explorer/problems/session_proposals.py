@@ -1,4 +1,8 @@
-r"""Proposals that came while the server ran: whose they are, and how they reach its workers."""
+r"""Proposals that came while the server ran, trained or uploaded, and how workers get them.
+
+They belong to a session, which alone lists them, or to all. A worker is sent them, pickled, with
+each request that needs them.
+"""
 
 from __future__ import annotations
 
@@ -7,113 +11,117 @@ __all__ = ["add", "forget", "get", "names", "parcel", "receive", "renew", "revis
 import pickle
 import weakref
 from collections.abc import Collection
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import count
+from typing import Any
 
 from amci_core.flows import Proposals
 
-# Proposals sent by the server that a process which computes keeps.
+# Proposals that a worker keeps.
 RECEIVED_KEPT = 32
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class _Added:
-    """Proposals, as they are sent, and whose they are; None: everyone's."""
+    """Proposals, the session that lists them (None: all do), and their number."""
 
     proposals: Proposals
-    parcel: bytes
-    visitor: weakref.ref[object] | None
+    session: weakref.ref[object] | None
     revision: int
 
+    @cached_property
+    def parcel(self) -> bytes:
+        return pickle.dumps(self.proposals)
 
-Key = tuple[str, str]
-# By the problem's name and the variant.
+    def is_listed_in(self, session: object | None) -> bool:
+        return self.session is None or (session is not None and self.session() is session)
+
+
+# In the server's process: by the problem's name and the variant.
 _ADDED: dict[Key, _Added] = {}
-# A name is given once: results of proposals that are gone may still be kept under it.
+# Names are given once: results of forgotten proposals may still be stored under theirs.
 _GIVEN: set[Key] = set()
-# What the server has sent to this process, by its revision as well.
-_RECEIVED: dict[tuple[str, str, int], Proposals] = {}
-# Every proposals that were added, under whatever name, have a number of their own.
 _REVISIONS = count(1)
+# In a worker: what the server has sent.
+_RECEIVED: dict[tuple[str, str, int], bytes] = {}
 
 
 def add(
     problem: str,
     variant: str,
     proposals: Proposals,
-    visitor: object | None,
+    session: object | None,
     *,
     taken: Collection[str],
 ) -> str:
-    """Keeps proposals under a name that nothing else had; returns that."""
-    name, number = variant, 1
-    while (problem, name) in _GIVEN or name in taken:
-        number += 1
+    """Adds proposals under a name that nothing else has had; returns that name."""
+    name = variant
+    for number in count(2):
+        if (problem, name) not in _GIVEN and name not in taken:
+            break
         name = f"{variant}-{number}"
-    whose = None if visitor is None else weakref.ref(visitor, partial(_drop, (problem, name)))
-    _ADDED[problem, name] = _Added(proposals, pickle.dumps(proposals), whose, next(_REVISIONS))
-    _GIVEN.add((problem, name))
+    key = problem, name
+
+    def drop(_: Any) -> None:
+        _ADDED.pop(key, None)
+
+    owner = None if session is None else weakref.ref(session, drop)
+    _ADDED[key] = _Added(proposals, owner, next(_REVISIONS))
+    _GIVEN.add(key)
     return name
 
 
 def renew(problem: str, variant: str, proposals: Proposals) -> None:
-    """Keeps others under a name; nothing happens where whoever added them has gone."""
-    before = _ADDED.get((problem, variant))
-    if before is not None:
-        _ADDED[problem, variant] = _Added(
-            proposals, pickle.dumps(proposals), before.visitor, next(_REVISIONS)
-        )
+    """Replaces the proposals of a name; does nothing if the session has gone."""
+    key = problem, variant
+    if key in _ADDED:
+        _ADDED[key] = replace(_ADDED[key], proposals=proposals, revision=next(_REVISIONS))
 
 
 def revision(problem: str, variant: str) -> int:
-    """The number of the proposals that have a name now; 0 for what was not added."""
+    """The number of a name's current proposals; 0 for names that were not added."""
     found = _ADDED.get((problem, variant))
     return 0 if found is None else found.revision
 
 
-def names(problem: str, visitor: object | None) -> list[str]:
-    """The variants that were added for all, and for a visitor."""
-    return [
-        variant
-        for (of, variant), each in _ADDED.items()
-        if of == problem
-        and (each.visitor is None or (visitor is not None and each.visitor() is visitor))
-    ]
+def names(problem: str, session: object | None) -> list[str]:
+    """The variants that a session lists for a problem."""
+    return [v for (p, v), each in _ADDED.items() if p == problem and each.is_listed_in(session)]
 
 
 def get(problem: str, variant: str, revision: int = 0) -> Proposals | None:
-    """What was added, or sent to this process, under a name; there with that revision."""
-    key = problem, variant
-    return _ADDED[key].proposals if key in _ADDED else _RECEIVED.get((*key, revision))
+    """The proposals of a name; in a worker, those of that revision."""
+    if (problem, variant) in _ADDED:
+        return _ADDED[problem, variant].proposals
+    sent = _RECEIVED.get((problem, variant, revision))
+    return None if sent is None else _unpickled(sent)
 
 
-def forget(visitor: object) -> None:
-    """Forgets what a visitor has added who has gone."""
-    gone = [key for key, each in _ADDED.items() if each.visitor and each.visitor() is visitor]
-    for key in gone:
+def forget(session: object) -> None:
+    """Forgets the proposals of a session that has ended."""
+    for key in [key for key, each in _ADDED.items() if each.session and each.session() is session]:
         del _ADDED[key]
 
 
-def _drop(key: Key, _: object) -> None:
-    """Forgets what belonged to a visitor that is no more."""
-    _ADDED.pop(key, None)
-
-
 def parcel(problem: str, variant: str) -> bytes | None:
-    """What another process needs for proposals that were added here; None: it has them."""
+    """The bytes that a worker needs for proposals that were added; None for others."""
     found = _ADDED.get((problem, variant))
     return None if found is None else found.parcel
 
 
 def receive(problem: str, variant: str, revision: int, sent: bytes | None) -> None:
-    """Takes what `parcel` gave in the server's process."""
-    if sent is None or get(problem, variant, revision) is not None:
-        return
-    # A class of a file is found once the file has been run.
-    from amci_explorer.problems.from_files import read_environment
+    """Stores what `parcel` gave in the server's process.
 
-    read_environment()
-    _RECEIVED[problem, variant, revision] = pickle.loads(sent)
-    if len(_RECEIVED) > RECEIVED_KEPT:
-        del _RECEIVED[next(iter(_RECEIVED))]
+    It is unpickled when it is used: a class from a user's file exists once the file has been run.
+    """
+    if sent is not None:
+        _RECEIVED[problem, variant, revision] = sent
+        if len(_RECEIVED) > RECEIVED_KEPT:
+            del _RECEIVED[next(iter(_RECEIVED))]
+
+
+@lru_cache(RECEIVED_KEPT)
+def _unpickled(sent: bytes) -> Proposals:
+    return pickle.loads(sent)

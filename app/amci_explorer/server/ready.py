@@ -16,8 +16,8 @@ from typing import Any
 import amci_explorer.explorer  # noqa: F401
 from amci_explorer.compute.store import store_of
 from amci_explorer.problems import registry
-from amci_explorer.problems.from_files import serve_files
 from amci_explorer.problems.pictures import densities
+from amci_explorer.problems.registry import serve_files
 from amci_explorer.state.state import State
 
 log = logging.getLogger(__name__)

@@ -188,7 +188,7 @@ def problem_files(named: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     if not named:
         return [], []
-    from amci_explorer.problems.from_files import Source  # it waits for PyTorch
+    from amci_explorer.problems.files import Source  # it waits for PyTorch
 
     good, wrong = [], []
     for text in named:
@@ -211,7 +211,7 @@ def tour_file(named: str | None, problems: Sequence[str]) -> list[str]:
     """
     if named is None:
         return []
-    from amci_explorer.problems.from_files import serve_files  # they wait for PyTorch
+    from amci_explorer.problems.registry import serve_files  # they wait for PyTorch
     from amci_explorer.state.tour import TourError, read_tour
 
     serve_files(problems)

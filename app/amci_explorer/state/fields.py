@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
 from amci_explorer.plots.colours import SWEPT
-from amci_explorer.problems import facts, registry
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import coordinate_names, coordinates, pairs, variable_labels
 from amci_explorer.state.kinds import brief, flag, number, one_of, point, real, whole
 from amci_explorer.text import terms
@@ -69,7 +69,7 @@ def usual_runs(problem: Problem) -> int:
 
 def layers(problem: Problem) -> dict[str, str]:
     """What a map of the proposals' quality can show: names and labels."""
-    drawn = facts.terms(problem)
+    drawn = registry.terms(problem.name)
     names = terms(signed=len(drawn) > 2)
     return {
         "variance": "Relative variance per draw",
@@ -131,7 +131,7 @@ def _independent(first: str, second: str) -> bool:
 
 def _frame(problem: Problem, given: Any) -> int | None:
     """A frame of the training film; the last one is the trained proposal itself."""
-    frames = len(facts.history(problem))
+    frames = len(registry.history(problem.name))
     if given in (None, ""):
         return None
     value = int(number(given, 0, max(frames - 1, 0)))
@@ -207,7 +207,7 @@ def _cards(_: Problem) -> dict[str, str]:
 
 
 def _swept(problem: Problem) -> dict[str, str]:
-    return {name: SWEPT[name].label for name in facts.swept(problem) if name != "bound"}
+    return {name: SWEPT[name].label for name in registry.swept(problem.name) if name != "bound"}
 
 
 def _bands(_: Problem) -> dict[str, str]:

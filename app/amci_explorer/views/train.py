@@ -195,7 +195,7 @@ class TrainCard(ErrorCard):
         except ValueError as error:
             self.message.say(f"its name: {error}")
             return
-        listed = registry.add_variant(found.problem, name, found, visitor=self.state)
+        listed = registry.add_variant(found.problem, name, found, session=self.state)
         self._kept = replace(found, variant=listed)
         registry.renew_variant(found.problem, listed, self._kept)
         if self.state.problem.name == found.problem:

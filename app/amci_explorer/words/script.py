@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["script"]
 
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.problems.from_files import FILES
+from amci_explorer.problems.files import FILES
 from amci_explorer.problems.settings import Settings
 
 SCRIPT = """\
