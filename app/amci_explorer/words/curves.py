@@ -9,11 +9,8 @@ import numpy as np
 from amci_core.evaluation import ErrorCurves
 from amci_core.evaluation.runs import Truth
 from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.plots.errors import CEILING, FLOOR
 from amci_explorer.text import number
-
-# Relative squared errors outside of these are drawn at the edge, and named below the picture:
-# 1e-18 is what rounding leaves of an exact estimate, and then some.
-FLOOR, CEILING = 1e-18, 1e3
 
 
 def about_curves(found: ErrorCurves) -> str:
