@@ -14,7 +14,7 @@ from amci_explorer.explorer import Explorer
 from amci_explorer.problems.registry import serve_files
 from amci_explorer.server.guard import admit, count_error
 from amci_explorer.server.ready import get_ready
-from amci_explorer.state.link import decoded
+from amci_explorer.state.state import decoded
 from amci_explorer.views.shell import page
 from amci_explorer.views.style import VARIABLES
 

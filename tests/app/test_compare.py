@@ -33,7 +33,7 @@ def compared(turned, *, y=1.5):
     state = turned.explorer.state
     state.move(y=1.0)
     state.commit()
-    state.pin()
+    state.compare()
     state.move(y=y)
     state.commit()
     return turned.explorer
@@ -117,7 +117,7 @@ def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
         card = turned.explorer.tabs.card
         # A result has come: the mark stays where the user has it.
         assert source(card.panel, "reuse-current")[0] == {"alpha": [0.3], "beta": [0.1]}
-        state.pin()
+        state.compare()
         state.set(alpha=0.8)
         state.commit()
         assert source(card.panel, "reuse-current")[0] == {"alpha": [0.8], "beta": [0.1]}
@@ -141,7 +141,7 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         explorer = turned.explorer
         explorer.start()
         state = explorer.state
-        state.pin()
+        state.compare()
         name = "y" if state.y else "theta"
         variable = getattr(state.problem, name)
         state.move(**{name: [float(np.mean(variable.typical_range))] * variable.dim})
@@ -152,14 +152,14 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
             assert any(r.visible for r in faint)
             assert all(r.level == "underlay" for r in faint)
         before = {id(r) for place in places for r in renderers(place)}
-        state.pin(kept=False)
+        state.compare(here=False)
         assert not any(
             r.visible
             for place in places
             for r in renderers(place)
             if str(r.data_source.name).endswith("-a")
         )
-        state.pin()
+        state.compare()
         # The second time nothing is made anew.
         assert {id(r) for place in places for r in renderers(place)} == before
 
@@ -176,10 +176,10 @@ def test_a_card_that_was_closed_lets_go_of_a_as_well(in_a_loop):
         explorer, state = turned.explorer, turned.explorer.state
         state.commit()
         card = explorer.tabs.card
-        state.pin()
+        state.compare()
         assert any(r.visible for r in faint(card))
         for changed in ({"card": "diagnostics"}, {}, {"card": "reuse"}):
-            state.set(**changed) if changed else state.pin(kept=False)
+            state.set(**changed) if changed else state.compare(here=False)
             state.commit()
         assert explorer.tabs.card is card
         assert card.kept is None

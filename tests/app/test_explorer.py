@@ -204,7 +204,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
     def body(turned):
         explorer, tried = turned.explorer, set()
         alerts = explorer.story.alerts
-        for name in ("set", "move", "commit", "open", "apply", "go", "reset", "pin"):
+        for name in ("set", "move", "commit", "open", "apply", "go", "reset", "compare"):
             monkeypatch.setattr(State, name, fail)
         monkeypatch.setattr(Results, "again", fail)
         for view in (

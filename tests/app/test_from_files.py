@@ -13,8 +13,7 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.files import FILES, Source
 from amci_explorer.problems.registry import serve_files, troubles
 from amci_explorer.server import serve
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.kinds import OutOfBounds
+from amci_explorer.state.fields import FIELDS, OutOfBounds
 from amci_explorer.state.state import State
 from amci_explorer.views.case import CaseControls
 from amci_explorer.views.shell import page
@@ -151,7 +150,7 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     with pytest.raises(ValueError, match="expected one of defensive, mine-2"):
         other.set(variant="mine")
     state.set(variant="mine")
-    state.pin()
+    state.compare()
     assert state.beside.variant == "mine"
     asked = Request("summary", state.settings)
     sent = tmp_path / "asked"

@@ -158,8 +158,8 @@ def anything(name, rng):
     else:
         state.move(level=rng.uniform(low, high))
     for field in FIELDS.values():
-        if field.options is not None:
-            state.set(**{field.name: rng.choice(list(field.options(state.problem)))})
+        if state.options(field.name):
+            state.set(**{field.name: rng.choice(list(state.options(field.name)))})
         elif field.bounds is not None:
             state.set(
                 **{
@@ -171,7 +171,7 @@ def anything(name, rng):
             )
     state.set(snapshot=rng.choice([None, 0, 1, 2]))
     if rng.random() < 0.5:
-        state.pin()
+        state.compare()
     return state
 
 
@@ -203,7 +203,7 @@ def test_back_and_forward_lead_through_what_was_settled(state):
         lambda: state.set(alpha=0.25, draws=9),
         lambda: state.open("peak"),
         lambda: state.set(card="diagnostics"),
-        lambda: state.pin(),
+        lambda: state.compare(),
     ):
         change()
         state.commit()
@@ -234,15 +234,15 @@ def test_the_theme_is_no_step(state):
 
 
 def test_the_case_that_is_kept_is_a_state_of_its_own(state):
-    assert state.pinned is None
+    assert state.reference is None
     state.set(draws=9)
-    state.pin()
+    state.compare()
     kept = state.settings
     state.move(y=2.0)
     state.open("cancer")
-    assert state.pinned.settings == kept
-    state.pin(kept=False)
-    assert state.pinned is None
+    assert state.reference.settings == kept
+    state.compare(here=False)
+    assert state.reference is None
 
 
 def test_the_film_is_of_the_spline_alone(state):
@@ -316,7 +316,7 @@ def test_what_one_visitor_trained_another_cannot_name(state):
     assert f"got {name!r}" in other.read({"variant": name})["variant"]
     assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})
     state.set(variant=name)
-    state.pin()
+    state.compare()
     assert state.beside.variant == name
     state.set(variant="spline")
     state.commit()

@@ -1,70 +1,263 @@
 r"""Every choice on the page, in one table: how each is read, what is allowed, where it starts.
 
-Widgets, links, files, Reset, Back and Forward are all made from `FIELDS`.
+Parameters of the state, widgets, links, files, Reset, Back and Forward are all made from `FIELDS`.
+To add a choice, add a line there.
 """
 
 from __future__ import annotations
 
-__all__ = ["FIELDS", "Field", "layers", "other_axis", "plane_axes", "usual_runs"]
+__all__ = [
+    "FIELDS",
+    "Field",
+    "OneOf",
+    "OutOfBounds",
+    "brief",
+    "layers",
+    "nearest",
+    "number",
+    "plane_axes",
+    "problem_names",
+]
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from typing import Any, ClassVar
+
+import param
+import torch
 
 from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
 from amci_explorer.plots.colours import SWEPT
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import coordinate_names, coordinates, pairs, variable_labels
-from amci_explorer.state.kinds import brief, flag, number, one_of, point, real, whole
+from amci_explorer.problems.presets import (
+    coordinate_names,
+    coordinates,
+    opening,
+    pairs,
+    variable_labels,
+)
+from amci_explorer.problems.settings import Point
 from amci_explorer.text import terms
+from amci_explorer.words import CARDS
+
+# Characters of a refused value that a message shows, and that a link may have.
+SHOWN, READ = 24, 2000
+# Significant digits of a number: a link with them is short, and leads to the very same case.
+DIGITS = 6
+
+
+class OutOfBounds(ValueError):
+    """A number is beyond what is allowed; `nearest` is the closest value that is not."""
+
+    def __init__(self, message: str, nearest: Any) -> None:
+        super().__init__(message)
+        self.nearest = nearest
 
 
 @dataclass(frozen=True)
 class Field:
-    """One choice on the page.
+    """A choice on the page: any text. Subclasses say what else it may be.
 
     Arguments:
         name: Its name, in the state, in links and in files.
         doc: What it is, in a sentence.
-        read: Makes a value, of a problem, from a text or a value; where it is `personal`, of a
-            visitor as well.
         default: Where it starts, for a problem.
-        write: Makes the text that a link holds.
-        options: Where it is one of a few: these and their labels, for a problem.
-        bounds: Where it is a number: the least and the largest.
         back: Whether Back and Reset set it back.
-        personal: Whether it can name what one visitor alone has.
     """
 
     name: str
     doc: str
-    read: Callable[..., Any]
-    default: Callable[[Problem], Any]
-    write: Callable[[Any], str] = str
-    options: Callable[[Problem], Mapping[Any, str]] | None = None
-    bounds: tuple[float, float] | None = None
+    default: Callable[[Problem], Any] = lambda _: ""
     back: bool = True
-    personal: bool = False
 
-    def take(self, problem: Problem, given: Any, visitor: object) -> Any:
-        """Makes a value of what a visitor gave.
+    bounds: ClassVar[Any] = None
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> Any:
+        """Makes a value of a text from an address, or of a value from a file.
 
         Arguments:
-            problem: The problem.
-            given: A text or a value.
-            visitor: Whose own may be named, see `amci_explorer.problems.registry.variants`.
+            problem: The problem that it is for.
+            given: The text or the value; at most `READ` characters.
+            session: The page whose own proposals may be named.
 
         Raises:
-            ValueError: it is not allowed.
+            OutOfBounds: a number is beyond its bounds.
+            ValueError: any other value is not allowed.
         """
-        return self.read(problem, given, *([visitor] if self.personal else []))
+        del problem, session
+        return str(given or "")
+
+    def write(self, value: Any) -> str:
+        """The text that a link holds; `read` takes it."""
+        return str(value)
+
+    def options(self, problem: Problem, session: object = None) -> Mapping[Any, str]:
+        """The values that it can have and their labels; empty if these cannot be listed."""
+        del problem, session
+        return {}
+
+    def parameter(self) -> param.Parameter:
+        """The parameter that the state has for it."""
+        return param.Parameter(doc=self.doc)
 
 
-def usual_runs(problem: Problem) -> int:
-    """How many runs a problem opens with: a draw costs more in more dimensions."""
-    return 1000 if problem.x.dim == 1 else 200
+@dataclass(frozen=True)
+class Whole(Field):
+    """A whole number."""
+
+    bounds: tuple[int, int] = (0, 1)  # type: ignore[misc]
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> int:
+        low, high = self.bounds
+        refused = f"expected a whole number from {low:,} to {high:,}, got {brief(given)}"
+        try:
+            value = int(str(given).strip().replace(",", ""))
+        except ValueError:
+            raise ValueError(refused) from None
+        if not low <= value <= high:
+            raise OutOfBounds(refused, min(max(value, low), high))
+        return value
+
+    def parameter(self) -> param.Parameter:
+        return param.Integer(self.bounds[0], bounds=self.bounds, doc=self.doc)
+
+
+@dataclass(frozen=True)
+class Real(Field):
+    """A real number."""
+
+    bounds: tuple[float, float] = (0.0, 1.0)  # type: ignore[misc]
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> float:
+        return number(given, *self.bounds)
+
+    def write(self, value: Any) -> str:
+        return _written(value)
+
+    def parameter(self) -> param.Parameter:
+        return param.Number(self.bounds[0], bounds=self.bounds, doc=self.doc)
+
+
+@dataclass(frozen=True)
+class OneOf(Field):
+    """One of a few values, by default the first.
+
+    Arguments:
+        labels: The values and their labels, for a problem; a session may have more.
+    """
+
+    labels: Callable[..., Mapping[Any, str]] = lambda _: {}
+    default: Callable[[Problem], Any] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.default is None:
+            object.__setattr__(self, "default", lambda problem: next(iter(self.labels(problem))))
+
+    def options(self, problem: Problem, session: object = None) -> Mapping[Any, str]:
+        return self.labels(problem)
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> Any:
+        allowed = {self.write(value): value for value in self.options(problem, session)}
+        text = given if isinstance(given, str) else self.write(given)
+        if text not in allowed:
+            raise ValueError(f"expected one of {_listed(allowed)}, got {brief(given)}")
+        return allowed[text]
+
+    def write(self, value: Any) -> str:
+        if isinstance(value, list | tuple):
+            return ",".join(map(str, value))
+        return (
+            "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        )
+
+    def parameter(self) -> param.Parameter:
+        return param.Selector(objects=[None], check_on_set=False, doc=self.doc)
+
+
+@dataclass(frozen=True)
+class Variant(OneOf):
+    """The name of proposals; a session has those that it has trained or uploaded as well."""
+
+    def options(self, problem: Problem, session: object = None) -> Mapping[Any, str]:
+        return _variants(problem, session)
+
+
+@dataclass(frozen=True)
+class Expression(Field):
+    """An expression for f, tried at the prior's draws; empty for the problem's own f."""
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> str:
+        text = " ".join(str(given or "").split())
+        return registry.split(registry.problem(registry.split(problem.name)[0], text).name)[1]
+
+
+@dataclass(frozen=True)
+class Coordinates(Field):
+    """The coordinates of y or theta, empty if a problem has none."""
+
+    def read(self, problem: Problem, given: Any, session: object = None) -> Point:
+        variable = getattr(problem, self.name)
+        if variable is None:
+            if given in (None, "", (), []):
+                return ()
+            raise ValueError(f"this problem has no {self.name}, got {brief(given)}")
+        parts = given.split(",") if isinstance(given, str) else given
+        parts = parts if isinstance(parts, Sequence) else [parts]
+        if len(parts) != variable.dim:
+            expected = "a number" if variable.dim == 1 else f"{variable.dim} numbers"
+            raise ValueError(f"expected {expected}, got {len(parts)}")
+        values, refused = [], ""
+        for part in parts:
+            try:
+                values.append(number(part, *variable.typical_range))
+            except OutOfBounds as error:
+                values.append(error.nearest)
+                refused = str(error)
+        taken = tuple(variable.nearest(torch.tensor(values, dtype=torch.float64)).tolist())
+        if not refused and variable.whole and taken != tuple(values):
+            refused = f"expected whole numbers, got {brief(given)}"
+        if refused:
+            raise OutOfBounds(refused, taken)
+        return taken
+
+    def write(self, value: Any) -> str:
+        return ",".join(map(_written, value))
+
+
+def number(given: Any, low: float, high: float) -> float:
+    """A number to `DIGITS` digits; a bound that rounds to the same stays as it is.
+
+    Raises:
+        OutOfBounds: it is beyond the bounds.
+        ValueError: it is no number.
+    """
+    refused = f"expected a number from {low:g} to {high:g}, got {brief(given)}"
+    try:
+        value = math.nan if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if math.isnan(value):
+        raise ValueError(refused)
+    rounded, least, most = (float(_written(each)) for each in (value, low, high))
+    if not least <= rounded <= most:
+        raise OutOfBounds(refused, min(max(value, low), high))
+    return min(max(rounded, low), high)
+
+
+def nearest(field: Field, problem: Problem, given: Any) -> Any:
+    """The field's value, or the nearest one within its bounds."""
+    try:
+        return field.read(problem, given)
+    except OutOfBounds as error:
+        return error.nearest
+
+
+def brief(given: Any) -> str:
+    """What was given, short enough for a message."""
+    text = repr(given)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def layers(problem: Problem) -> dict[str, str]:
@@ -80,17 +273,17 @@ def layers(problem: Problem) -> dict[str, str]:
 
 
 def plane_axes(problem: Problem) -> dict[str, str]:
-    """The axes that a map can have: names in the core, and what they are called."""
+    """The axes that a map can have: names in the core and labels."""
     labels = {}
     for name in axis_names(problem):
         variable = getattr(problem, name.partition("[")[0])
-        own = variable_labels(problem, variable)
+        own_labels = variable_labels(problem, variable)
         coordinate = int(name[:-1].partition("[")[2]) if "[" in name else None
-        alike = len(own) != variable.dim
+        alike = len(own_labels) != variable.dim
         if variable.dim == 1 if coordinate is not None else variable.dim > 1 and not alike:
             continue
         which = "all coordinates" if coordinate is None else f"coordinate {coordinate + 1}"
-        label = f"{own[0]}, {which}" if alike else own[coordinate or 0]
+        label = f"{own_labels[0]}, {which}" if alike else own_labels[coordinate or 0]
         labels[name] = f"{label}, {variable.unit}" if variable.unit else label
     return labels
 
@@ -104,52 +297,8 @@ def problem_names() -> dict[str, str]:
     return found
 
 
-def other_axis(
-    problem: Problem, along: Mapping[str, str], chosen: Mapping[str, Any]
-) -> dict[str, str]:
-    """The new other axis of the map, where both would move the same coordinate.
-
-    Arguments:
-        problem: The problem.
-        along: The horizontal and the vertical axis.
-        chosen: What of them, among others, is being chosen; the one that is chosen stays.
-    """
-    across, upwards = (chosen.get(name, along[name]) for name in ("across", "upwards"))
-    if _independent(across, upwards):
-        return {}
-    last = "upwards" in chosen and "across" not in chosen
-    other, fixed = ("across", upwards) if last else ("upwards", across)
-    free = (name for name in plane_axes(problem) if _independent(name, fixed))
-    return {other: next(free, fixed)}
-
-
-def _independent(first: str, second: str) -> bool:
-    """Whether two axes move no coordinate together."""
-    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
-    return a != b or (i != j and bool(i) and bool(j))
-
-
-def _frame(problem: Problem, given: Any) -> int | None:
-    """A frame of the training film; the last one is the trained proposal itself."""
-    frames = len(registry.history(problem.name))
-    if given in (None, ""):
-        return None
-    value = int(number(given, 0, max(frames - 1, 0)))
-    return value if value < frames - 1 else None
-
-
-def _pair(problem: Problem, given: Any) -> tuple[int, int]:
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, Sequence) or len(parts) != 2:
-        raise ValueError(f"expected two coordinates, got {brief(given)}")
-    first, second = (int(number(part, 1, problem.x.dim)) for part in parts)
-    if first == second and problem.x.dim > 1:
-        raise ValueError(f"expected two coordinates, got {brief(given)}")
-    return min(first, second), max(first, second)
-
-
 def _first_plane(problem: Problem) -> tuple[str, str]:
-    """The plane that is looked at first; with one axis, or with none, there is none."""
+    """The plane that a map opens with; of a problem with one axis that axis twice."""
     names = list(axis_names(problem))
     if len(names) > 1:
         return default_plane(problem)
@@ -157,157 +306,109 @@ def _first_plane(problem: Problem) -> tuple[str, str]:
     return only, only
 
 
-def _case(_: Problem, given: Any, visitor: object) -> str:
-    """The link of another state, checked."""
-    from amci_explorer.state.state import State
-
-    if not given:
-        return ""
-    pinned = State(visitor=visitor)
-    wrong = pinned.read(dict(parse_qsl(str(given))))
-    if wrong:
-        name, why = next(iter(wrong.items()))
-        raise ValueError(f"{name}: {why}")
-    return urlencode(pinned.link(pinned=True))
+def _checkpoints(problem: Problem) -> dict[int | None, str]:
+    """The checkpoints of the training; the last one is the trained proposal itself."""
+    earlier = range(len(registry.history(problem.name)) - 1)
+    return {None: "trained", **{each: f"checkpoint {each + 1}" for each in earlier}}
 
 
-def _first(options: Callable[[Problem], Mapping[str, str]]) -> Callable[[Problem], str]:
-    return lambda problem: next(iter(options(problem)))
+def _variants(problem: Problem, session: object = None) -> dict[str, str]:
+    return {name: name for name in registry.variants(problem.name, session)}
 
 
-def _variants(problem: Problem) -> dict[str, str]:
-    return {name: name for name in registry.variants(problem.name)}
-
-
-def _variant(problem: Problem, given: Any, visitor: object) -> str:
-    """Proposals that there are for everybody, or the visitor's own."""
-    found: str = str(given)
-    if found not in registry.variants(problem.name, visitor):
-        allowed = ", ".join(registry.variants(problem.name, visitor))
-        raise ValueError(f"expected one of {allowed}, got {brief(given)}")
-    return found
-
-
-def _target(problem: Problem, given: Any) -> str:
-    """An expression for f, tried at the prior's draws; empty for the problem's own f."""
-    text = " ".join(str(given or "").split())
-    return registry.split(registry.problem(registry.split(problem.name)[0], text).name)[1]
-
-
-def _cards(_: Problem) -> dict[str, str]:
-    return {
-        "play": "Draw by draw",
-        "reuse": "Sample reuse",
-        "diagnostics": "Diagnostics",
-        "map": "Amortization map",
-        "evaluation": "Evaluation",
-        "train": "Train",
-        "table": "Bring your draws",
-    }
+def _fixed(**labels: str) -> Callable[[Problem], dict[str, str]]:
+    return lambda _: labels
 
 
 def _swept(problem: Problem) -> dict[str, str]:
     return {name: SWEPT[name].label for name in registry.swept(problem.name) if name != "bound"}
 
 
-def _bands(_: Problem) -> dict[str, str]:
-    return {"runs": "over runs", "cases": "over cases", "none": "none"}
+def _written(value: float) -> str:
+    # Adding zero takes the sign from minus zero.
+    return f"{value + 0.0:.{DIGITS}g}"
 
 
-def _sources(_: Problem) -> dict[str, str]:
-    return {"stored": "stored", "live": "live"}
-
-
-def _themes(_: Problem) -> dict[str, str]:
-    return {"system": "system", "light": "light", "dark": "dark"}
+def _listed(names: Mapping[str, Any]) -> str:
+    """The names that are allowed, as many as a message has room for."""
+    few = list(names)[:10]
+    return ", ".join(few) + (", …" if len(few) < len(names) else "")
 
 
 FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
-        Field("f", "Another f, an expression of x and theta.", _target, lambda _: ""),
-        Field("y", "The observation's coordinates.", **point("y")),
-        Field("theta", "The coordinates of theta.", **point("theta")),
-        Field(
-            "variant",
-            "The proposals.",
-            _variant,
-            _first(_variants),
-            options=_variants,
-            personal=True,
+        Expression("f", "Another f, an expression of x and theta."),
+        Coordinates("y", "The observation's coordinates.", lambda p: opening(p)[0]),
+        Coordinates("theta", "The coordinates of theta.", lambda p: opening(p)[1]),
+        Variant("variant", "The proposals.", labels=_variants),
+        OneOf("snapshot", "Checkpoint of the training; None for the end.", labels=_checkpoints),
+        Whole("draws", "Draws from each proposal.", lambda _: 64, bounds=(2, 5000)),
+        # A draw costs more in more dimensions.
+        Whole(
+            "runs",
+            "Independent runs.",
+            lambda p: 1000 if p.x.dim == 1 else 200,
+            bounds=(4, 10_000),
         ),
-        Field(
-            "snapshot",
-            "Frame of the training film; None for the trained proposals.",
-            _frame,
-            lambda _: None,
-            lambda value: "" if value is None else str(value),
-        ),
-        Field("draws", "Draws from each proposal.", default=lambda _: 64, **whole(2, 5000)),
-        Field("runs", "Independent runs.", default=usual_runs, **whole(4, 10_000)),
-        Field("seed", "Seed of every draw.", default=lambda _: 0, **whole(0, 2**31 - 1)),
-        Field("alpha", "Share of E1 from q1's draws.", default=lambda _: 1.0, **real(-0.5, 1.5)),
-        Field("beta", "Share of E2 from q1's draws.", default=lambda _: 0.0, **real(-0.5, 1.5)),
-        Field("share", "Share of draws that q1 gets.", default=lambda _: 0.5, **real(0.01, 0.99)),
-        Field(
+        Whole("seed", "Seed of every draw.", lambda _: 0, bounds=(0, 2**31 - 1)),
+        Real("alpha", "Share of E1 from q1's draws.", lambda _: 1.0, bounds=(-0.5, 1.5)),
+        Real("beta", "Share of E2 from q1's draws.", lambda _: 0.0, bounds=(-0.5, 1.5)),
+        Real("share", "Share of draws that q1 gets.", lambda _: 0.5, bounds=(0.01, 0.99)),
+        OneOf(
             "common",
             "Both proposals transform the same random numbers.",
-            default=lambda _: False,
-            **flag({False: "independent", True: "common random numbers"}),
+            labels=lambda _: {False: "independent", True: "common random numbers"},
         ),
-        Field(
+        OneOf(
             "relative",
             "Errors in units of mu squared.",
-            default=lambda _: True,
-            **flag({True: "ReMSE", False: "MSE"}),
+            labels=lambda _: {True: "ReMSE", False: "MSE"},
         ),
-        Field(
+        OneOf(
             "logarithmic",
             "Densities on a logarithmic axis.",
-            default=lambda _: False,
-            **flag({False: "linear", True: "log"}),
+            labels=lambda _: {False: "linear", True: "log"},
         ),
-        Field("card", "The open card.", default=_first(_cards), **one_of(_cards)),
-        Field("layer", "Quantity that the map shows.", default=_first(layers), **one_of(layers)),
-        Field(
+        OneOf("card", "The open card.", labels=lambda _: CARDS),
+        OneOf("layer", "Quantity that the map shows.", labels=layers),
+        OneOf(
             "across",
             "Horizontal axis of the map.",
             default=lambda p: _first_plane(p)[0],
-            **one_of(plane_axes),
+            labels=plane_axes,
         ),
-        Field(
+        OneOf(
             "upwards",
             "Vertical axis of the map.",
             default=lambda p: _first_plane(p)[1],
-            **one_of(plane_axes),
+            labels=plane_axes,
         ),
-        Field("source", "Stored or live.", default=_first(_sources), **one_of(_sources)),
-        Field("cases", "Cases of a live evaluation.", default=lambda _: 20, **whole(2, 100)),
-        Field("case_runs", "Runs per case.", default=lambda _: 50, **whole(4, 400)),
-        Field("band", "What the bands span.", default=_first(_bands), **one_of(_bands)),
-        Field("single", "Estimator of the thin lines.", default=_first(_swept), **one_of(_swept)),
-        Field(
+        OneOf("source", "Stored or live.", labels=_fixed(stored="stored", live="live")),
+        Whole("cases", "Cases of a live evaluation.", lambda _: 20, bounds=(2, 100)),
+        Whole("case_runs", "Runs per case.", lambda _: 50, bounds=(4, 400)),
+        OneOf(
+            "band",
+            "What the bands span.",
+            labels=_fixed(runs="over runs", cases="over cases", none="none"),
+        ),
+        OneOf("single", "Estimator of the thin lines.", labels=_swept),
+        OneOf(
             "coordinate",
             "The coordinate of x that is shown, counted from 1.",
-            lambda problem, given: int(number(given, 1, problem.x.dim)),
-            lambda _: 1,
-            options=lambda problem: coordinates(coordinate_names(problem)),
+            labels=lambda p: coordinates(coordinate_names(p)),
         ),
-        Field(
+        OneOf(
             "pair",
             "The pair of coordinates of x that is shown, counted from 1.",
-            _pair,
-            lambda problem: (1, min(2, problem.x.dim)),
-            lambda value: ",".join(map(str, value)),
-            options=lambda problem: pairs(coordinate_names(problem)),
+            labels=lambda p: pairs(coordinate_names(p)),
         ),
-        Field("compared", "The case kept for comparison.", _case, lambda _: "", personal=True),
-        Field(
+        Field("compared", "The reference case, as a link."),
+        OneOf(
             "theme",
             "Light, dark, or the system's setting.",
-            default=_first(_themes),
             back=False,
-            **one_of(_themes),
+            labels=_fixed(system="system", light="light", dark="dark"),
         ),
     )
 }

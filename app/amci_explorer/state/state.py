@@ -1,8 +1,8 @@
-r"""What the user chose: the table `amci_explorer.state.fields.FIELDS` come alive, no widgets."""
+r"""What the user chose: the table `FIELDS` come alive, no widgets."""
 
 from __future__ import annotations
 
-__all__ = ["OPENING_PROBLEM", "State"]
+__all__ = ["OPENING_PROBLEM", "State", "decoded"]
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,56 +16,57 @@ from amci_explorer.numbers.known import level as known_level
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset
 from amci_explorer.problems.settings import Point, Settings
-from amci_explorer.state.fields import FIELDS, Field, other_axis
-from amci_explorer.state.history import Steps
-from amci_explorer.state.kinds import brief, nearest
-from amci_explorer.state.link import kept, read_link
+from amci_explorer.state.fields import FIELDS, READ, OneOf, OutOfBounds, brief, nearest, plane_axes
 
 OPENING_PROBLEM = "tail-1d"
-# A level is kept as it was asked for where the case, to its digits, is as near as this, in nats.
+# A level stays as it was asked for if the case, to its digits, is as near as this, in nats.
 NEAR = 1e-3
 POINT = ("y", "theta")
-# What is kept of a case to compare with. It has the seed of the other: the same random numbers.
-PINNED = (
+# The part of a reference case that its figures depend on; the seed is the other case's, so that
+# both have the same random numbers.
+COMPARED = (
     *("f", "y", "theta", "variant", "snapshot", "draws", "runs"),
     *("alpha", "beta", "share", "common"),
 )
+# Steps that Back leads through.
+STEPS = 100
 
 
 class State(param.Parameterized):
-    """Creates the choices of one visitor, at their defaults.
+    """Creates the choices of one page, at their defaults.
 
     It has a parameter for each of `FIELDS`. y, theta and the mismatch level are three handles of
-    one point: they change through `move` only, all at once, so that there is nothing that could
-    chase its own tail.
+    one point: they change through `move` only, all at once, so that no handle chases another.
 
     Arguments:
-        problem: Name of the problem that is looked at first.
-        visitor: Whose own proposals there are: the state that this one is kept beside.
+        problem: Name of the problem that the page opens with.
+        session: The page whose own proposals there are; by default this state.
     """
 
     problem: Any = param.ClassSelector(class_=Problem, constant=True, doc="What is integrated.")
     level: Any = param.Number(default=0.0, constant=True, doc="Mismatch of (y, theta), in nats.")
     level_error: Any = param.Number(default=0.0, constant=True, doc="Its standard error.")
     committed = param.Event(doc="A control was let go: Monte Carlo may start.")
-    renewed = param.Event(doc="The proposals that are chosen got better: they are being trained.")
+    renewed = param.Event(doc="The chosen proposals got better: they are being trained.")
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, problem: str = OPENING_PROBLEM, *, visitor: object | None = None) -> None:
+    def __init__(self, problem: str = OPENING_PROBLEM, *, session: object | None = None) -> None:
         super().__init__()
-        self.visitor = visitor or self
+        self.session = session or self
+        # The point that was left at each problem.
         self._left: dict[str, dict[str, Point]] = {}
-        self._steps = Steps()
-        self._pinned: tuple[Any, State | None] = (None, None)
+        self._reference: tuple[Any, State | None] = (None, None)
+        self._steps: list[dict[str, str]] = []
+        self._step = -1
         self.open(problem)
         self._record()
 
     @property
     def original(self) -> str:
-        """The problem's name, whatever its f is."""
+        """The problem's name, without another f."""
         return registry.split(self.problem.name)[0]
 
     @property
@@ -76,26 +77,28 @@ class State(param.Parameterized):
         revision = registry.revision(self.problem.name, self.variant)
         return Settings(problem=self.problem.name, snapshot=snapshot, revision=revision, **same)
 
+    def options(self, name: str) -> Mapping[Any, str]:
+        """The values that a field can have, and their labels."""
+        return FIELDS[name].options(self.problem, self.session)
+
     def set(self, **values: Any) -> None:
         """Changes some of the fields, all at once; for y and theta see `move`, for f `open`.
 
         Raises:
             ValueError: a value is not allowed; nothing has changed then.
         """
-        read = {name: self._read(FIELDS[name], value) for name, value in values.items()}
-        along = {name: getattr(self, name) for name in ("across", "upwards")}
-        read |= other_axis(self.problem, along, read)
-        self.param.update(**read)
+        read = {name: self._read(name, value) for name, value in values.items()}
+        self.param.update(**read, **self._other_axis(read))
 
     def open(self, name: str, *, f: str = "", keep: bool = True) -> None:
-        """Turns to another problem, or f; keeps of the rest what it can, if that is to be kept.
+        """Turns to another problem, or f, and keeps of the rest what makes sense there.
 
-        The point is the one that was left there, or where y and theta are of the same kind the
-        one that was looked at, or the first preset's. What stood where it starts does so again.
+        The point is the one that was left there; else the one of the problem before if y and theta
+        are of the same kind; else the first preset's.
 
         Arguments:
             name: The problem's name.
-            f: An expression of x and theta in the place of its own f; empty for that.
+            f: An expression of x and theta in the place of the problem's own f; empty for that.
             keep: Whether anything is to be kept.
 
         Raises:
@@ -110,12 +113,14 @@ class State(param.Parameterized):
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
             self._left[self.original] = {n: getattr(self, n) for n in POINT}
-            new |= kept(self, before, problem)
-            new |= self._left.get(name, {})
+            new |= self._kept(before, problem) | self._left.get(name, {})
         new["f"] = registry.split(problem.name)[1]
         level = known_level(problem, None, new["y"], new["theta"])
         new |= {"level": level.value, "level_error": level.error}
         with param.parameterized.edit_constant(self):
+            for field in FIELDS.values():
+                if isinstance(field, OneOf):
+                    self.param[field.name].objects = list(field.options(problem, self.session))
             self.param.update(problem=problem, **new)
 
     def move(
@@ -130,30 +135,29 @@ class State(param.Parameterized):
         Raises:
             ValueError: a value is no number or out of range; the point stays where it was.
         """
-        new_y = self.y if y is None else self._read(FIELDS["y"], y)
-        new_theta = self.theta if theta is None else self._read(FIELDS["theta"], theta)
+        new_y = self.y if y is None else self._read("y", y)
+        new_theta = self.theta if theta is None else self._read("theta", theta)
         if level is not None:
             at = self.problem.at_mismatch(level, new_y or None, new_theta or None)
             new_y, new_theta = (
-                nearest(FIELDS[name].read, self.problem, () if v is None else tuple(map(float, v)))
+                nearest(FIELDS[name], self.problem, () if v is None else tuple(map(float, v)))
                 for name, v in zip(POINT, at, strict=True)
             )
         reached = known_level(self.problem, None, new_y, new_theta)
-        # The level asked for stays as it is, to the digit: the handle under the user's finger
-        # must not be moved by rounding.
-        kept = level is not None and abs(reached.value - level) < NEAR
+        # The handle under the user's finger must not be moved by rounding.
+        stays = level is not None and abs(reached.value - level) < NEAR
         with param.parameterized.edit_constant(self):
-            now = level if kept else reached.value
+            now = level if stays else reached.value
             self.param.update(y=new_y, theta=new_theta, level=now, level_error=reached.error)
 
-    def learn(self, choice: Settings, level: Level) -> None:
-        """Takes the mismatch that was estimated for a choice, unless its point has been left."""
-        if choice.pair == self.settings.pair and not self.level_error == 0:
+    def learn(self, settings: Settings, level: Level) -> None:
+        """Takes the mismatch that was estimated for a point, unless that has been left."""
+        if settings.pair == self.settings.pair and not self.level_error == 0:
             with param.parameterized.edit_constant(self):
                 self.param.update(level=level.value, level_error=level.error)
 
     def level_range(self) -> tuple[float, float] | None:
-        """The levels that the mismatch's handle can reach, in nats; None where there is no way."""
+        """The levels that the mismatch's handle can reach, in nats; None if there is no path."""
         ends = level_range(self.problem, self.y, self.theta)
         return None if ends is None else (min(ends[0], self.level), max(ends[1], self.level))
 
@@ -163,17 +167,16 @@ class State(param.Parameterized):
         self.param.trigger("committed")
 
     def apply(self, preset: Preset) -> None:
-        """Goes to a preset; what it does not name is set back."""
-        named = {"variant": None, "snapshot": None, "draws": None, "alpha": None, "beta": None}
-        named |= {"card": self.card}
-        for name, usual in named.items():
-            asked = getattr(preset, name, None)
-            named[name] = FIELDS[name].default(self.problem) if usual is None else usual
-            if asked is not None:
-                named[name] = asked
+        """Goes to a preset; what it does not name starts anew."""
+        fields = {name: getattr(preset, name) for name in ("variant", "snapshot", "draws")}
+        fields |= {"alpha": preset.alpha, "beta": preset.beta}
+        named = {
+            name: FIELDS[name].default(self.problem) if value is None else value
+            for name, value in fields.items()
+        }
         with param.parameterized.batch_call_watchers(self):
             self.move(y=preset.y or None, theta=preset.theta)
-            self.set(**named)
+            self.set(card=preset.card or self.card, **named)
         self.commit()
 
     def at(self, preset: Preset) -> bool:
@@ -185,26 +188,19 @@ class State(param.Parameterized):
 
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
-        with param.parameterized.batch_call_watchers(self):
-            if self.f:
-                self.open(self.original)
-            self._set_all({})
+        self._go_to({"problem": self.original})
         self.commit()
 
     @property
     def can_go(self) -> tuple[bool, bool]:
-        """Whether there is something to go back to, and forward to."""
-        return self._steps.can_go
+        """Whether there is a step back, and a step forward."""
+        return self._step > 0, self._step < len(self._steps) - 1
 
     def go(self, step: int) -> None:
         """Goes back by one step (-1), or forward (1); without such a step stays."""
-        asked = self._steps.go(step)
-        if asked is not None:
-            with param.parameterized.batch_call_watchers(self):
-                there = asked["problem"], asked.get("f", "")
-                if there != (self.original, self.f):
-                    self.open(there[0], f=there[1])
-                self._set_all(asked)
+        if 0 <= self._step + step < len(self._steps):
+            self._step += step
+            self._go_to(self._steps[self._step], keep=True)
             self.param.trigger("committed")
 
     def visit(self, link: Mapping[str, str]) -> None:
@@ -213,26 +209,21 @@ class State(param.Parameterized):
         Raises:
             ValueError: a value is not allowed.
         """
-        there = link.get("problem", self.original), link.get("f", "")
-        with param.parameterized.batch_call_watchers(self):
-            if there != (self.original, self.f):
-                self.open(there[0], f=there[1], keep=False)
-            self._set_all(link)
+        self._go_to(link)
         self.commit()
 
-    def link(self, *, pinned: bool = False) -> dict[str, str]:
+    def link(self, *, compared: bool = False) -> dict[str, str]:
         """What an address holds that leads back here: all that is not where it opens.
 
         Arguments:
-            pinned: Whether only what leads to the same figures is wanted.
+            compared: Whether to name only what the figures depend on.
         """
         found = {"problem": self.original}
-        for field in FIELDS.values():
-            value = getattr(self, field.name)
-            if pinned and field.name not in PINNED:
-                continue
-            if (field.name in POINT and value) or value != field.default(self.problem):
-                found[field.name] = field.write(value)
+        for name, field in FIELDS.items():
+            value = getattr(self, name)
+            opens = value == field.default(self.problem) and not (name in POINT and value)
+            if not opens and (name in COMPARED or not compared):
+                found[name] = field.write(value)
         return found
 
     def read(self, link: Mapping[str, Any]) -> dict[str, str]:
@@ -241,8 +232,29 @@ class State(param.Parameterized):
         Returns:
             For each name that could not be used as it was, what is wrong with it.
         """
-        wrong = read_link(self, link)
-        self._steps = Steps()
+        wrong: dict[str, str] = {}
+        if "problem" in link:
+            try:
+                self.open(link["problem"], keep=False)
+            except ValueError as error:
+                wrong["problem"] = str(error)
+        taken: dict[str, Any] = {}
+        # f first: it decides what the others may be.
+        for name in [name for name in FIELDS if name in link]:
+            try:
+                if len(str(link[name])) > READ:
+                    raise ValueError(f"expected something short, got {brief(link[name])}")
+                taken[name] = self._take(name, link[name])
+                if name == "f":
+                    self.open(self.original, f=taken.pop(name), keep=False)
+            except OutOfBounds as error:
+                wrong[name], taken[name] = str(error), error.nearest
+            except ValueError as error:
+                wrong[name] = str(error)
+        with param.parameterized.batch_call_watchers(self):
+            self.move(**{name: taken.pop(name) or None for name in POINT if name in taken})
+            self.param.update(**taken, **self._other_axis(taken))
+        self._steps, self._step = [], -1
         self._record()
         return wrong
 
@@ -251,61 +263,111 @@ class State(param.Parameterized):
         return {"problem": self.original} | {name: getattr(self, name) for name in FIELDS}
 
     @property
-    def pinned(self) -> State | None:
-        """The state that is kept to compare with, with this one's seed; None without one."""
-        if self._pinned[0] != (self.compared, self.seed):
-            found = State(visitor=self.visitor) if self.compared else None
+    def reference(self) -> State | None:
+        """The reference case, with this case's seed; None if there is none."""
+        if self._reference[0] != (self.compared, self.seed):
+            found = State(session=self.session) if self.compared else None
             if found is not None:
                 found.read({**dict(parse_qsl(self.compared)), "seed": self.seed})
-            self._pinned = (self.compared, self.seed), found
-        return self._pinned[1]
+            self._reference = (self.compared, self.seed), found
+        return self._reference[1]
 
     @property
     def beside(self) -> State | None:
-        """The one that is kept, where pictures can show it beside this: of the same problem."""
-        pinned = self.pinned
-        same = pinned is not None and pinned.problem.name == self.problem.name
-        return pinned if same else None
+        """The reference case if it is of the same problem, so that pictures can show both."""
+        found = self.reference
+        same = found is not None and found.problem.name == self.problem.name
+        return found if same else None
 
-    def options(self, name: str) -> Mapping[Any, str]:
-        """What a field can be, and the labels; with the visitor's own proposals."""
-        options = FIELDS[name].options
-        found = {} if options is None else dict(options(self.problem))
-        if name == "variant":
-            found |= {each: each for each in registry.variants(self.problem.name, self.visitor)}
-        return found
-
-    def pin(self, kept: bool = True) -> None:
-        """Keeps this state to compare with, or lets go of the one that is."""
-        self.param.update(compared=urlencode(self.link(pinned=True)) if kept else "")
+    def compare(self, here: bool = True) -> None:
+        """Makes this case the reference case, or lets go of the one there is."""
+        self.param.update(compared=urlencode(self.link(compared=True)) if here else "")
         self.commit()
 
-    def _set_all(self, asked: Mapping[str, str]) -> None:
-        """Sets every field to what a link has, or back where the link is silent."""
-        new = {
-            field.name: field.take(self.problem, asked[field.name], self.visitor)
-            if field.name in asked
-            else field.default(self.problem)
-            for field in FIELDS.values()
-            if field.back and field.name != "f"
-        }
+    def _read(self, name: str, value: Any) -> Any:
+        try:
+            return self._take(name, value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    def _take(self, name: str, value: Any) -> Any:
+        if name == "compared" and value:
+            return self._checked(str(value))
+        return FIELDS[name].read(self.problem, value, self.session)
+
+    def _checked(self, link: str) -> str:
+        """The link of a reference case, read once."""
+        case = State(session=self.session)
+        for name, why in case.read(dict(parse_qsl(link))).items():
+            raise ValueError(f"{name}: {why}")
+        return urlencode(case.link(compared=True))
+
+    def _kept(self, before: Problem, problem: Problem) -> dict[str, Any]:
+        """What was chosen at one problem that makes sense at another."""
+        found: dict[str, Any] = {"snapshot": None}
+        for name, field in FIELDS.items():
+            value = getattr(self, name)
+            chosen = name in POINT or value != field.default(before)
+            if chosen and name not in ("f", "snapshot"):
+                try:
+                    found[name] = field.read(problem, value, self.session)
+                except ValueError:
+                    continue
+        if not all(name in found for name in POINT):
+            found = {name: value for name, value in found.items() if name not in POINT}
+        return found
+
+    def _go_to(self, link: Mapping[str, str], keep: bool = False) -> None:
+        """Sets every field to what a link has, or to where it opens."""
+        problem, f = link.get("problem", self.original), link.get("f", "")
         with param.parameterized.batch_call_watchers(self):
+            if (problem, f) != (self.original, self.f):
+                self.open(problem, f=f, keep=keep)
+            new = {
+                name: self._take(name, link[name]) if name in link else field.default(self.problem)
+                for name, field in FIELDS.items()
+                if field.back and name != "f"
+            }
             self.move(**{name: new.pop(name) or None for name in POINT})
             self.param.update(**new)
 
-    def _record(self) -> None:
-        here = self.link().items()
-        self._steps.add({n: text for n, text in here if n == "problem" or FIELDS[n].back})
+    def _other_axis(self, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """The map's other axis, if the one that is chosen would move the same coordinate."""
+        across, upwards = (chosen.get(n, getattr(self, n)) for n in ("across", "upwards"))
+        if _independent(across, upwards):
+            return {}
+        last = "upwards" in chosen and "across" not in chosen
+        other, fixed = ("across", upwards) if last else ("upwards", across)
+        free = (name for name in plane_axes(self.problem) if _independent(name, fixed))
+        return {other: next(free, fixed)}
 
-    def _read(self, field: Field, value: Any) -> Any:
-        try:
-            return field.take(self.problem, value, self.visitor)
-        except ValueError as error:
-            raise ValueError(f"{field.name}: {error}") from None
+    def _record(self) -> None:
+        """Takes a step, unless it leads nowhere else; what was ahead is forgotten."""
+        here = self.link().items()
+        link = {n: text for n, text in here if n == "problem" or FIELDS[n].back}
+        if not self._steps or link != self._steps[self._step]:
+            self._steps = [*self._steps[: self._step + 1], link][-STEPS:]
+            self._step = len(self._steps) - 1
+
+
+def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
+    """The parameters of a page's address as text, whatever bytes came.
+
+    Arguments:
+        arguments: For each name its values; the first one holds.
+    """
+    return {
+        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
+    }
+
+
+def _independent(first: str, second: str) -> bool:
+    """Whether two axes move no coordinate together."""
+    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
+    return a != b or (i != j and bool(i) and bool(j))
 
 
 for _field in FIELDS.values():
-    State.param.add_parameter(
-        _field.name,
-        param.Parameter(default=None, constant=_field.name in ("f", *POINT), doc=_field.doc),
-    )
+    _parameter = _field.parameter()
+    _parameter.constant = _field.name in ("f", *POINT)
+    State.param.add_parameter(_field.name, _parameter)

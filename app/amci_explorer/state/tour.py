@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.state import State
+from amci_explorer.words import CARDS
+
 # Names the file of another tour, as `python -m amci_explorer.server.serve --tour` does.
 ANOTHER = "AMCI_TOUR"
 SHIPPED = Path(__file__).with_name("tour.toml")
 # Parts of the page that a step can light up; the cards behind tabs are opened by that as well.
 LIGHTS = (
     *("headline", "handles", "densities", "errors", "strip", "film", "own-f", "proposals"),
-    *("play", "reuse", "diagnostics", "map", "evaluation", "train", "table"),
+    *CARDS,
 )
 TEXTS = ("name", "title", "text", "light", "question", "answer")
 NEEDED = ("name", "title", "text")
@@ -174,9 +178,6 @@ def _step(path: Path, number: int, entry: Any, problem: str) -> Step:
 
 def _wrong(state: dict[str, Any]) -> str:
     """What a state cannot have, in words; nothing where it is fine."""
-    from amci_explorer.state.fields import FIELDS
-    from amci_explorer.state.state import State
-
     unknown = [name for name in state if name not in FIELDS and name != "problem"]
     if unknown:
         return f"{unknown[0]}: expected one of problem, {', '.join(FIELDS)}"

@@ -67,7 +67,7 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
 
     def follow(*_: Any) -> None:
         new = {"value": getattr(state, name)}
-        if FIELDS[name].options is not None and "options" in widget.param:
+        if state.options(name) and "options" in widget.param:
             new["options"] = _options(state, name)
         changed = {key: new[key] for key in new if not same(getattr(widget, key), new[key])}
         if changed:

@@ -106,7 +106,7 @@ class Controls:
             flat_button(label, partial(self._go, step))
             for label, step in (("Back", -1), ("Forward", 1))
         ]
-        self._compare = flat_button("", lambda _: state.pin(not state.compared))
+        self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._kept = HTML("", NOTE)
         self._position = PositionView(state)
         self.film = Fold("Training film", column(*film.parts, gap=8))
@@ -203,7 +203,7 @@ class Controls:
             button.disabled = not can
         state = self._state
         self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
-        kept = None if state.pinned is None else state.pinned.settings
+        kept = None if state.reference is None else state.reference.settings
         text = about_kept(kept, state.settings)
         self._kept.object = f"<p>{escape(text)}</p>" if text else ""
 

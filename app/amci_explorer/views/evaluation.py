@@ -15,8 +15,7 @@ from amci_explorer.compute.results import Result
 from amci_explorer.compute.session import callback
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.kinds import nearest
+from amci_explorer.state.fields import FIELDS, nearest
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views import export
@@ -286,7 +285,7 @@ class EvaluationCard(Card):
         """Where the page gets to for a case: it keeps a few digits, within the usual ranges."""
         problem = self.state.problem
         return tuple(
-            nearest(FIELDS[name].read, problem, tuple(map(float, value)))
+            nearest(FIELDS[name], problem, tuple(map(float, value)))
             for name, value in (("y", y), ("theta", theta))
         )
 

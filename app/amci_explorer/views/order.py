@@ -13,8 +13,7 @@ from amci_core.training import Choices, form_names
 from amci_explorer.compute.learner import LONGEST_NAME, MINUTES, check_name
 from amci_explorer.compute.trainee import Order
 from amci_explorer.problems import registry
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.kinds import number
+from amci_explorer.state.fields import FIELDS, number
 from amci_explorer.state.state import State
 from amci_explorer.views.inputs import Typed, select
 from amci_explorer.views.layout import column, side_by_side
