@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
 from amci_explorer.compute.store import store_of  # noqa: E402
+from amci_explorer.numbers.pictures import densities  # noqa: E402
 from amci_explorer.numbers.weights import LIVE  # noqa: E402
-from amci_explorer.problems.pictures import densities  # noqa: E402
 from amci_explorer.state.state import State  # noqa: E402
 from serving import headless_browser, served_dashboard  # noqa: E402
 

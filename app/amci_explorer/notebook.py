@@ -14,15 +14,17 @@ from amci_core.evaluation import ErrorCurves
 from amci_core.flows import Proposals
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.store import store_of
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems import registry
-from amci_explorer.problems.pictures import densities, picture
 from amci_explorer.state.state import State
 from amci_explorer.views.case import CaseControls
 from amci_explorer.views.diagnostics import DiagnosticsCard
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.figures import pane
 from amci_explorer.views.layout import column, side_by_side
+from amci_explorer.views.place import VIEWS
+from amci_explorer.views.planes import MarginalView
 
 Value = float | Sequence[float] | None
 
@@ -56,9 +58,9 @@ class DensityPicture(pn.viewable.Viewer):
         super().__init__()
         self._state = _state(problem, y, theta)
         self._proposals = proposals
-        chosen = picture(self._state.problem)
-        self._view: Any = chosen.view()
-        self._view.open(chosen)
+        problem = self._state.problem
+        self._view: Any = VIEWS.get(problem.x.dim, MarginalView)()
+        self._view.open(problem)
         self._view.recolour(False)
         for widget in self._view.choices.values():
             widget.param.watch(lambda _: self._draw(), "value")

@@ -7,6 +7,7 @@ __all__ = [
     "effective",
     "figure",
     "in_per_cent",
+    "in_symbols",
     "number",
     "odds",
     "percent",
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 import math
+import re
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -83,3 +85,14 @@ def subscript(value: int) -> str:
 def terms(*, signed: bool) -> dict[str, str]:
     """What the terms of an estimate are called; where f takes one sign, without it."""
     return {"E1_plus": "E₁⁺" if signed else "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
+
+
+def in_symbols(text: str) -> str:
+    """E1_plus as E₁⁺, q2 as q₂, mu as μ, 2e-9 as 2 × 10⁻⁹."""
+
+    def symbol(found: re.Match[str]) -> str:
+        sign = {"_plus": "⁺", "_minus": "⁻", None: ""}[found[3]]
+        return f"{found[1]}{subscript(int(found[2]))}{sign}"
+
+    text = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), text)
+    return re.sub(r"\b([Eq])([12])(_plus|_minus)?", symbol, re.sub(r"\bmu\b", "μ", text))

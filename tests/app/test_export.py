@@ -6,7 +6,7 @@ import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.store import store_of
-from amci_explorer.problems.pictures import densities
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 

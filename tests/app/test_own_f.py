@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.store import store_of
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.examples import examples
-from amci_explorer.problems.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.figures import Picture

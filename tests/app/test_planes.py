@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.numbers.marginal import DRAWS
-from amci_explorer.problems.pictures import densities
+from amci_explorer.numbers.pictures import densities
 from scipy import stats
 
 import amci_core as amci

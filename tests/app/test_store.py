@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.compute.store import BUDGETS, store_of
-from amci_explorer.problems.pictures import densities
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
 from scipy.special import log_ndtr

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from amci_explorer.problems.pictures import densities
+from amci_explorer.numbers.pictures import densities
 from torch.distributions import (
     Beta,
     Exponential,

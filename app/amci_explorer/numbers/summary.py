@@ -19,8 +19,7 @@ from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.known import Level, Mu, exact, level
 from amci_explorer.problems.presets import ANYWHERE, where_f_is
-from amci_explorer.text import number
-from amci_explorer.words.diagnosis import in_symbols
+from amci_explorer.text import in_symbols, number
 
 # Relative spread of weights below which they are equal but for rounding.
 ROUNDING = 1e-12

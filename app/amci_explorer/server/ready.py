@@ -15,8 +15,8 @@ from typing import Any
 
 import amci_explorer.explorer  # noqa: F401
 from amci_explorer.compute.store import store_of
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
-from amci_explorer.problems.pictures import densities
 from amci_explorer.problems.registry import serve_files
 from amci_explorer.state.state import State
 

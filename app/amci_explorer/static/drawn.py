@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from amci_explorer.numbers.line import Line
+from amci_explorer.numbers.pictures import densities as densities_of
 from amci_explorer.plots.colours import SHAPES, label
-from amci_explorer.problems.pictures import densities as densities_of
 from amci_explorer.static.pictures import Case, Picture, legend, line_of
 
 # Shares of the highest density of g, and more than all of it.

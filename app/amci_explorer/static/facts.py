@@ -11,9 +11,9 @@ from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.evaluation.runs import default_estimators
 from amci_core.models import Problem, Variable
+from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.numbers.weights import weights
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES, label
-from amci_explorer.problems.pictures import picture
 from amci_explorer.problems.presets import (
     TABLE,
     coordinate_names,
@@ -41,7 +41,7 @@ def problem_facts(name: str) -> dict[str, Any]:
         "formula": formula(problem.formula),
         "truth": TABLE.get(name, {}).get("truth", ""),
         "where": where_f_is(problem),
-        "extent": picture(problem).settings.extent,
+        "extent": picture_of(problem).extent,
         "coordinates": list(coordinate_names(problem)),
         "handles": _handles(problem),
         "opening": {"y": list(y), "theta": list(theta)},

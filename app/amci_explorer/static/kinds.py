@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 
 import amci_core as amci
 from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.numbers.pictures import densities as densities_of
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES
-from amci_explorer.problems.pictures import densities as densities_of
 from amci_explorer.problems.presets import variable_labels
 from amci_explorer.static.drawn import densities
 from amci_explorer.static.pictures import Case, Picture, legend, line_of

@@ -6,14 +6,16 @@ __all__ = ["DensityView"]
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
+from amci_core.models import Problem
 from amci_explorer.numbers.line import LineDensities
+from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.plots.colours import SHAPES
 from amci_explorer.views.curves import Curves, Marked
 from amci_explorer.views.figures import (
@@ -27,9 +29,7 @@ from amci_explorer.views.figures import (
 )
 from amci_explorer.views.inputs import choice
 from amci_explorer.views.layout import HTML, card, column, explain
-
-if TYPE_CHECKING:
-    from amci_explorer.problems.pictures import Picture
+from amci_explorer.words import HELP
 
 LEARNT = ("q1", "q1_minus")
 # Of the pictures, in pixels: with the errors beside them they fit a small screen.
@@ -75,10 +75,10 @@ class DensityView:
         """The picture that the page opens with."""
         return self._curves(False)[0].figure
 
-    def open(self, chosen: Picture) -> None:
+    def open(self, problem: Problem) -> None:
         """Makes ready for a problem."""
         self._latest = None
-        explain(self._help, chosen.help_text)
+        explain(self._help, HELP[picture_of(problem).help])
 
     def show(self, found: LineDensities) -> None:
         """Draws new densities."""

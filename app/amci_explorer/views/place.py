@@ -12,8 +12,8 @@ from bokeh.models import ColumnDataSource, Plot
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.store import store_of
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Playback
-from amci_explorer.problems.pictures import densities, picture
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import tie
@@ -22,9 +22,11 @@ from amci_explorer.views.faint import Faint
 from amci_explorer.views.figures import entitle
 from amci_explorer.views.finger import LiveDensities
 from amci_explorer.views.layout import column
-from amci_explorer.views.planes import MarginalView
+from amci_explorer.views.planes import MarginalView, PlaneView
 from amci_explorer.views.tabulated import AsTable
 
+# By the dimension of x; `MarginalView` for all others.
+VIEWS: dict[int, Any] = {1: DensityView, 2: PlaneView}
 # Draws of a proposal that are marked.
 MOST_TICKS = 200
 # What changes how the kept case's densities look; and what these do.
@@ -59,7 +61,7 @@ class DensityPlace:
         """Turns to the state's problem."""
         view, _ = self._here
         self._found = None
-        view.open(picture(self._state.problem))
+        view.open(self._state.problem)
         entitle(view.panel, self._state.f)
         parts = [view.panel, *([self._finger.panel] if self._finger else [])]
         if self.panel.objects != parts:
@@ -117,7 +119,7 @@ class DensityPlace:
 
     @property
     def _here(self) -> tuple[Any, Faint]:
-        make = picture(self._state.problem).view
+        make = VIEWS.get(self._state.problem.x.dim, MarginalView)
         if make not in self._views:
             view = make()
             view.recolour(self._dark)

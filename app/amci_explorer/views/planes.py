@@ -6,7 +6,7 @@ __all__ = ["MarginalView", "PlaneView"]
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, Range1d
@@ -14,19 +14,19 @@ from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
 from amci_core.estimators.draws import Array
+from amci_core.models import Problem
 from amci_explorer.numbers.draws import MarginalDensities
+from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.plots.colours import SHAPES, label
-from amci_explorer.problems.presets import coordinates, pairs
+from amci_explorer.problems.presets import coordinate_names, coordinates, pairs
 from amci_explorer.views.course import CourseView
 from amci_explorer.views.curves import Curves, arranged
 from amci_explorer.views.figures import Theme, describe, pane, picture, set_range, step_above
 from amci_explorer.views.layout import HTML, card, column, explain, side_by_side
 from amci_explorer.views.legends import Legends
 from amci_explorer.views.options import Select, select
-
-if TYPE_CHECKING:
-    from amci_explorer.problems.pictures import Picture
+from amci_explorer.words import HELP
 
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines
 # meet the edges of areas where both agree.
@@ -65,9 +65,9 @@ class PlaneView:
         """The first picture."""
         return self._plane.figures["plane-target"]
 
-    def open(self, chosen: Picture) -> None:
+    def open(self, problem: Problem) -> None:
         """Makes ready for a problem."""
-        explain(self._help, chosen.help_text)
+        explain(self._help, HELP[picture_of(problem).help])
 
     def show(self, found: PlaneDensities) -> None:
         """Draws new densities."""
@@ -128,10 +128,10 @@ class MarginalView:
         """The first picture."""
         return self._curves.figure
 
-    def open(self, chosen: Picture) -> None:
+    def open(self, problem: Problem) -> None:
         """Makes ready for a problem."""
-        explain(self._help, chosen.help_text)
-        names = chosen.settings.labels
+        explain(self._help, HELP[picture_of(problem).help])
+        names = coordinate_names(problem)
         for name, options in (("coordinate", coordinates(names)), ("pair", pairs(names))):
             labels = {label: value for value, label in options.items()}
             if labels != self.choices[name].options:
@@ -139,7 +139,7 @@ class MarginalView:
 
     @property
     def look(self) -> dict[str, Any]:
-        """What is chosen, as `amci_explorer.problems.pictures.densities` takes it."""
+        """What is chosen, as `amci_explorer.numbers.pictures.densities` takes it."""
         first, second = self.choices["pair"].value or (1, 2)
         return {
             "coordinate": (self.choices["coordinate"].value or 1) - 1,

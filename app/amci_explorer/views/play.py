@@ -14,9 +14,9 @@ from panel.custom import JSComponent
 from amci_core.estimators.draws import Array
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import PLAY
+from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Lane, Playback
 from amci_explorer.plots.colours import ESTIMATORS, SHAPES, Style
-from amci_explorer.problems.pictures import densities
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
 from amci_explorer.text import terms

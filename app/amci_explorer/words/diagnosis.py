@@ -9,20 +9,18 @@ __all__ = [
     "about_verdict",
     "about_way",
     "about_weights",
-    "in_symbols",
     "pretty",
     "sentence",
 ]
 
 import math
-import re
 from html import escape
 
 import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
-from amci_explorer.text import effective, number, percent, subscript
+from amci_explorer.text import effective, in_symbols, number, percent
 
 # What "reliable" says, after how well the estimate is determined.
 AGREED = (
@@ -125,17 +123,6 @@ def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
 def pretty(name: str, *, signed: bool) -> str:
     """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
     return in_symbols(name if signed else name.replace("_plus", ""))
-
-
-def in_symbols(text: str) -> str:
-    """E1_plus as E₁⁺, q2 as q₂, mu as μ, 2e-9 as 2 × 10⁻⁹."""
-
-    def symbol(found: re.Match[str]) -> str:
-        sign = {"_plus": "⁺", "_minus": "⁻", None: ""}[found[3]]
-        return f"{found[1]}{subscript(int(found[2]))}{sign}"
-
-    text = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), text)
-    return re.sub(r"\b([Eq])([12])(_plus|_minus)?", symbol, re.sub(r"\bmu\b", "μ", text))
 
 
 def sentence(words: str) -> str:
