@@ -58,9 +58,9 @@ class DensityPicture(pn.viewable.Viewer):
         super().__init__()
         self._state = _state(problem, y, theta)
         self._proposals = proposals
-        problem = self._state.problem
-        self._view: Any = VIEWS.get(problem.x.dim, MarginalView)()
-        self._view.open(problem)
+        found = self._state.problem
+        self._view: Any = VIEWS.get(found.x.dim, MarginalView)()
+        self._view.open(found)
         self._view.recolour(False)
         for widget in self._view.choices.values():
             widget.param.watch(lambda _: self._draw(), "value")
