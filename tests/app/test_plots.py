@@ -3,11 +3,24 @@
 import holoviews as hv
 import numpy as np
 import pytest
-from amci_explorer.plots import error_curves
+from amci_explorer.numbers import evaluated
+from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.plots import (
+    amortization_map,
+    diagnostics,
+    error_curves,
+    evaluation,
+    reuse_cut,
+    reuse_map,
+)
+from amci_explorer.plots.amortization import layer_of
 from amci_explorer.plots.labels import LABEL_HEIGHT, apart, width_of
+from amci_explorer.state.state import State
 from bokeh.models import GlyphRenderer, Text
 
 import amci_core as amci
+from amci_core.evaluation import read_sweep
+from amci_core.io import pretrained_root
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +108,103 @@ def test_curves_of_many_cases_are_refused():
     )
     with pytest.raises(ValueError, match="single case"):
         error_curves(curves)
+
+
+def part(picture, group, label=None):
+    """The one element of a picture of a group, or with a label."""
+    (found,) = (each for each in picture if each.group == group and label in (None, each.label))
+    return found
+
+
+@pytest.fixture(scope="module")
+def reuse():
+    grid = np.linspace(-0.5, 1.5, 5).tolist()
+    given = {"alphas": grid, "betas": grid, "draws": 200, "runs": 60}
+    return amci.reuse_errors("tail-1d", "paper", 2.0, 1.0, **given)
+
+
+def test_a_reuse_map_shows_the_errors_that_the_runs_determine(reuse):
+    picture = reuse_map(reuse, alpha=0.3, beta=0.1)
+    image = part(picture, "Image")
+    shown = image.dimension_values("shown", flat=False)
+    np.testing.assert_allclose(shown, np.where(reuse.determined, reuse.remse, np.nan).T)
+    assert image.dimension_values("remse").tolist() == pytest.approx(reuse.remse.ravel())
+    assert part(picture, "Yours").array([0, 1]).tolist() == [[0.3, 0.1]]
+    assert part(picture, "Mark", "smallest error").array([0, 1])[0] == pytest.approx(reuse.best)
+    hv.render(picture)
+
+
+def test_a_cut_shows_median_quartiles_and_mean_at_its_beta(reuse):
+    picture = reuse_cut(reuse, 0.25, alpha=0.5)
+    line, band = part(picture, "Curve", "median"), part(picture, "Area")
+    low, median, high = reuse.quartiles_along(line.dimension_values("alpha"), beta=0.25)
+    for element, name, values in (
+        (line, "median", median),
+        (band, "low", low),
+        (band, "high", high),
+    ):
+        np.testing.assert_allclose(element.dimension_values(name), values)
+    hv.render(picture)
+
+
+@pytest.mark.parametrize("layer", ["variance", "effective-E2", "pareto-E1_plus", "bound"])
+def test_a_map_shows_the_layer_that_is_chosen(layer):
+    found = amci.amortization_map("tail-1d", None, size=(4, 3), draws=64)
+    picture = amortization_map(found, layer, at=(1.0, 3.0), labels={"y": "observation"})
+    image = part(picture, "Map")
+    values = image.dimension_values("value", flat=False)
+    np.testing.assert_allclose(values, layer_of(layer).values(found))
+    assert image.kdims[0].label == "observation"
+    assert part(picture, "Yours").array([0, 1]).tolist() == [[1.0, 3.0]]
+    hv.render(picture)
+
+
+def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
+    problem = amci.problem("gain-loss")
+    y, theta = problem.check(1.0, 0.4)
+    given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
+    found = diagnosis(problem, amci.load_proposals("gain-loss"), **given).last()
+    shown = list(diagnostics(found))
+    assert len(shown) == 7
+    for term, histogram, scatter in zip(found.terms, shown[:3], shown[3:6], strict=True):
+        bars = next(each for each in histogram if isinstance(each, hv.Rectangles))
+        assert bars.dimension_values("draws").tolist() == term.heights.tolist()
+        inside = term.log_weights >= term.edges[0] - 1e-12
+        np.testing.assert_array_equal(scatter.dimension_values("x"), term.x[inside, 0])
+    line = part(shown[6], "Curve", "AMCI").dimension_values("value")
+    off = 100 * (found.along.value - found.mu.value) / abs(found.mu.value)
+    np.testing.assert_allclose(line, off, atol=1e-9)
+    hv.render(diagnostics(found))
+
+
+def test_an_evaluation_shows_stored_medians_and_single_cases():
+    (found,) = list(evaluated.stored(evaluated.chosen(State("tail-1d").settings)))
+    picture = evaluation(found, rank=3)
+    stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]
+    line = part(picture, "Curve", "AMCI").dimension_values("error")
+    np.testing.assert_allclose(line, stored["amci"]["remse_median"])
+    _, table = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
+    rows = table.filter((np.array(table["estimator"]) == "amci").tolist())
+    errors = rows["remse"].to_numpy().reshape(-1, 4)
+    steps = part(picture, "Cases")
+    np.testing.assert_array_equal(steps.dimension_values("error"), errors[:, :-1].ravel())
+    np.testing.assert_array_equal(steps.dimension_values("to_error"), errors[:, 1:].ravel())
+    np.testing.assert_array_equal(part(picture, "Yours").dimension_values("error"), errors[3])
+    points = part(picture, "Medians")
+    rows = points.dimension_values("estimator") == "AMCI"
+    judged = np.array(stored["amci"]["undetermined"]) <= 0.5
+    np.testing.assert_array_equal(points.dimension_values("filled")[rows] == 1, judged)
+    hv.render(picture)
+
+
+@pytest.mark.parametrize(
+    ("band", "keys"), [("runs", ("runs_q25", "runs_q75")), ("cases", ("remse_q25", "remse_q75"))]
+)
+def test_bands_are_over_runs_or_over_cases(band, keys):
+    found = evaluated.summary(evaluated.chosen(State("tail-1d").settings))
+    own = found.estimators["amci"]
+    low, high = (np.array(own[key]) for key in keys)
+    bands = part(evaluation(found, band=band), "Bands").split()
+    shown = [each.dimension_values("error")[:8].tolist() for each in bands]
+    assert [*low, *high[::-1]] in [pytest.approx(each) for each in shown]
+    assert not len(part(evaluation(found, band="none"), "Bands").data)

@@ -2,13 +2,24 @@ r"""The pictures as HoloViews objects, the same for the page's cards and for not
 
 from __future__ import annotations
 
-__all__ = ["error_curves"]
+__all__ = [
+    "amortization_map",
+    "diagnostics",
+    "error_curves",
+    "evaluation",
+    "reuse_cut",
+    "reuse_map",
+]
 
 import holoviews as hv
 
 # What `hv.extension("bokeh")` does besides writing scripts into a notebook.
 import holoviews.plotting.bokeh
 
+from amci_explorer.plots.amortization import amortization_map
+from amci_explorer.plots.diagnostics import diagnostics
 from amci_explorer.plots.errors import error_curves
+from amci_explorer.plots.evaluation import evaluation
+from amci_explorer.plots.reuse import reuse_cut, reuse_map
 
 hv.Store.set_current_backend("bokeh")

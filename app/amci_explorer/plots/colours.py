@@ -7,10 +7,11 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "Style", "label"]
+__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "VERDICTS", "YOURS", "Style", "label"]
 
 from dataclasses import dataclass
 
+from amci_core.diagnostics import LEVELS
 from amci_core.flows.proposals import DEFENSIVE
 from amci_core.target import FALLBACK
 
@@ -55,6 +56,21 @@ PLAIN = {
     "reference": Style("IS from the reference", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
 }
 ESTIMATORS |= PLAIN
+
+# What a verdict is called, and its colour.
+VERDICTS = dict(
+    zip(
+        LEVELS,
+        (
+            Style("Reliable", "#00724f", "#2fcf9f"),
+            Style("Use more draws", "#8a6d00", "#e6c84f"),
+            Style("Do not trust", "#b34700", "#ff8a3d"),
+        ),
+        strict=True,
+    )
+)
+# The case or the point that the user has chosen, among others.
+YOURS = Style("yours", "#e8000b", "#ff6b6b")
 
 SHAPES = {
     "q1": Style(

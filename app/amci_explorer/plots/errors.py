@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import holoviews as hv
 import numpy as np
-from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter
+from bokeh.models import CustomJSTickFormatter
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Curve, ErrorCurves
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.plots.labels import end_labels
+from amci_explorer.plots.style import draws_ticks, frame
 
 Measure = Literal["percent", "ReMSE", "MSE"]
 # Name of the y axis for each.
@@ -176,13 +177,10 @@ def error_curves(
             ylim=ylim,
             xlabel="total draws",
             ylabel=MEASURES[measure],
-            xformatter=NumeralTickFormatter(format="0,0"),
-            height=height,
-            responsive=True,
+            xformatter=draws_ticks(),
             show_legend=False,
             show_grid=True,
-            active_tools=[],
-            toolbar="right",
             **ticks,
+            **frame(height),
         )
     )

@@ -1,0 +1,187 @@
+r"""Whether an estimate can be trusted: each term's weights, their tail, the running estimate."""
+
+from __future__ import annotations
+
+__all__ = ["STYLES", "diagnostics", "running_estimate", "weights_against_x", "weights_histogram"]
+
+import math
+
+import holoviews as hv
+import numpy as np
+
+from amci_core.estimators.draws import Array
+from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
+from amci_explorer.plots.colours import ESTIMATORS, SHAPES
+from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
+
+STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES["q2"]}
+LEAST_HEIGHT = 0.5
+# The running estimate is scaled to its interval after this share of the draws.
+SHOWN_FROM = 0.03
+
+
+def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False) -> hv.Layout:
+    """The weights of each term as a histogram and against x, and AMCI's running estimate.
+
+    Arguments:
+        estimate: What `amci_explorer.numbers.diagnosis.diagnosis` gives.
+        coordinate: Which coordinate of x the weights are shown against, from 0.
+        dark: Whether the page is dark.
+
+    Example:
+        >>> import amci_core as amci
+        >>> from amci_explorer.numbers.diagnosis import diagnosis
+        >>> problem = amci.problem("tail-1d")
+        >>> y, theta = problem.check(1.0, 3.0)
+        >>> given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
+        >>> found = diagnosis(problem, amci.load_proposals("tail-1d"), **given).last()
+        >>> len(diagnostics(found))
+        5
+    """
+    parts = [weights_histogram(term, dark=dark) for term in estimate.terms]
+    parts += [weights_against_x(term, coordinate, dark=dark) for term in estimate.terms]
+    if estimate.along is not None:
+        parts.append(running_estimate(estimate, dark=dark))
+    return hv.Layout(parts).cols(len(estimate.terms)).opts(shared_axes=False)
+
+
+def weights_histogram(term: TermWeights, *, height: int = 230, dark: bool = False) -> hv.Overlay:
+    """The weights of a term in powers of ten of their mean, with the fitted Pareto tail."""
+    x = axis("weight", "log₁₀ weight / mean weight")
+    left, right = term.edges[:-1], term.edges[1:]
+    least = np.full(len(left), LEAST_HEIGHT / 100)
+    bars = hv.Rectangles(
+        (left, least, right, term.heights), [x, "least", "to", "draws"], label="weights"
+    )
+    tail = hv.Curve(
+        (term.tail, np.maximum(term.tail_heights, 1e-3)), x, "draws", label="fitted Pareto tail"
+    )
+    width = term.edges[-1] - term.edges[0]
+    tips = [("weights", "10^@weight{0.00} to 10^@to{0.00}"), ("draws", "@draws")]
+    return hv.Overlay(
+        [
+            bars.opts(
+                color=STYLES[term.name].colour(dark),
+                alpha=0.55,
+                line_alpha=0,
+                tools=["hover"],
+                hover_tooltips=tips,
+            ),
+            tail.opts(color=SHAPES["threshold"].colour(dark), line_width=2.5),
+        ]
+    ).opts(
+        hv.opts.Overlay(
+            logy=True,
+            xlim=(term.edges[0] - 0.03 * width, term.edges[-1] + 0.15 * width),
+            ylim=(LEAST_HEIGHT, 2 * max(float(term.heights.max()), 1.0)),
+            ylabel="draws",
+            xformatter=short_ticks(),
+            xticks=4,
+            legend_cols=2,
+            **frame(height),
+        )
+    )
+
+
+def weights_against_x(
+    term: TermWeights,
+    coordinate: int = 0,
+    *,
+    label: str = "x",
+    height: int = 230,
+    dark: bool = False,
+) -> hv.Points:
+    """The weights of a term against a coordinate of x, from 0."""
+    x, weight = term.x[:, coordinate], term.log_weights
+    inside = weight >= term.edges[0] - 1e-12
+    x, weight = x[inside], weight[inside]
+    width = term.edges[-1] - term.edges[0]
+    return hv.Points(
+        (x, weight), [axis("x", label), axis("weight", "log₁₀ weight / mean")], label=term.name
+    ).opts(
+        color=STYLES[term.name].colour(dark),
+        size=4,
+        alpha=0.45,
+        line_alpha=0,
+        tools=["hover"],
+        hover_tooltips=[("x", "@x{0.000}"), ("weight / mean", "10^@weight{0.000}")],
+        xlim=_ends(x),
+        ylim=(term.edges[0] - 0.05 * width, term.edges[-1] + 0.05 * width),
+        xformatter=short_ticks(),
+        yformatter=short_ticks(),
+        xticks=4,
+        **frame(height),
+    )
+
+
+def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False) -> hv.Overlay:
+    """AMCI's estimate along the draws with its 95 % interval, and with control variates.
+
+    It is shown relative to the truth, or to the final estimate if that is not known.
+    """
+    along = found.along
+    if along is None:
+        raise ValueError("found: the estimate has not been followed along the draws yet")
+    known = not math.isnan(found.mu.value)
+    aim = found.mu.value if known else found.estimate
+    relative = abs(aim) > 1e-12
+    scale = 100 / abs(aim) if relative else 1.0
+    value, control, low, high = (
+        scale * (each - aim) for each in (along.value, along.control, along.low, along.high)
+    )
+    late = along.draws >= SHOWN_FROM * found.draws
+    late |= ~late.any()
+    wide = np.abs(np.concatenate([low[late], high[late], value[late]]))
+    wide = wide[np.isfinite(wide)]
+    half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
+    low, high = (np.clip(end, -1e3 * half, 1e3 * half) for end in (low, high))
+    of, name = ("μ", found.mu.name) if known else ("the latter", "final estimate")
+    unit = f"in % of {of}" if relative else "in units of f"
+    x, amci, other = axis("draws", "draws per proposal"), ESTIMATORS["amci"], ESTIMATORS["amci-cv"]
+    columns = {"draws": along.draws, "value": value, "low": low, "high": high}
+    columns["control"] = control
+    tips = [
+        ("draws", "@draws{0,0}"),
+        (amci.label, "@value{0.00e+0}"),
+        (other.short, "@control{0.00e+0}"),
+        ("interval", "@low{0.00e+0} to @high{0.00e+0}"),
+    ]
+    band = hv.Area(columns, x, ["low", "high"], label="95 % interval")
+    line = hv.Curve(columns, x, ["value", "control", "low", "high"], label=amci.label)
+    dashed = hv.Curve(columns, x, "control", label=other.short)
+    aimed = hv.HLine(0).opts(
+        color=SHAPES["threshold"].colour(dark), line_width=1.5, line_dash="dashed"
+    )
+    return hv.Overlay(
+        [
+            band.opts(color=amci.colour(dark), alpha=0.2, line_alpha=0),
+            aimed,
+            line.opts(
+                color=amci.colour(dark),
+                line_width=2.5,
+                tools=["hover"],
+                hover_tooltips=tips,
+                hover_mode="vline",
+            ),
+            dashed.opts(color=other.colour(dark), line_width=2.5, line_dash="dashed"),
+        ]
+    ).opts(
+        hv.opts.Overlay(
+            logx=True,
+            xformatter=draws_ticks(),
+            xlim=(4, found.draws * 1.1),
+            ylim=(-half, half),
+            ylabel=f"estimate − {name}, {unit}",
+            legend_cols=3,
+            show_grid=True,
+            **frame(height),
+        )
+    )
+
+
+def _ends(x: Array) -> tuple[float, float]:
+    if len(x) == 0:
+        return -1.0, 1.0
+    low, high = float(x.min()), float(x.max())
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin

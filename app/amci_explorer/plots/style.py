@@ -1,0 +1,59 @@
+r"""What the pictures have in common: their looks, and what HoloViews leaves to Bokeh."""
+
+from __future__ import annotations
+
+__all__ = ["NOWHERE", "axis", "decades", "draws_ticks", "frame", "short_ticks"]
+
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter
+
+from amci_core.estimators.draws import Array
+
+LEGEND = {"margin": 0, "padding": 4, "border_line_alpha": 0, "background_fill_alpha": 0}
+# A point that is not drawn: of no point at all a legend shows nothing.
+NOWHERE = (np.nan, np.nan)
+SHORT = 'return Number(tick.toPrecision(4)).toString().replaceAll("-", "−")'
+
+
+def axis(name: str, label: str) -> hv.Dimension:
+    """A dimension with what its axis says."""
+    return hv.Dimension(name, label=label)
+
+
+def frame(height: int, **options: Any) -> dict[str, Any]:
+    """Options of a picture as wide as there is room, with its legend above it.
+
+    A finger that scrolls the page does not drag the picture.
+    """
+    return {
+        "height": height,
+        "responsive": True,
+        "toolbar": "right",
+        "active_tools": [],
+        "legend_position": "top",
+        "legend_opts": LEGEND,
+        **options,
+    }
+
+
+def short_ticks() -> CustomJSTickFormatter:
+    """Numbers of an axis in at most four digits."""
+    return CustomJSTickFormatter(code=SHORT)
+
+
+def draws_ticks() -> NumeralTickFormatter:
+    """Numbers of draws: 1,000."""
+    return NumeralTickFormatter(format="0,0")
+
+
+def decades(values: Array, low: float, high: float) -> tuple[float, float]:
+    """Whole decades around values, between low and high; all of these without any value."""
+    values = values[np.isfinite(values) & (values > 0)]
+    if not values.size:
+        return low, high
+    ends = np.log10(np.clip([values.min(), values.max()], low, high))
+    least, most = float(np.floor(ends[0])), float(np.ceil(ends[1]))
+    return 10.0**least, 10.0 ** max(most, least + 1)
