@@ -22,6 +22,7 @@ DATA = f"""
 }}
 """
 PATIENCE = 90  # seconds: a busy machine takes long
+THUMB = 24  # pixels, of a slider
 RUNS = 20  # of the error curves, where a test says no other number
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
 STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
@@ -59,10 +60,15 @@ HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
 # Where the handle and the threshold are whenever the page paints.
 WATCH = """label => {
     const page = Bokeh.documents[0], seen = window.seen = []
-    const handle = [...page.all_models].find(model => model.data?.label == label).data
+    const inputs = root => [...root.querySelectorAll("*")].flatMap(
+        el => [el, ...(el.shadowRoot ? inputs(el.shadowRoot) : [])])
+    const handle = inputs(document).find(el => el.ariaLabel == label)
     const bound = page.get_model_by_name("densities-linear").center.find(
         each => each.type == "Span" && each.dimension == "height")
-    const look = () => { seen.push([handle.value, bound.location]); requestAnimationFrame(look) }
+    const look = () => {
+        seen.push([Number(handle.value), bound.location])
+        requestAnimationFrame(look)
+    }
     requestAnimationFrame(look)
 }"""
 SIDEWAYS = """() => {
@@ -157,8 +163,8 @@ class Visit:
         return self.page.get_by_role("slider", name=label)
 
     def place_of(self, label: str) -> dict[str, float]:
-        """Where a slider is: its rail; what takes its keys has no size."""
-        found = self.slider(label).locator("xpath=../..").bounding_box()
+        """Where a slider is."""
+        found = self.slider(label).bounding_box()
         assert found is not None
         return dict(found)
 
@@ -167,7 +173,7 @@ class Visit:
         return float(self.slider(label).input_value())
 
     def wait_for_value(self, label: str, value: float, *, within: float = 1e-9) -> None:
-        """Waits until a slider stands there: React renders it after the message has come."""
+        """Waits until a slider stands there."""
         deadline = time.monotonic() + PATIENCE
         while abs(self.value(label) - value) > within:
             if time.monotonic() > deadline:
@@ -281,9 +287,10 @@ class Visit:
     @contextmanager
     def dragged(self, slider: Any, by: float) -> Iterator[None]:
         """Drags a slider by a share of its rail; inside of it the mouse holds it still."""
-        thumb, mouse = slider.locator("xpath=..").bounding_box(), self.page.mouse
-        width = slider.locator("xpath=../..").bounding_box()["width"]
-        x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+        track, mouse = slider.bounding_box(), self.page.mouse
+        width = track["width"] - THUMB
+        share = slider.evaluate("el => (el.value - el.min) / (el.max - el.min)")
+        x, y = track["x"] + THUMB / 2 + share * width, track["y"] + track["height"] / 2
         mouse.move(x, y)
         mouse.down()
         for i in range(1, 31):

@@ -18,7 +18,7 @@ from amci_explorer.numbers.pictures import densities
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems import registry
 from amci_explorer.state.state import State
-from amci_explorer.views.case import CaseControls
+from amci_explorer.views.bound import CaseControls
 from amci_explorer.views.diagnostics import DiagnosticsCard
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.figures import pane

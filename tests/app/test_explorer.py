@@ -9,8 +9,8 @@ from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
 from amci_explorer.views import place
 from amci_explorer.views.film import FilmPlayer
+from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
-from amci_explorer.views.options import Select
 from amci_explorer.views.shell import page
 from amci_explorer.views.slider import Slider
 
@@ -21,13 +21,13 @@ def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
     def body(turned):
         explorer = turned.explorer
         panel, handles = explorer.densities.panel[0], explorer.controls.case.panel
-        sliders, level = handles.select(Slider), explorer.state.level
+        level = explorer.state.level
         turned.choose("gain-loss")
         # Both are on the line: one view is relabelled.
         assert explorer.densities.panel[0] is panel
         legend = explorer.densities.view.figure.above[0]
         assert [item.label.value for item in legend.items][-2:] == ["q₁⁺ learnt", "q₁⁻ learnt"]
-        assert handles.select(Slider) == sliders
+        sliders = handles.select(Slider)
         assert [each.label for each in sliders[:2]] == ["Observation y", "Price θ"]
         assert sliders[-1].value == explorer.state.level != level
         assert turned.started == []
@@ -180,10 +180,10 @@ def acts(widget):
         return
     if isinstance(widget, pmui.Button) and not widget.label.startswith("Copy"):
         yield "clicks", widget.clicks + 1
-    elif isinstance(widget, pmui.FloatSlider):
+    elif isinstance(widget, Slider):
         other = widget.start if widget.value != widget.start else widget.end
         yield "value", other
-        yield "value_throttled", other
+        yield "committed", widget.committed + 1
     elif isinstance(widget, pmui.Switch):
         yield "value", not widget.value
     elif isinstance(widget, pmui.TextInput) and "own-f" not in widget.css_classes:

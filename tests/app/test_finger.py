@@ -24,26 +24,10 @@ def shown():
 def test_a_problem_on_the_line_is_the_pages_with_the_case_that_is_drawn(shown):
     state, place, finger = shown(problem="tail-1d", y="0.5", theta="2")
     assert finger.key == "tail-1d/spline"
-    assert (finger.y, finger.theta, finger.level) == ([0.5], [2.0], state.level)
-    assert finger.handles == {
-        "Observation y": ["y", 0],
-        "Threshold θ": ["theta", 0],
-        "Mismatch level, nats": ["level", 0],
-    }
+    assert (finger.y, finger.theta) == ([0.5], [2.0])
     state.move(theta=[1.5])
     place.follow({"theta"})
-    assert (finger.theta, finger.level) == ([1.5], state.level)
-
-
-def test_each_coordinate_of_the_peak_has_its_handle(shown):
-    _, _, finger = shown(problem="peak", theta="0.3,0.7,1")
-    assert (finger.key, finger.y, finger.theta) == ("peak/spline", [], [0.3, 0.7, 1.0])
-    assert finger.handles == {
-        "Centre u₁": ["theta", 0],
-        "Centre u₂": ["theta", 1],
-        "Sharpness s": ["theta", 2],
-        "Mismatch level, nats": ["level", 0],
-    }
+    assert finger.theta == [1.5]
 
 
 def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(shown):
@@ -74,7 +58,7 @@ def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(show
 )
 def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
     _, _, finger = shown(**chosen)
-    assert (finger.key, finger.handles) == ("", {})
+    assert finger.key == ""
     finger.asked = "tail-1d/spline"
     assert finger.weights == ""
 

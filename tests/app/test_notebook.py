@@ -2,9 +2,9 @@
 
 import numpy as np
 import panel as pn
-import panel_material_ui as pmui
 import pytest
 from amci_explorer.notebook import DensityPicture, error_picture
+from amci_explorer.views.slider import Slider
 from bokeh.models import ColumnDataSource
 
 import amci_core as amci
@@ -20,7 +20,7 @@ def column(shown, source, name):
 
 
 def sliders(picture):
-    return {s.label: s for s in pn.panel(picture).select(pmui.FloatSlider)}
+    return {s.label: s for s in pn.panel(picture).select(Slider)}
 
 
 def test_a_slider_moves_the_picture():

@@ -61,7 +61,7 @@ def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server)
     assert visited.page.evaluate("() => localStorage.getItem('amci-theme')") is None
     # The server draws the next visit in it from the start, and its address says nothing of it.
     visited.page.goto(server + QUERY)
-    handle = visited.page.locator(".MuiSlider-root").first
+    handle = visited.page.locator(".slider .name").first
     dark = handle.evaluate(COLOUR)
     visited.wait_for_end(4)
     assert handle.evaluate(COLOUR) == dark

@@ -28,14 +28,22 @@ PARTS = """
         const look = root => {
             for (const el of root.querySelectorAll("*")) {
                 if (el.shadowRoot) { look(el.shadowRoot) }
-                if (!el.classList?.contains("MuiSlider-root")) { continue }
-                if (!el.querySelector(".MuiSlider-markLabel")) { continue }
-                for (const name of ["rail", "mark", "markLabel", "thumb"]) {
-                    found[name] = [...el.querySelectorAll(`.MuiSlider-${name}`)].map(part => {
-                        const {left, right, top, bottom} = part.getBoundingClientRect()
-                        return {left, right, top, bottom, text: part.textContent}
-                    })
+                if (!el.classList?.contains("track") || !el.querySelector("span")) { continue }
+                const box = part => {
+                    const {left, right, top, bottom} = part.getBoundingClientRect()
+                    return {left, right, top, bottom, text: part.textContent}
                 }
+                const input = el.querySelector("input"), whole = box(input)
+                // Half a thumb is left on either side.
+                const rail = {...whole, left: whole.left + 12, right: whole.right - 12}
+                const along = (input.value - input.min) / (input.max - input.min)
+                const at = rail.left + along * (rail.right - rail.left)
+                Object.assign(found, {
+                    rail: [rail],
+                    mark: [...el.querySelectorAll(".marks > div")].map(box),
+                    markLabel: [...el.querySelectorAll("span")].map(box),
+                    thumb: [{left: at, right: at}],
+                })
             }
         }
         look(document)

@@ -23,7 +23,7 @@ PLACES = """all => all.map(each => each.getBoundingClientRect())
     .filter(box => box.width * box.height > 0).map(box => [box.top, box.bottom])"""
 FIRST = (
     ".part-headline .said, .part-densities canvas, .part-errors canvas, "
-    ".part-handles .MuiSlider-root"
+    ".part-handles input[type=range]"
 )
 # The first has most to show.
 FIVE = [

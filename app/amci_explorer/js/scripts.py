@@ -17,6 +17,7 @@ __all__ = [
     "PROJECTOR",
     "REPLACE_ADDRESS",
     "SKIP",
+    "SLIDER",
     "TOUR",
 ]
 
@@ -44,8 +45,8 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-FILM, FOLD, PLAY, TOUR = (
+FILM, FOLD, PLAY, SLIDER, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("film", "fold", "play", "tour")
+    for name in ("film", "fold", "play", "slider", "tour")
 )
 FINGER = component(FOLDER / "finger.mjs")

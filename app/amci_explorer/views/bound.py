@@ -1,22 +1,34 @@
-r"""Widgets made from the table of fields: they change the state, and follow it."""
+r"""Widgets that change the state and follow it: of its fields, and of the case's handles."""
 
 from __future__ import annotations
 
-__all__ = ["bound", "flag", "sliding", "tie"]
+__all__ = ["LEVEL", "CaseControls", "bound", "flag", "sliding", "tie"]
 
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import panel_material_ui as pmui
 
+from amci_core.models import Variable
 from amci_explorer.compute.session import callback
+from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
-from amci_explorer.views.inputs import choice, select
-from amci_explorer.views.slider import Slider, same, slider
+from amci_explorer.text import number
+from amci_explorer.views.fold import Fold
+from amci_explorer.views.inputs import Message, choice, select
+from amci_explorer.views.layout import HTML, NOTE, column
+from amci_explorer.views.slider import Slider, same
+from amci_explorer.views.style import NARROW
+
+LEVEL = "Mismatch level, nats"
+LEVEL_HELP = "KL(g ‖ posterior): how far g lies from the posterior. It sets {}."
 
 
 def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
-    """A row of buttons, or a list: the field's options; what is chosen is settled at once.
+    """A row of buttons, or a list: the field's options; what is chosen is committed at once.
 
     Arguments:
         state: What it changes, and follows.
@@ -31,7 +43,7 @@ def bound(state: State, name: str, label: str, *, listed: bool = False, **more: 
 
 
 def flag(state: State, name: str, label: str) -> pmui.Switch:
-    """A switch, settled at once; what it does stands beside its name."""
+    """A switch, committed at once; what it does stands beside its name."""
     doc = FIELDS[name].doc
     text = f"{label}: {doc[0].lower()}{doc[1:].rstrip('.')}"
     widget = pmui.Switch(label=text, margin=(2, 0))
@@ -40,29 +52,26 @@ def flag(state: State, name: str, label: str) -> pmui.Switch:
 
 
 def sliding(state: State, name: str, label: str, **more: Any) -> Slider:
-    """A slider: what it changes follows it while it moves, and is settled when it is let go."""
+    """A slider: what it changes follows it while it moves, and is committed when it is let go."""
     low, high = FIELDS[name].bounds or (0.0, 1.0)
-    widget = slider(label, value=getattr(state, name), start=low, end=high, **more)
-    tie(state, name, widget, settled_by="value_throttled")
+    widget = Slider(label=label, value=getattr(state, name), start=low, end=high, **more)
+    tie(state, name, widget)
     return widget
 
 
-def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> None:
+def tie(state: State, name: str, widget: Any) -> None:
     """Has a widget change a field of the state, and follow it.
 
-    Arguments:
-        state: The state.
-        name: The field.
-        widget: A widget with a value.
-        settled_by: What of the widget changes when it is let go.
+    A slider commits when it is let go, any other widget at once.
     """
+    slides = isinstance(widget, Slider)
 
     def take(*events: Any) -> None:
         # While its options change a widget can be without a value.
         moves = widget.value is not None and not same(widget.value, getattr(state, name))
         if moves:
             state.set(**{name: widget.value})
-        if any(event.name == settled_by for event in events) and (moves or settled_by != "value"):
+        if any(event.name == "committed" for event in events) if slides else moves:
             state.commit()
 
     def follow(*_: Any) -> None:
@@ -77,8 +86,154 @@ def tie(state: State, name: str, widget: Any, *, settled_by: str = "value") -> N
                 widget.param.trigger("value")
 
     follow()
-    widget.param.watch(callback(take), list({"value", settled_by}))
+    widget.param.watch(callback(take), ["value", "committed"] if slides else ["value"])
     state.param.watch(follow, ["problem", name])
+
+
+class CaseControls:
+    """Creates the sliders for y, theta and the mismatch level of the state's problem.
+
+    A variable of one coordinate, or of named ones, has a slider for each. One of many alike has a
+    slider that moves all of them, and one for each folded below it.
+
+    Arguments:
+        state: What they change, and follow.
+        stylesheet: For their place.
+    """
+
+    def __init__(self, state: State, stylesheet: str = "") -> None:
+        self._state = state
+        self._messages = {name: Message() for name in ("y", "theta", "level")}
+        self._about_level = HTML("", NOTE, f"@media {NARROW} {{ :host {{ display: none; }} }}")
+        self.panel = column(stylesheet=stylesheet)
+        self.open()
+
+    def open(self) -> None:
+        """Takes the state's problem."""
+        state = self._state
+        self._problem = state.problem
+        # Where the state has what a slider moves.
+        self._at: dict[Slider, Callable[[], float]] = {}
+        # A slider for each coordinate.
+        self.single: list[Slider] = []
+        parts: list[Any] = []
+        for name in ("y", "theta"):
+            variable = getattr(state.problem, name)
+            if variable is not None:
+                parts += [*self._handles(name, variable), self._messages[name]]
+        self._level = self._slider(
+            lambda: state.level,
+            lambda value: state.move(level=value),
+            label=LEVEL,
+            start=0.0,
+            end=60.0,
+            moves=["level", 0],
+        )
+        moved = "y" if state.problem.theta is None else "θ"
+        self._about_level.object = f"<p>{LEVEL_HELP.format(moved)}</p>"
+        self.panel[:] = [*parts, self._level, self._about_level, self._messages["level"]]
+        for message in self._messages.values():
+            message.say()
+        self.show()
+
+    def show(self) -> None:
+        """Follows the state."""
+        state = self._state
+        if state.problem is not self._problem:
+            return
+        for widget, at in self._at.items():
+            if not same(widget.value, at()):
+                widget.value = at()
+        ends = state.level_range()
+        if ends is None:
+            # No path is declared along which the mismatch could move the case.
+            error = state.level_error
+            known = ", not known" if math.isnan(state.level) else ""
+            estimated = f", estimated ± {number(error, 1)}" if error > 0 else known
+            self._level.param.update(disabled=True, label=LEVEL + estimated)
+        else:
+            start, end = math.floor(100 * ends[0]) / 100, math.ceil(100 * ends[1]) / 100
+            self._level.param.update(start=start, end=end)
+
+    def complain(self, name: str, text: str) -> None:
+        """Says what is wrong with what was asked of y, theta or the level."""
+        self._messages[name].say(text)
+
+    def _handles(self, name: str, variable: Variable) -> list[Any]:
+        labels = variable_labels(self._problem, variable)
+        if len(labels) == variable.dim:
+            single = [self._coordinates(name, each, [i]) for i, each in enumerate(labels)]
+            self.single += single
+            return single
+        each = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
+        single = [self._coordinates(name, label, [i]) for i, label in enumerate(each)]
+        self.single += single
+        inside = column()
+        folded = Fold(f"{labels[0]}, one by one", inside)
+
+        def unfold(event: Any) -> None:
+            # Most are never looked at.
+            if event.new and not len(inside):
+                inside[:] = single
+
+        folded.param.watch(callback(unfold), "unfolded")
+        every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
+        return [every, folded]
+
+    def _coordinates(self, name: str, label: str, moved: Sequence[int]) -> Slider:
+        """A slider at the mean of some coordinates, which moves them all."""
+        state, variable = self._state, getattr(self._problem, name)
+
+        def at() -> float:
+            values = getattr(state, name)
+            return round(math.fsum(values[i] for i in moved) / len(moved), 10)
+
+        def move(value: float) -> None:
+            values = list(getattr(state, name))
+            for i in moved:
+                values[i] = float(value)
+            state.move(**{name: values})  # type: ignore[arg-type]
+
+        low, high = variable.typical_range
+        digits = digits_of(variable)
+        return self._slider(
+            at,
+            move,
+            label=handle_label(label, variable),
+            start=low,
+            end=high,
+            step=10.0**-digits,
+            digits=digits,
+            moves=[name, moved[0]] if len(moved) == 1 else [],
+        )
+
+    def _slider(
+        self, at: Callable[[], float], move: Callable[[float], Any], **looks: Any
+    ) -> Slider:
+        widget = Slider(value=at(), **looks)
+        self._at[widget] = at
+        handled = callback(partial(self._handled, widget, move))
+        widget.param.watch(handled, ["value", "committed"])
+        return widget
+
+    def _handled(self, widget: Slider, move: Callable[[float], Any], *events: Any) -> None:
+        """Follows a slider; a move and its end may come together."""
+        state = self._state
+        # What is said of a problem that has been left comes too late.
+        if widget not in self._at or state.problem is not self._problem:
+            return
+        # Where the state is already, it was the state that moved the slider.
+        if not same(widget.value, self._at[widget]()):
+            for message in self._messages.values():
+                if message.visible:
+                    message.say()
+            try:
+                move(widget.value)
+            finally:
+                # A move that fails leaves the slider where the state is.
+                self.show()
+        if any(event.name == "committed" for event in events):
+            state.commit()
 
 
 def _options(state: State, name: str) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset, presets
 from amci_explorer.state.fields import FIELDS, problem_names
 from amci_explorer.state.state import State
-from amci_explorer.views.bound import bound
-from amci_explorer.views.case import CaseControls
+from amci_explorer.views.bound import CaseControls, bound
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.fold import Fold
 from amci_explorer.views.inputs import CountField, Message, flat_button, select

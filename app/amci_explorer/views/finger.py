@@ -15,23 +15,16 @@ from amci_explorer.compute.session import callback
 from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import handle_label, variable_labels
 from amci_explorer.state.state import State
-from amci_explorer.views.case import LEVEL
 
 
 class FingerPage(JSComponent):
     """What the page knows of the case that the server has drawn, and of its proposals."""
 
     key: Any = param.String(doc="Whose densities they are; empty where the page cannot compute.")
-    problem: Any = param.String(doc="The problem's name.")
-    handles: Any = param.Dict(
-        default={}, doc="What the handles move by their labels: a variable, and which coordinate."
-    )
     extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures, on the line.")
     y: Any = param.List(default=[], doc="Of the case.")
     theta: Any = param.List(default=[], doc="Of the case.")
-    level: Any = param.Number(default=0.0, doc="Of the case, in nats.")
     asked: Any = param.String(doc="The key whose weights the page wants.")
     weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
     _esm = FINGER
@@ -57,18 +50,7 @@ class LiveDensities:
         problem = state.problem
         key = f"{problem.name}/{state.settings.variant}" if self._can() else ""
         if key != self.panel.key:
-            handles = {
-                handle_label(label, variable): [variable.name, i]
-                for variable in (problem.y, problem.theta)
-                if variable is not None
-                for i, label in enumerate(variable_labels(problem, variable))
-            }
-            self.panel.param.update(
-                key=key,
-                problem=problem.name,
-                handles={**handles, LEVEL: ["level", 0]} if key else {},
-                weights="",
-            )
+            self.panel.param.update(key=key, weights="")
             if key and self.panel.asked == key:
                 self._send()
         if key:
@@ -76,7 +58,6 @@ class LiveDensities:
                 extent=list(found.extent) if problem.x.dim == 1 else [],
                 y=list(state.y),
                 theta=list(state.theta),
-                level=state.level,
             )
 
     def _can(self) -> bool:

@@ -23,9 +23,9 @@ from amci_explorer.problems.presets import coordinate_names, coordinates, pairs
 from amci_explorer.views.course import CourseView
 from amci_explorer.views.curves import Curves, arranged
 from amci_explorer.views.figures import Theme, describe, pane, picture, set_range, step_above
+from amci_explorer.views.inputs import Select, select
 from amci_explorer.views.layout import HTML, card, column, explain, side_by_side
 from amci_explorer.views.legends import Legends
-from amci_explorer.views.options import Select, select
 from amci_explorer.words import HELP
 
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines

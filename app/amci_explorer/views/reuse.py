@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import panel_material_ui as pmui
-from bokeh.models import CustomJSTickFormatter
 
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
@@ -24,7 +23,6 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, pane
 from amci_explorer.views.layout import HTML, column, side_by_side
 from amci_explorer.views.reuse_pictures import ReusePictures
-from amci_explorer.views.slider import STILL
 from amci_explorer.words import HELP
 from amci_explorer.words.reuse import (
     SHARERS,
@@ -40,7 +38,6 @@ p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 4.5
     max-width: 90ch; }
 """
 SPLIT = "N : M, draws from q₁ and q₂ in per cent"
-IN_PER_CENT = "const n = Math.round(100 * tick); return `${n} : ${100 - n}`"
 # On which side of the slider's track the best splits are marked.
 MARKED = dict(zip(SHARERS, ("above", "below"), strict=True))
 
@@ -57,9 +54,8 @@ class ReuseCard(Card):
         self.pictures = ReusePictures(self.painter)
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
-        self.share = sliding(self.state, "share", SPLIT)
-        self.share.format = CustomJSTickFormatter(code=IN_PER_CENT)
-        self.share.param.update(sx=STILL | _places({}), margin=(10, 0, 2, 0))
+        # As much room without marks as with them: nothing below may jump when they come.
+        self.share = sliding(self.state, "share", SPLIT, splits=True, margin=(10, 0, 20, 0))
         self._best: dict[str, float] = {}
         self.take_split = {name: self._splitter(name) for name in MARKED}
         common = flag(self.state, "common", "common random numbers")
@@ -153,47 +149,13 @@ class ReuseCard(Card):
     def _mark_splits(self, best: dict[str, float]) -> None:
         """Marks the best splits on the slider, and offers to go there."""
         self._best = best
-        marks = [
-            {"value": share, "label": f"best for {name}, {in_per_cent(share)}"}
+        self.share.marks = [
+            {
+                "value": share,
+                "label": f"best for {name}, {in_per_cent(share)}",
+                "above": MARKED[name] == "above",
+            }
             for name, share in best.items()
         ]
-        self.share.param.update(marks=marks or False, sx=STILL | _places(best))
         for name, button in self.take_split.items():
             button.disabled = name not in best
-
-
-def _places(best: dict[str, float]) -> dict[str, Any]:
-    """Where the marks of a slider and their labels stand: a tick and its words on either side.
-
-    A label is shifted by as much of its width as its mark is along the track, so that it stays
-    within the track wherever the mark is.
-    """
-    places: dict[str, Any] = {
-        # As much room without marks as with them: nothing below may jump when they come.
-        "& .MuiSlider-root": {"marginTop": "18px", "marginBottom": "22px"},
-        "& .MuiSlider-mark": {
-            "width": "3px",
-            "height": "14px",
-            "borderRadius": "1px",
-            "opacity": 1,
-            "backgroundColor": "text.primary",
-        },
-        "& .MuiSlider-markLabel": {
-            "pointerEvents": "none",
-            "fontSize": "0.78rem",
-            "lineHeight": 1.4,
-            "color": "text.primary",
-        },
-    }
-    low, high = FIELDS["share"].bounds or (0.0, 1.0)
-    for i, (name, share) in enumerate(best.items()):
-        above = MARKED[name] == "above"
-        along = 100 * min(max((share - low) / (high - low), 0), 1)
-        places[f"& .MuiSlider-mark[data-index='{i}']"] = {
-            "transform": f"translate(-50%, {'-100%' if above else '0'})"
-        }
-        places[f"& .MuiSlider-markLabel[data-index='{i}']"] = {
-            "top": "calc(50% - 32px)" if above else "calc(50% + 15px)",
-            "transform": f"translateX(-{along:.1f}%)",
-        }
-    return places

@@ -1,150 +1,84 @@
-r"""Sliders that answer at once, and do not believe a page that is late."""
+r"""The slider of the page: a native range input, for all that has a range."""
 
 from __future__ import annotations
 
-__all__ = ["STILL", "Slider", "decimals", "same", "slider"]
+__all__ = ["Slider", "same"]
 
 import math
-import time
-from collections import deque
-from functools import partial
 from typing import Any
 
-import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
 
-from amci_explorer.compute.session import TURNS, callback, late
-from amci_explorer.views.options import MILLISECONDS_OF_DEBOUNCE
-from amci_explorer.views.style import NARROW
+from amci_explorer.js.scripts import SLIDER
 
-# A page echoes where the server has put a slider: so many places, and those that a hand can reach
-# for so long.
-PUTS, SECONDS_OF_ECHO = 256, 5.0
-# A user moves the handle; where it begins and ends is the server's word.
-MOVES, SERVERS = {"value", "value_throttled"}, {"start", "end", "step", "format", "label"}
-# The user's next word comes within this time.
-MILLISECONDS_OF_DOUBT = 200
-# Handles follow the pointer at once: an animated one has the page paint ten frames for each move.
-STILL = {
-    "& .MuiSlider-thumb, & .MuiSlider-track": {"transition": "none"},
-    f"@media {NARROW}": {"& .MuiFormLabel-root, & .MuiTypography-root": {"fontSize": "0.8125rem"}},
-}
+STYLE = """
+.slider { --ink-of: var(--accent, #1f5f8b); display: grid; grid-template-columns: 1fr auto;
+          column-gap: 8px; font-size: var(--text, 0.875rem); line-height: 1.3; }
+output { font-weight: 600; font-variant-numeric: tabular-nums; }
+.name { color: var(--muted, inherit); }
+.track { grid-column: 1 / -1; position: relative; }
+input { appearance: none; display: block; width: 100%; height: 26px; margin: 0; border-radius: 6px;
+        background: none; cursor: pointer; touch-action: pan-y; }
+input::-webkit-slider-runnable-track { height: 4px; border-radius: 2px; background:
+  linear-gradient(var(--ink-of) 0 0) 0 / calc(12px + (100% - 24px) * var(--along)) no-repeat,
+  var(--line, #d5dbe1); }
+input::-moz-range-track { height: 4px; border-radius: 2px; background: var(--line, #d5dbe1); }
+input::-moz-range-progress { height: 4px; border-radius: 2px; background: var(--ink-of); }
+input::-webkit-slider-thumb { appearance: none; box-sizing: border-box; width: 24px; height: 24px;
+  margin-top: -10px; border: 3px solid var(--paper, white); border-radius: 50%;
+  background: var(--ink-of); }
+input::-moz-range-thumb { box-sizing: border-box; width: 24px; height: 24px;
+  border: 3px solid var(--paper, white); border-radius: 50%; background: var(--ink-of); }
+input:focus-visible { outline: 2px solid var(--ink-of); }
+input:disabled { cursor: default; opacity: 0.5; }
+.marks div { position: absolute; left: calc(12px + (100% - 24px) * var(--along)); width: 3px;
+             height: 12px; margin-left: -1.5px; background: var(--ink, currentColor);
+             pointer-events: none; }
+.marks .above { bottom: 50%; }
+.marks .below { top: 50%; }
+.marks span { position: absolute; white-space: nowrap; font-size: var(--small, 0.8rem);
+              transform: translateX(calc(-100% * var(--along))); }
+.marks .above span { bottom: 100%; }
+.marks .below span { top: 100%; }
+"""
 
 
-class Slider(pmui.FloatSlider):
-    """A slider whose moves are answered without delay, and if they come too fast the newest.
+class Slider(JSComponent):
+    """A slider under its name and its value, which stands there in fixed decimals.
 
-    Panel keeps the newest of the moves that come while it waits. On a machine that is slow or busy
-    a fixed wait answers every move, falls behind the hand by seconds, and then sends the handle
-    back to where it was.
-
-    A page that is busy can set a slider back to where the server had put it shortly before, and
-    say so, as if the user had moved it: React keeps a state of its own. Who moves a slider lets it
-    go, or goes on; what comes like that with nothing after it is not believed, nor are its ends.
+    `value` follows the handle; where the page paints what it moves, on release only. `committed`
+    counts releases.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._answering = self._doubted = False
-        # Where the server put it lately, and when.
-        self._put: deque[tuple[float, float]] = deque(maxlen=PUTS)
-        self._heard = 0.0
-        self.param.watch(self._note, "value")
-
-    def _note(self, event: Any) -> None:
-        if not self._answering:
-            self._put.append((time.monotonic(), event.old))
-
-    def _is_echo(self, events: dict[str, Any]) -> bool:
-        """Whether it is back where it was, and nobody has let it go."""
-        if "value" not in events or "value_throttled" in events:
-            return False
-        value = events["value"]
-        puts = [when for when, put in self._put if put == value]
-        if not puts:
-            return False
-        # A hand goes from step to step, and what lies between is never its own.
-        steps = (value - self.start) / self.step
-        between = abs(steps - round(steps)) > 1e-6
-        return between or max(puts) > self._heard - SECONDS_OF_ECHO
-
-    @property
-    def _debounce(self) -> int:  # type: ignore[override]
-        return max(MILLISECONDS_OF_DEBOUNCE, math.ceil(1000 * TURNS.wait()))
-
-    def _server_change(
-        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
-    ) -> None:
-        late(doc, self)
-        # The answer may come seconds later.
-        self._heard = time.monotonic()
-        super()._server_change(doc, ref, subpath, attr, old, new)
-
-    def catch_up(self, document: Any) -> None:
-        """Answers now what it was told and has put off."""
-        if self._events:
-            self._doubted = True
-            self._change_event(document)
-
-    def _change_event(self, doc: Any) -> None:
-        if self._is_echo(self._events) and not self._doubted:
-            self._doubted = True
-            doc.add_timeout_callback(partial(self._change_event, doc), MILLISECONDS_OF_DOUBT)
-            return
-        self._doubted = False
-        super()._change_event(doc)
-
-    def _process_events(self, events: dict[str, Any]) -> None:
-        told = SERVERS | MOVES if self._is_echo(events) else SERVERS
-        echoed = events.keys() & told
-        if echoed:
-            callback(partial(self.param.trigger, *echoed))()
-        events = {name: value for name, value in events.items() if name not in echoed}
-        if not events:
-            return
-        self._answering = True
-        try:
-            with TURNS.answering():
-                super()._process_events(events)
-        finally:
-            self._answering = False
-
-
-def slider(
-    label: str,
-    *,
-    value: float,
-    start: float,
-    end: float,
-    step: float = 0.01,
-    digits: int = 2,
-) -> Slider:
-    """A labelled slider, as wide as its place."""
-    return Slider(
-        label=label,
-        value=value,
-        start=start,
-        end=end,
-        step=step,
-        format=decimals(digits),
-        tooltips=False,
-        sx=STILL,
-        size="small",
-        sizing_mode="stretch_width",
-        margin=(2, 0),
+    label: Any = param.String(doc="Its name.")
+    value: Any = param.Number(default=0.0, doc="Where it is.")
+    start: Any = param.Number(default=0.0, doc="Its lower end.")
+    end: Any = param.Number(default=1.0, doc="Its upper end.")
+    step: Any = param.Number(default=0.01, doc="What an arrow key moves it by.")
+    digits: Any = param.Integer(default=2, doc="Decimals of the value.")
+    splits: Any = param.Boolean(default=False, doc="Whether the value is shown as 50 : 50.")
+    disabled: Any = param.Boolean(default=False, doc="Whether it only shows a value.")
+    marks: Any = param.List(default=[], doc="Marked values: dicts of value, label and above.")
+    moves: Any = param.List(
+        default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
     )
+    committed: Any = param.Integer(default=0, doc="How often it was let go.")
+    _esm = SLIDER
+    _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
+    # Panel's 50 ms would be more than a move takes altogether.
+    _debounce = 1
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
 
 
 def same(value: Any, other: Any) -> bool:
     """Whether a widget has a value already, but for rounding.
 
-    The steps of a key add up to a value that the state rounds. A page that were told of that would
-    set the handle back to where it was some keys before.
+    The steps of a key add up to a value that the state rounds.
     """
     if isinstance(value, float) and isinstance(other, float):
-        return math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9)
+        both_unknown = math.isnan(value) and math.isnan(other)
+        return both_unknown or math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9)
     return bool(value == other)
-
-
-def decimals(digits: int) -> str:
-    """How a number with so many decimals is written, as Bokeh formats it."""
-    return f"0.{'0' * digits}" if digits else "0"
