@@ -86,10 +86,17 @@ class Visit:
         address: What is opened.
         first: The source that is there when the page is.
         cuts: Whether its connection to the server can be cut.
+        frames: Where to note what comes and goes through its connection.
     """
 
     def __init__(
-        self, context: Any, address: str, *, first: str = "errors-amci", cuts: bool = False
+        self,
+        context: Any,
+        address: str,
+        *,
+        first: str = "errors-amci",
+        cuts: bool = False,
+        frames: list[Any] | None = None,
     ) -> None:
         self.context, self._first = context, first
         context.set_default_timeout(1000 * PATIENCE)
@@ -100,6 +107,8 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
         self._connections: list[Any] = []
+        if frames is not None:
+            self.page.on("websocket", lambda socket: _note(socket, frames))
         if cuts:
             self.page.route_web_socket(lambda _: True, self._connect)
         self.go(address)
@@ -316,3 +325,8 @@ class Visit:
         address = urlparse(request.url)
         if address.scheme not in ("data", "blob") and address.hostname != "localhost":
             self.strangers.append(request.url)
+
+
+def _note(socket: Any, frames: list[Any]) -> None:
+    for event in ("framesent", "framereceived"):
+        socket.on(event, lambda frame: frames.append(frame))

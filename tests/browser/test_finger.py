@@ -3,28 +3,41 @@
 import numpy as np
 import pytest
 import torch
+from visit import Visit
 
 import amci_core as amci
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=4&draws=8"
-# Moves a handle as the browser does, and reads the picture before anybody can have answered.
-MOVED = """([label, value]) => {
+LEVEL = "Mismatch level, nats"
+# Moves a handle as a hand does.
+HAND = """
+    const inputs = root => [...root.querySelectorAll("*")].flatMap(
+        el => [el, ...(el.shadowRoot ? inputs(el.shadowRoot) : [])])
+    const moved = (label, value) => {
+        const handle = inputs(document).find(el => el.ariaLabel == label)
+        handle.value = value
+        handle.dispatchEvent(new Event("input"))
+        return () => handle.dispatchEvent(new Event("change"))
+    }
+"""
+# Reads the picture before anybody can have answered.
+MOVED = f"""([label, value]) => {{{HAND}
     const page = Bokeh.documents[0]
-    const handle = [...page.all_models].find(model => model.data?.label == label).data
     const source = page.get_model_by_name("densities")
     window.before = source.data
-    handle.value = value
-    const {data} = source
+    const let_go = moved(label, value)
+    const {{data}} = source
     window.painted = data
     const ratio = page.get_model_by_name("log-ratio-data").data
     const bounds = ["densities-linear", "log-ratio"].map(name =>
         page.get_model_by_name(name).center.find(
             each => each.type == "Span" && each.dimension == "height").location)
-    return {...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
-            ratio: [...ratio.q1], bounds}
-}"""
+    let_go()
+    return {{...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
+            ratio: [...ratio.q1], bounds}}
+}}"""
 # What is drawn of a case in the plane: rings and lines of every level, and the close-up's ends.
 PLANE = """() => {
     const page = Bokeh.documents[0]
@@ -37,14 +50,16 @@ PLANE = """() => {
     return {target: of("plane-target-data"), q1: of("plane-q1-data"),
             closer: [x_range.start, x_range.end, y_range.start, y_range.end]}
 }"""
-# Moves a handle as the browser does, and gives what is drawn before anybody can have answered.
+# Gives what is drawn before anybody can have answered.
 MOVED_IN_THE_PLANE = f"""([label, value]) => {{
+    {HAND}
     const page = Bokeh.documents[0], source = page.get_model_by_name("plane-q1-data")
-    const handle = [...page.all_models].find(model => model.data?.label == label).data
     window.before = source.data
-    handle.value = value
+    const let_go = moved(label, value)
     window.painted = source.data
-    return ({PLANE})()
+    const found = ({PLANE})()
+    let_go()
+    return found
 }}"""
 # Where nobody answers in time, what was there before comes back.
 ANSWERED = """source => ![window.before, window.painted].includes(
@@ -150,7 +165,7 @@ def test_a_move_in_the_plane_is_painted_as_the_server_confirms_it(opened, label,
 
 
 def test_the_mismatch_leads_along_its_path(opened):
-    page, label = opened("&problem=tail-1d"), "Mismatch level, nats"
+    page, label = opened("&problem=tail-1d"), LEVEL
     page.reach(label)
     found = page.page.evaluate(MOVED, [label, 5.0])
     y = torch.tensor([page.value("Observation y")], dtype=torch.float64)
@@ -170,3 +185,22 @@ def test_keys_lead_from_handle_to_handle(opened):
     seen = page.seen()
     assert len(np.unique(seen[:, 0])) > 5
     np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
+
+
+def test_the_server_hears_nothing_of_a_drag_until_release(browser, server):
+    frames = []
+    opened = Visit(browser.new_context(), server + QUERY, frames=frames)
+    opened.wait_for_end(4)
+    opened.reach("Threshold θ")
+    opened.page.wait_for_timeout(500)
+    frames.clear()
+    level = opened.value(LEVEL)
+    with opened.dragged(opened.slider("Threshold θ"), by=-0.3):
+        # The other handles follow.
+        assert opened.value(LEVEL) < level - 1
+        assert len(frames) < 100
+        assert sum(map(len, frames)) < 200_000
+    opened.wait("() => !location.search.includes('theta=3')")
+    theta = opened.value("Threshold θ")
+    opened.wait_for_value(LEVEL, float(amci.problem("tail-1d").mismatch(1.0, theta)), within=0.01)
+    opened.close()
