@@ -2,6 +2,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
@@ -61,7 +62,7 @@ def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
 
 
 def test_what_is_compared_is_one_table_with_both_choices():
-    rows = [["draws", "error"], [8, 0.5]]
+    rows = pd.DataFrame({"draws": [8], "error": [0.5]})
     text = export.table(("A", rows, {"y": "1"}), ("B", rows, {"y": "2"}))
     assert text.readline() == "# A: y=1\n"
     assert text.readline() == "# B: y=2\n"

@@ -10,7 +10,7 @@ from amci_explorer.compute.engine import Engine
 from amci_explorer.compute.uploaded import Brought, File, TableResult, sample
 from amci_explorer.state.state import State
 from amci_explorer.views.upload import CHUNK, Upload
-from amci_explorer.words.table import rows
+from amci_explorer.words.table import frame
 from scipy.stats import norm
 
 import amci_core as amci
@@ -46,9 +46,10 @@ def test_the_card_says_what_the_core_does(in_a_loop):
         assert "AMCI + control variates: Reliable" in said
         assert "mine.csv: 1,000 of q1_plus, 1,000 of q2 draws." in said
         for name, e in expected.estimates.items():
-            line = next(each for each in rows(card.shown.value) if each[0] == name)
-            assert line[1] == pytest.approx(float(e.value), rel=1e-12)
-            assert line[5] == e.verdict.level
+            lines = frame(card.shown.value)
+            line = lines[lines["estimator"] == name].iloc[0]
+            assert line["value"] == pytest.approx(float(e.value), rel=1e-12)
+            assert line["verdict"] == e.verdict.level
         assert f"{float(expected.value):.5f}" in said
         assert not card.message.visible
         lines = list(csv.reader(card._table()))

@@ -3,9 +3,14 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from amci_explorer.views import export
 from amci_explorer.views.tabulated import MOST, AsTable, tabulate
+
+
+def table(**columns):
+    return pd.DataFrame(columns)
 
 
 @pytest.mark.parametrize(
@@ -22,51 +27,48 @@ from amci_explorer.views.tabulated import MOST, AsTable, tabulate
     ],
 )
 def test_a_value_can_be_read(value, shown):
-    assert f"<td>{shown}</td>" in tabulate("A", [["name", "value"], ["amci", value]])
+    assert f"<td>{shown}</td>" in tabulate("A", table(name=["amci"], value=[value]))
 
 
 def test_a_table_has_a_caption_and_heads():
-    found = tabulate("Errors & more", [["estimator", "draws"], ["amci", 10]])
+    found = tabulate("Errors & more", table(estimator=["amci"], draws=[10]))
     assert "<caption>Errors &amp; more</caption>" in found
     assert '<th scope="col">draws</th>' in found
     assert '<th scope="row">amci</th>' in found
 
 
 def test_of_a_long_one_lines_at_equal_distances_are_shown_and_it_is_said():
-    found = tabulate("A", [["x"], *([i] for i in range(10 * MOST))])
+    found = tabulate("A", table(x=range(10 * MOST)))
     assert found.count("<tr>") == MOST + 1
     assert f'<th scope="row">{10 * MOST - 1:,}</th>' in found
     assert f"{MOST} of {10 * MOST:,} lines" in found
-    assert "lines" not in tabulate("A", [["x"], *([i] for i in range(MOST))])
+    assert "lines" not in tabulate("A", table(x=range(MOST)))
 
 
 def test_nothing_is_said_to_be_nothing():
-    assert "nothing to show" in tabulate("A", [])
+    assert "nothing to show" in tabulate("A", table())
 
 
 def test_a_fold_is_filled_when_it_is_opened_and_follows_while_it_is_open():
     asked = []
 
-    def rows():
+    def counted():
         asked.append(1)
-        return [["x"], [len(asked)]]
+        return table(x=[len(asked)])
 
-    table = AsTable("A", rows)
-    table.renew()
+    fold = AsTable("A", counted)
+    fold.renew()
     assert not asked
-    table.turn(is_open=True)
+    fold.turn(is_open=True)
     assert len(asked) == 1
-    table.renew()
+    fold.renew()
     assert len(asked) == 2
-    table.turn(is_open=False)
+    fold.turn(is_open=False)
     assert len(asked) == 2
 
 
 def test_cases_that_are_compared_stand_in_one_table():
-    one, other = [["x", "y"], [1, 2]], [["x", "y"], [3, 4]]
-    assert export.lines({"B": one}) == one
-    assert export.lines({"A": one, "B": other}) == [
-        ["case", "x", "y"],
-        ["A", 1, 2],
-        ["B", 3, 4],
-    ]
+    one, other = table(x=[1], y=[2]), table(x=[3], y=[4])
+    assert export.joined({"B": one}) is one
+    both = export.joined({"A": one, "B": other})
+    assert both.to_dict("list") == {"case": ["A", "B"], "x": [1, 3], "y": [2, 4]}

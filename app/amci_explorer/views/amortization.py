@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, LinearColorMapper, Range1d
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
@@ -136,7 +137,7 @@ class MapCard(Card):
             self.map, f"{about} {about_layer(layers(self.state.problem)[self._drawn], values)}"
         )
 
-    def rows(self, found: AmortizationMap) -> list[list[Any]]:
+    def frame(self, found: AmortizationMap) -> pd.DataFrame:
         return export.plane(found)
 
     def _label(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, ClassVar
 
+import pandas as pd
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
@@ -16,7 +17,7 @@ from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.session import callback
 from amci_explorer.compute.store import Store, store_of
 from amci_explorer.state.state import State
-from amci_explorer.views.export import Rows, lines, table
+from amci_explorer.views.export import joined, table
 from amci_explorer.views.faint import Faint, Kept
 from amci_explorer.views.figures import Theme, entitle
 from amci_explorer.views.layout import card, column, row
@@ -137,8 +138,8 @@ class Card:
         """How many of its units there are, and are wanted."""
         return found.runs, found.runs_wanted
 
-    def rows(self, found: Any) -> list[list[Any]]:
-        """Its table, with the names of the columns first."""
+    def frame(self, found: Any) -> pd.DataFrame:
+        """Its table."""
         raise NotImplementedError
 
     # What is the same for all.
@@ -319,12 +320,15 @@ class Card:
     def _table(self) -> StringIO:
         """The newest result as a file, with the choice that it answers; and the kept case's."""
         shown = self._shown().items()
-        parts = ((name, self.rows(each.value), each.asked.link) for name, each in shown)
+        parts = ((name, self.frame(each.value), each.asked.link) for name, each in shown)
         return table(*parts) if shown else StringIO(NOTHING_YET)
 
-    def _lines(self) -> Rows:
+    def _lines(self) -> pd.DataFrame:
         """The lines of both results."""
-        return lines({name: self.rows(each.value) for name, each in self._shown().items()})
+        shown = self._shown()
+        if not shown:
+            return pd.DataFrame()
+        return joined({name: self.frame(each.value) for name, each in shown.items()})
 
     def _shown(self) -> dict[str, Result]:
         """The newest result, and the kept case's."""

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from bokeh.models import ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
@@ -117,7 +118,7 @@ class DiagnosticsCard(Card):
         if found.along is not None:
             describe(self.figure, about_way(found))
 
-    def rows(self, found: Diagnosis) -> list[list[Any]]:
+    def frame(self, found: Diagnosis) -> pd.DataFrame:
         return export.weights(found)
 
     def recolour(self, dark: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from bokeh.models import ColumnDataSource, LegendItem, Range1d
 from bokeh.plotting import figure
 
@@ -108,7 +109,7 @@ class ErrorCard(Card):
     def describe(self, found: ErrorCurves) -> None:
         describe(self.figure, about_curves(found))
 
-    def rows(self, found: ErrorCurves) -> list[list[Any]]:
+    def frame(self, found: ErrorCurves) -> pd.DataFrame:
         return export.curves(found)
 
     def _picture(self) -> figure:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import panel_material_ui as pmui
 
 from amci_explorer.compute.requests import Request
@@ -200,7 +201,7 @@ class EvaluationCard(Card):
     def describe(self, found: Evaluated) -> None:
         describe(self.picture.figure, about_picture(found))
 
-    def rows(self, found: Evaluated) -> list[list[Any]]:
+    def frame(self, found: Evaluated) -> pd.DataFrame:
         return export.evaluation(found)
 
     @property

@@ -3,12 +3,11 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 from __future__ import annotations
 
 __all__ = [
-    "Rows",
     "curves",
     "densities",
     "evaluation",
     "everything",
-    "lines",
+    "joined",
     "plane",
     "playback",
     "reuse",
@@ -17,7 +16,6 @@ __all__ = [
     "weights",
 ]
 
-import csv
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
@@ -26,6 +24,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+import pandas as pd
 
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
@@ -38,133 +37,124 @@ from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.state.state import State
 
-Rows = list[list[Any]]
 
-
-def table(*parts: tuple[str, Rows, Mapping[str, str]]) -> StringIO:
-    """A table with the choices that it answers in its first lines, after a hash.
+def table(*parts: tuple[str, pd.DataFrame, Mapping[str, str]]) -> StringIO:
+    """A table as CSV, with the settings that it answers in its first lines, after a hash.
 
     Arguments:
-        parts: One, or those that are compared: a name, the lines of the table with the names of
-            its columns first, and the choice. With several the first column holds the name.
+        parts: One, or those that are compared: a name, the table, and the settings as a link.
     """
     text = StringIO()
     for name, _, link in parts:
         text.write(f"# {f'{name}: ' * (len(parts) > 1)}{urlencode(link, safe=',')}\n")
-    rows = lines({name: rows for name, rows, _ in parts})
-    csv.writer(text, lineterminator="\n").writerows([[_plain(v) for v in row] for row in rows])
+    joined({name: frame for name, frame, _ in parts}).to_csv(text, index=False, na_rep="nan")
     text.seek(0)
     return text
 
 
-def lines(parts: Mapping[str, Rows]) -> Rows:
-    """The lines of one table, or of those that are compared, below the names of the columns."""
-    if len(parts) < 2:
-        return next(iter(parts.values()), [])
-    (head, *_), *_ = parts.values()
-    return [["case", *head], *([name, *row] for name, rows in parts.items() for row in rows[1:])]
+def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One table, or those that are compared with their names in the first column."""
+    if len(frames) == 1:
+        return next(iter(frames.values()))
+    return pd.concat(frames, names=["case", None]).reset_index("case").reset_index(drop=True)
 
 
-def densities(found: Densities) -> Rows:
+def densities(found: Densities) -> pd.DataFrame:
     """One line for every x, or every point of a plane."""
-    columns = found.columns
-    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+    return pd.DataFrame(found.columns)
 
 
-def playback(found: Playback) -> Rows:
-    """One line for every draw: where each proposal's lies, what it weighs, and mu so far."""
-    names = [f"{lane.proposal}_{what}" for lane in found.lanes for what in ("x", "weight")]
-    columns = [each for lane in found.lanes for each in (lane.x, lane.weight)]
-    columns += [found.estimate, found.error]
-    numbered = zip(range(1, len(found.estimate) + 1), *columns, strict=True)
-    return [["draw", *names, "mu", "standard_error"], *map(list, numbered)]
+def playback(found: Playback) -> pd.DataFrame:
+    """One line for every draw: where each proposal's lies, its weight, and mu so far."""
+    columns: dict[str, Any] = {"draw": np.arange(1, len(found.estimate) + 1)}
+    for lane in found.lanes:
+        columns |= {f"{lane.proposal}_x": lane.x, f"{lane.proposal}_weight": lane.weight}
+    return pd.DataFrame(columns | {"mu": found.estimate, "standard_error": found.error})
 
 
-def curves(found: ErrorCurves) -> Rows:
+def curves(found: ErrorCurves) -> pd.DataFrame:
     """One line for every estimator and number of draws."""
-    rows: Rows = [
-        ["estimator", "draws"]
-        + [
-            f"{e}_{figure}"
-            for e in ("remse", "mse")
-            for figure in ("mean", "q25", "median", "q75")
-        ]
-        + ["determined", "failed"]
-    ]
+    parts = []
     for name, curve in found.by_name.items():
-        figures = [curve.remse, *curve.remse_quartiles, curve.mse, *curve.mse_quartiles]
-        lines = zip(found.budgets, *figures, curve.determined, curve.failed, strict=True)
-        rows += [[name, *line] for line in lines]
-    return rows
+        columns: dict[str, Any] = {"estimator": name, "draws": found.budgets}
+        for measure, mean, quartiles in (
+            ("remse", curve.remse, curve.remse_quartiles),
+            ("mse", curve.mse, curve.mse_quartiles),
+        ):
+            named = zip(("mean", "q25", "median", "q75"), (mean, *quartiles), strict=True)
+            columns |= {f"{measure}_{figure}": values for figure, values in named}
+        parts.append(
+            pd.DataFrame(columns | {"determined": curve.determined, "failed": curve.failed})
+        )
+    return pd.concat(parts, ignore_index=True)
 
 
-def evaluation(found: Evaluated) -> Rows:
+def evaluation(found: Evaluated) -> pd.DataFrame:
     """One line for every case, estimator and number of draws; without cases their summaries."""
+    budgets = list(found.budgets)
     if found.cases is None:
-        keys = list(dict.fromkeys(key for own in found.estimators.values() for key in own))
-        rows: Rows = [["estimator", "draws", *keys]]
-        for name, own in found.estimators.items():
-            columns = [own.get(key, [None] * len(found.budgets)) for key in keys]
-            lines = zip(found.budgets, *columns, strict=True)
-            rows += [[name, *line] for line in lines]
-        return rows
-    cases = found.cases
-    names = [
-        f"{name}{i + 1}" for name in ("y", "theta") for i in range(getattr(cases, name).shape[1])
-    ]
-    rows = [["case", *names, "truth", "truth_error", "estimator", "draws", *FIGURES]]
-    for rank, case in enumerate(cases.number):
-        where = [case, *cases.y[rank], *cases.theta[rank]]
-        where += [cases.truth[rank], cases.truth_error[rank]]
-        for name, figures in cases.by_name.items():
-            lines = zip(found.budgets, *(figures[each][rank] for each in FIGURES), strict=True)
-            rows += [[*where, name, *line] for line in lines]
-    return rows
-
-
-def plane(found: AmortizationMap) -> Rows:
-    """One line for every case computed so far."""
-    names = [f"{name}_{term}" for name in ("relative_ess", "pareto_k") for term in found.terms]
-    rows: Rows = [[found.x.name, found.y.name, "relative_variance", *names, "bound_over_amci"]]
-    rows += [
-        [
-            found.x.values[i],
-            found.y.values[j],
-            found.relative_variance[j, i],
-            *found.relative_ess[:, j, i],
-            *found.pareto_k[:, j, i],
-            found.bound_ratio[j, i],
+        parts = [
+            pd.DataFrame({"estimator": name, "draws": budgets, **figures})
+            for name, figures in found.estimators.items()
         ]
-        for j, i in np.argwhere(found.done)
+        return pd.concat(parts, ignore_index=True)
+    cases = found.cases
+    points = {
+        f"{name}{i + 1}": column
+        for name in ("y", "theta")
+        for i, column in enumerate(getattr(cases, name).T)
+    }
+    where = {"case": cases.number, **points}
+    where |= {"truth": cases.truth, "truth_error": cases.truth_error}
+    parts = [
+        pd.DataFrame(
+            {name: np.repeat(column, len(budgets)) for name, column in where.items()}
+            | {"estimator": estimator, "draws": np.tile(budgets, len(cases))}
+            | {each: np.ravel(figures[each]) for each in FIGURES}
+        )
+        for estimator, figures in cases.by_name.items()
     ]
-    return rows
+    return pd.concat(parts, ignore_index=True).sort_values("case", kind="stable")
 
 
-def reuse(found: ReuseErrors) -> Rows:
+def plane(found: AmortizationMap) -> pd.DataFrame:
+    """One line for every case computed so far."""
+    j, i = np.nonzero(found.done)
+    columns = {found.x.name: found.x.values[i], found.y.name: found.y.values[j]}
+    columns["relative_variance"] = found.relative_variance[j, i]
+    for name in ("relative_ess", "pareto_k"):
+        of = zip(found.terms, getattr(found, name), strict=True)
+        columns |= {f"{name}_{term}": values[j, i] for term, values in of}
+    return pd.DataFrame(columns | {"bound_over_amci": found.bound_ratio[j, i]})
+
+
+def reuse(found: ReuseErrors) -> pd.DataFrame:
     """One line for every (alpha, beta)."""
-    determined = found.determined
-    rows: Rows = [["alpha", "beta", "remse_mean", "determined"]]
-    rows += [
-        [alpha, beta, found.remse[i, j], bool(determined[i, j])]
-        for i, alpha in enumerate(found.alphas)
-        for j, beta in enumerate(found.betas)
-    ]
-    return rows
+    alpha, beta = np.meshgrid(found.alphas, found.betas, indexing="ij")
+    columns: dict[str, Any] = {"alpha": alpha, "beta": beta}
+    columns |= {"remse_mean": found.remse, "determined": found.determined}
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()})
 
 
-def summary(found: Summary) -> Rows:
+def summary(found: Summary) -> pd.DataFrame:
     """One line for every estimator."""
     names = ("name", "value", "standard_error", "relative_error", "draws", "remark")
-    return [list(names), *([getattr(row, name) for name in names] for row in found.rows)]
+    return pd.DataFrame(
+        [[getattr(row, name) for name in names] for row in found.rows], columns=names
+    )
 
 
-def weights(found: Diagnosis) -> Rows:
+def weights(found: Diagnosis) -> pd.DataFrame:
     """One line for every draw of every term."""
-    dim = found.terms[0].x.shape[1]
-    rows: Rows = [["term", *(f"x{i + 1}" for i in range(dim)), "log10_weight_over_mean"]]
-    for term in found.terms:
-        rows += [[term.name, *x, w] for x, w in zip(term.x, term.log_weights, strict=True)]
-    return rows
+    parts = [
+        pd.DataFrame(
+            {"term": term.name}
+            | {f"x{i + 1}": column for i, column in enumerate(term.x.T)}
+            | {"log10_weight_over_mean": term.log_weights}
+        )
+        for term in found.terms
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def everything(state: State, results: Mapping[str, Result]) -> StringIO:

@@ -49,7 +49,7 @@ class DensityPlace:
         self._dark = False
         self._found: Any = None
         self._views: dict[Any, tuple[Any, Faint]] = {}
-        self._as_table = AsTable("Densities", lambda: export.lines(self._lines()))
+        self._as_table = AsTable("Densities", lambda: export.joined(self._lines()))
         self.panel = column()
 
     @property
@@ -113,7 +113,7 @@ class DensityPlace:
         beside = self._state.beside
         return {"B": self._state} if beside is None else {"A": beside, "B": self._state}
 
-    def _lines(self) -> dict[str, export.Rows]:
+    def _lines(self) -> dict[str, Any]:
         """What is shown of each case, as lines of a table."""
         return {name: export.densities(self._of(case)) for name, case in self._cases.items()}
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import param
 from panel.custom import JSComponent
 
@@ -140,7 +141,7 @@ class PlayCard(Card):
         if self.shown is not None:
             self.draw(self.shown.value, complete=True)
 
-    def rows(self, found: Playback) -> list[list[Any]]:
+    def frame(self, found: Playback) -> pd.DataFrame:
         return export.playback(found)
 
     def draw_kept(self, result: Any) -> None:

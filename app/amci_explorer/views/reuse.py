@@ -7,6 +7,7 @@ __all__ = ["ReuseCard"]
 from functools import partial
 from typing import Any
 
+import pandas as pd
 import panel_material_ui as pmui
 
 from amci_core.evaluation import ReuseErrors
@@ -124,7 +125,7 @@ class ReuseCard(Card):
         describe(self.pictures.map, about_map(found))
         describe(self.pictures.curve, about_cut(found, self.state.beta))
 
-    def rows(self, found: ReuseErrors) -> list[list[Any]]:
+    def frame(self, found: ReuseErrors) -> pd.DataFrame:
         return export.reuse(found)
 
     def _splitter(self, name: str) -> pmui.Button:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+import pandas as pd
+
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.known import Level, Mu, log_truth, truth
@@ -131,7 +133,7 @@ class StripCard(Card):
             {row.name: _cells(row, of_a.get(row.name), found.mu.error) for row in found.rows},
         )
 
-    def rows(self, found: Summary) -> list[list[Any]]:
+    def frame(self, found: Summary) -> pd.DataFrame:
         return export.summary(found)
 
     def recolour(self, dark: bool) -> None:

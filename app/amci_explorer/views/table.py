@@ -7,6 +7,7 @@ __all__ = ["TableCard"]
 import secrets
 from typing import Any
 
+import pandas as pd
 import panel_material_ui as pmui
 
 from amci_explorer.compute.requests import Request
@@ -19,7 +20,7 @@ from amci_explorer.views.layout import HTML, row
 from amci_explorer.views.term import VERDICTS
 from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
-from amci_explorer.words.table import EXPECTED, about_table, rows
+from amci_explorer.words.table import EXPECTED, about_table, frame
 
 INTRODUCTION = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 RESULT = """
@@ -107,8 +108,8 @@ class TableCard(Card):
             self.message.say(message)
         self._let_go()
 
-    def rows(self, found: TableResult) -> list[list[Any]]:
-        return rows(found)
+    def frame(self, found: TableResult) -> pd.DataFrame:
+        return frame(found)
 
     def recolour(self, dark: bool) -> None:
         super().recolour(dark)

@@ -9,10 +9,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from amci_explorer.compute.session import callback
 from amci_explorer.text import number
-from amci_explorer.views.export import Rows
 from amci_explorer.views.layout import HELP, HTML
 
 # A longer table takes a page seconds to lay out.
@@ -33,12 +33,12 @@ class AsTable(HTML):
 
     Arguments:
         caption: What the table is of.
-        rows: Gives its lines, with the names of the columns first; none where there is nothing.
+        table: Gives it; empty while there is nothing to show.
     """
 
-    def __init__(self, caption: str, rows: Callable[[], Rows]) -> None:
+    def __init__(self, caption: str, table: Callable[[], pd.DataFrame]) -> None:
         super().__init__(_fold(""), HELP, STYLE, margin=(6, 0, 0, 0))
-        self._caption, self._rows = caption, rows
+        self._caption, self._table = caption, table
         self._is_open = False
 
     def turn(self, *, is_open: bool) -> None:
@@ -50,7 +50,7 @@ class AsTable(HTML):
     def renew(self) -> None:
         """Follows what is shown, if anybody looks; when that is complete, not while it moves."""
         if self._is_open:
-            self.object = _fold(tabulate(self._caption, self._rows()))
+            self.object = _fold(tabulate(self._caption, self._table()))
 
     def _get_model(self, *place: Any, **more: Any) -> Any:
         model = super()._get_model(*place, **more)
@@ -59,19 +59,19 @@ class AsTable(HTML):
         return model
 
 
-def tabulate(caption: str, rows: Rows) -> str:
+def tabulate(caption: str, table: pd.DataFrame) -> str:
     """A table as HTML; of a long one as many lines as can be read, at equal distances."""
-    if len(rows) < 2:
+    if table.empty:
         return "<p>There is nothing to show yet.</p>"
-    head, *lines = rows
-    chosen = [lines[round(i)] for i in np.linspace(0, len(lines) - 1, min(MOST, len(lines)))]
-    names = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in head)
-    body = "".join(_line(line) for line in chosen)
+    places = np.linspace(0, len(table) - 1, min(MOST, len(table))).round().astype(int)
+    chosen = table.iloc[places]
+    names = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in table.columns)
+    body = "".join(_line(list(line)) for line in chosen.itertuples(index=False))
     title = escape(caption)
     left_out = (
-        f"<p>These are {len(chosen)} of {len(lines):,} lines, at equal distances; the CSV has "
+        f"<p>These are {len(chosen)} of {len(table):,} lines, at equal distances; the CSV has "
         "all of them.</p>"
-        if len(chosen) < len(lines)
+        if len(chosen) < len(table)
         else ""
     )
     return (

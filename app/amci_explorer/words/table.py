@@ -2,12 +2,14 @@ r"""What a table of draws says, in words and as a table."""
 
 from __future__ import annotations
 
-__all__ = ["EXPECTED", "about_table", "rows"]
+__all__ = ["EXPECTED", "about_table", "frame"]
 
 import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
+
+import pandas as pd
 
 from amci_explorer.compute.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
 from amci_explorer.plots.colours import ESTIMATORS
@@ -89,25 +91,22 @@ def _terms(found: dict[str, Any]) -> str:
     return _table("Weights of each term", head, lines)
 
 
-def rows(result: TableResult) -> list[list[Any]]:
-    """One line for every term of every estimate, with the names of the columns first."""
+def frame(result: TableResult) -> pd.DataFrame:
+    """One line for every term of every estimate."""
     per_estimate = ("value", "standard_error")
     per_term = (
         *("proposal", "draws", "ess", "largest_weight", "uncovered_mass"),
         *("pareto_k", "pareto_threshold"),
     )
-    head = ["estimator", *per_estimate, "low_95", "high_95", "verdict", "term", *per_term]
-    return [
-        head,
-        *(
-            [
-                *(name, *(each[n] for n in per_estimate), *each["interval_95"]),
-                *(each["verdict"]["level"], term, *(seen[n] for n in per_term)),
-            ]
-            for name, each in result.found["estimates"].items()
-            for term, seen in _diagnosed(each).items()
-        ),
-    ]
+    return pd.DataFrame(
+        {"estimator": name}
+        | {n: each[n] for n in per_estimate}
+        | dict(zip(("low_95", "high_95"), each["interval_95"], strict=True))
+        | {"verdict": each["verdict"]["level"], "term": term}
+        | {n: seen[n] for n in per_term}
+        for name, each in result.found["estimates"].items()
+        for term, seen in _diagnosed(each).items()
+    )
 
 
 def _diagnosed(each: dict[str, Any]) -> dict[str, Any]:
