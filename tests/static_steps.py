@@ -1,37 +1,37 @@
 """A tour for tests of the page without a server: two live steps and two with stored pictures."""
 
-from dataclasses import dataclass, field
+from amci_explorer.state.tour import Step
 
-
-@dataclass(frozen=True)
-class Step:
-    name: str
-    title: str
-    text: str
-    light: str = "densities"
-    question: str = ""
-    answer: str = ""
-    state: dict = field(default_factory=dict)
-
-
-TAIL = {"problem": "tail-1d", "y": [1.0], "theta": [3.0]}
+TAIL = {"problem": "tail-1d", "y": "1.0", "theta": "3.0"}
 STEPS = (
     Step(
-        "rare",
-        "A rare event",
-        "Little of it lies above $\\theta$: x > θ & no more.\n\nDrag the handle.",
+        name="rare",
+        title="A rare event",
+        text="Little of it lies above $\\theta$: x > θ & no more.\n\nDrag the handle.",
+        light="densities",
         question="How many draws?",
         answer="One in 4,900.",
         state=TAIL,
     ),
-    Step("needle", "A needle", "It is sharp.", state={"problem": "peak", "theta": [0.3, 0.7, 1]}),
-    Step("sharing", "Sharing", "It is careless.", "reuse", state={**TAIL, "beta": 0.5}),
     Step(
-        "paper",
-        "The paper's proposals",
-        "They were not trained here.",
-        "diagnostics",
-        # As links have it.
+        name="needle",
+        title="A needle",
+        text="It is sharp.",
+        light="densities",
+        state={"problem": "peak", "theta": "0.3,0.7,1"},
+    ),
+    Step(
+        name="sharing",
+        title="Sharing",
+        text="It is careless.",
+        light="reuse",
+        state={**TAIL, "beta": "0.5"},
+    ),
+    Step(
+        name="paper",
+        title="The paper's proposals",
+        text="They were not trained here.",
+        light="diagnostics",
         state={"problem": "tail-1d", "y": "-4.0", "theta": "5.0", "variant": "paper"},
     ),
 )

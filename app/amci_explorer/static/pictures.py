@@ -1,147 +1,250 @@
-r"""Stored pictures: what they are of, and how they look on a light and on a dark page."""
+r"""Pictures of the page without a server: Bokeh figures as JSON, for a light and a dark page."""
 
 from __future__ import annotations
 
-__all__ = ["Case", "Picture", "legend", "line_of", "row"]
+__all__ = ["BUDGETS", "KINDS", "RUNS", "Case", "densities", "embedded", "errors"]
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from io import BytesIO
+from functools import partial
 from typing import Any
 
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+import holoviews as hv
+import numpy as np
+import panel as pn
+from bokeh.embed import json_item
+from bokeh.layouts import column
+from bokeh.models import LayoutDOM
+from bokeh.themes import Theme
 
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.target import fallback_proposals
-from amci_explorer.plots.colours import Style
+from amci_explorer import plots
+from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.numbers.pictures import densities as densities_of
+from amci_explorer.plots.colours import SHAPES
+from amci_explorer.plots.diagnostics import weights_histogram
 from amci_explorer.problems.presets import opening
 from amci_explorer.text import number
+from amci_explorer.views.figures import describe
+from amci_explorer.views.place import VIEWS
+from amci_explorer.views.planes import MarginalView
+from amci_explorer.views.style import PALETTE
+from amci_explorer.words.curves import about_curves
+from amci_explorer.words.plane import about_map
+from amci_explorer.words.reuse import about_map as about_reuse
 
-# The ground, the ink and the grid of a light and of a dark page.
-GROUNDS = {False: ("#ffffff", "#1c2730", "#dfe4e8"), True: ("#1a2027", "#e3e9ee", "#36414b")}
-SIZE = (6.4, 4.0)
+BUDGETS, RUNS = (10, 30, 100, 300, 1000), 1000
+
+Draw = Callable[[bool], Sequence[LayoutDOM]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a stored picture is of.
+    """What a picture is of: the arguments of the core's functions, and its name.
 
     Arguments:
-        problem: A problem's name.
-        y: The observation, () where there is none.
-        theta: Likewise.
-        variant: Which proposals; None for the first.
-        f: Another f in the place of the problem's own, an expression; empty for none.
+        problem: The problem.
+        proposals: Proposals for it.
+        y: The observation; None without one.
+        theta: The parameter of f; None without one.
         shares: alpha and beta of sample reuse.
     """
 
-    problem: str
-    y: tuple[float, ...]
-    theta: tuple[float, ...]
-    variant: str | None = None
-    f: str = ""
+    problem: Problem
+    proposals: Proposals
+    y: tuple[float, ...] | None
+    theta: tuple[float, ...] | None
     shares: tuple[float, float] = (1.0, 0.0)
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], problem: str) -> Case:
-        """The case that a step's state says.
-
-        Arguments:
-            state: Fields of the page.
-            problem: The problem, where the state names none.
-        """
-        name = str(state.get("problem", problem))
-        y, theta = opening(amci.problem(name))
+    def of(cls, state: Mapping[str, str], name: str) -> Case:
+        """The case of a tour's step: fields of a link, for the problem with that name."""
+        problem = amci.problem(name)
+        y, theta = opening(problem)
+        proposals = amci.load_proposals(problem, variant=state.get("variant") or None)
+        if state.get("f"):
+            problem = amci.with_target(problem, state["f"])
+            proposals = fallback_proposals(problem, proposals)
         return cls(
-            problem=name,
-            y=row(state.get("y", y)),
-            theta=row(state.get("theta", theta)),
-            variant=state.get("variant") or None,
-            f=state.get("f", ""),
-            shares=(float(state.get("alpha", 1.0)), float(state.get("beta", 0.0))),
+            problem,
+            proposals,
+            numbers(state["y"]) if "y" in state else y or None,
+            numbers(state["theta"]) if "theta" in state else theta or None,
+            (float(state.get("alpha", 1)), float(state.get("beta", 0))),
         )
 
-    @cached_property
-    def given(self) -> tuple[Problem, Proposals]:
-        """The problem, and proposals for it; with another f, what stands in for them."""
-        problem = amci.problem(self.problem)
-        proposals = amci.load_proposals(problem, variant=self.variant)
-        if not self.f:
-            return problem, proposals
-        target = amci.with_target(problem, self.f)
-        return target, fallback_proposals(target, proposals)
-
     @property
-    def pair(self) -> tuple[list[float] | None, list[float] | None]:
-        """y and theta as the core takes them."""
-        return list(self.y) or None, list(self.theta) or None
+    def arguments(self) -> tuple[Any, ...]:
+        """As the core's functions take them."""
+        return self.problem, self.proposals, self.y, self.theta
 
     def __str__(self) -> str:
-        of = {"y": self.y, "θ": self.theta}
-        at = [f"{k} = {', '.join(number(v) for v in row)}" for k, row in of.items() if row]
-        other = [f"f = {self.f}"] if self.f else []
-        return "; ".join([amci.problem(self.problem).title, *other, *at])
+        at = [
+            f"{name} = {', '.join(map(number, values))}"
+            for name, values in (("y", self.y), ("θ", self.theta))
+            if values
+        ]
+        return "; ".join([self.problem.title, *at])
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture that is drawn for a light and for a dark page.
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas, as a link has them."""
+    return tuple(map(float, filter(None, text.split(","))))
 
-    Arguments:
-        draw: Draws it on axes, for a dark page or not.
-        alternative: What it shows, in words.
-        caption: What it is of.
-    """
 
-    draw: Callable[[Axes, bool], None]
-    alternative: str
-    caption: str
+def embedded(draw: Draw) -> dict[str, Any]:
+    """Figures, one below the other, as BokehJS embeds them, by theme."""
+    found = {}
+    for theme, colours in PALETTE.items():
+        item: Any = json_item(
+            column(*draw(theme == "dark"), sizing_mode="stretch_width"), theme=_theme(colours)
+        )
+        # Panel's own models, which no figure has.
+        item["doc"].pop("defs", None)
+        found[theme] = item
+    return found
 
-    def svg(self, *, dark: bool) -> bytes:
-        """The picture as SVG; the same picture gives the same bytes."""
-        ground, ink, grid = GROUNDS[dark]
-        inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-        grounds = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
-        settings: dict[str, Any] = {
-            **dict.fromkeys(inks, ink),
-            **dict.fromkeys(grounds, ground),
-            "grid.color": grid,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "font.size": 10.0,
-            "legend.frameon": False,
-            "svg.fonttype": "none",
-            "svg.hashsalt": "amci",
+
+def _theme(colours: Mapping[str, str]) -> Theme:
+    ink, line, paper = (colours[name] for name in ("ink", "line", "paper"))
+    text = {"axis_label_text_color": ink, "major_label_text_color": ink}
+    strokes = ("axis_line_color", "major_tick_line_color", "minor_tick_line_color")
+    return Theme(
+        json={
+            "attrs": {
+                "Plot": {
+                    "background_fill_color": paper,
+                    "border_fill_color": paper,
+                    "outline_line_color": line,
+                },
+                "Axis": {**text, **dict.fromkeys(strokes, line)},
+                "BaseColorBar": {
+                    "background_fill_color": paper,
+                    "major_label_text_color": ink,
+                    "title_text_color": ink,
+                },
+                "Grid": {"grid_line_color": line},
+                "Legend": {
+                    "background_fill_color": paper,
+                    "border_line_color": line,
+                    "label_text_color": ink,
+                },
+                "Title": {"text_color": ink},
+            }
         }
-        out = BytesIO()
-        with rc_context(settings):
-            figure = Figure(figsize=SIZE, layout="constrained")
-            FigureCanvasSVG(figure)
-            self.draw(figure.subplots(), dark)
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-        return out.getvalue()
+    )
 
 
-def line_of(style: Style, dark: bool) -> dict[str, Any]:
-    """How matplotlib draws a line of that style."""
-    dash = (0, tuple(step / 2 for step in style.dash)) if style.dash else "solid"
-    return {"color": style.colour(dark), "linestyle": dash, "label": style.label, "lw": 1.8}
+def densities(case: Case) -> tuple[Draw, str]:
+    """The proposals and what they should match, and a text alternative."""
+    problem, found = case.problem, densities_of(*case.arguments)
+
+    def draw(dark: bool) -> list[LayoutDOM]:
+        view: Any = VIEWS.get(problem.x.dim, MarginalView)()
+        view.open(problem)
+        view.show(found)
+        view.describe(found)
+        view.recolour(dark)
+        return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
+
+    return draw, found.about()
 
 
-def legend(panel: Axes) -> None:
-    """A legend below the axes, of all that has a name."""
-    handles, names = panel.get_legend_handles_labels()
-    panel.figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
+def _rendered(text: str, *pictures: Callable[..., Any]) -> tuple[Draw, str]:
+    """HoloViews pictures, drawn for either theme, with their text alternative."""
+
+    def draw(dark: bool) -> list[LayoutDOM]:
+        figures = [hv.render(each(dark=dark), backend="bokeh") for each in pictures]
+        for shown in figures:
+            describe(shown, text)
+            # Names of curves stand on the right.
+            shown.toolbar_location = "above"
+            shown.toolbar.logo = None
+        return figures
+
+    return draw, text
 
 
-def row(value: Any) -> tuple[float, ...]:
-    """Numbers of y or theta: a sequence, one number, or a text with commas, as links have it."""
-    if isinstance(value, str):
-        value = [part for part in value.split(",") if part]
-    return tuple(float(v) for v in (value if isinstance(value, list | tuple) else [value]))
+def errors(
+    case: Case, estimators: Sequence[str] | None = None, runs: int = RUNS
+) -> tuple[Draw, str]:
+    """Error of each estimator against total draws."""
+    found = amci.error_curves(
+        *case.arguments,
+        budgets=BUDGETS,
+        runs=runs,
+        estimators=estimators or shown_estimators(case.problem, case.proposals),
+    )
+    return _rendered(about_curves(found), partial(plots.error_curves, found))
+
+
+def reuse(case: Case) -> tuple[Draw, str]:
+    """The error over (alpha, beta)."""
+    shares = np.linspace(0, 1, 33).tolist()
+    found = amci.reuse_errors(*case.arguments, alphas=shares, betas=shares, runs=200)
+    alpha, beta = case.shares
+    return _rendered(about_reuse(found), partial(plots.reuse_map, found, alpha=alpha, beta=beta))
+
+
+def amortization(case: Case) -> tuple[Draw, str]:
+    """The quality of the proposals over a plane of (y, theta)."""
+    problem, proposals, y, theta = case.arguments
+    found = amci.amortization_map(problem, proposals, y=y, theta=theta, size=25, draws=128)
+    return _rendered(about_map(found, {}), partial(plots.amortization_map, found))
+
+
+def weights(case: Case) -> tuple[Draw, str]:
+    """The weights of every term, and the verdict."""
+    problem, proposals, *given = case.arguments
+    y, theta = problem.check(*given)
+    found = diagnosis(problem, proposals, y=y, theta=theta, draws=1000, seed=0).last()
+    return _rendered(found.text, *(partial(weights_histogram, each) for each in found.terms))
+
+
+def training(case: Case) -> tuple[Draw, str]:
+    """How q1 grew towards g; the errors at the end if x is not on the line."""
+    if case.problem.x.dim > 1:
+        return errors(case)
+    frames = [
+        densities_of(case.problem, each.proposals, case.y, case.theta)
+        for each in amci.load_history(case.problem.name)
+    ]
+    start, end = (number(each.divergence, 2) for each in (frames[0], frames[-1]))
+    words = f"The divergence of q1 from g falls from {start} to {end} nats during training."
+    return _rendered(words, partial(_grown, frames))
+
+
+def _grown(frames: Sequence[Any], *, dark: bool) -> hv.Overlay:
+    g, q1, last = SHAPES["target"], SHAPES["q1"], frames[-1]
+    shades = np.linspace(0.25, 1, len(frames))
+    lines = [
+        hv.Curve((each.x, each.q1), "x", "density").opts(color=q1.colour(dark), alpha=shade)
+        for each, shade in zip(frames, shades.tolist(), strict=True)
+    ]
+    area = hv.Area((last.x, last.target), "x", "density").opts(color=g.colour(dark), alpha=0.35)
+    room = 0.4 * np.ptp(last.region)
+    return hv.Overlay([area, *lines]).opts(
+        xlim=(last.region[0] - room, last.region[1] + room),
+        ylim=(0, 1.6 * float(last.target.max())),
+        responsive=True,
+        height=340,
+    )
+
+
+# By the part of the page that shows the same live.
+KINDS: Mapping[str, Callable[[Case], tuple[Draw, str]]] = {
+    "errors": errors,
+    "densities": densities,
+    "own-f": densities,
+    "evaluation": errors,
+    "reuse": reuse,
+    "map": amortization,
+    "train": training,
+    "film": training,
+    "diagnostics": weights,
+    "play": weights,
+}

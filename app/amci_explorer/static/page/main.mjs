@@ -1,44 +1,31 @@
 // The page without a server: one state, and the parts that show it.
 
+import {paint} from "../../js/live.mjs"
 import {decoded} from "../../js/proposals.mjs"
-import {ErrorCurves} from "./curves.mjs"
+import {Errors} from "./errors.mjs"
 import {Handles} from "./handles.mjs"
-import {LinePicture} from "./line_picture.mjs"
-import {PlanePicture} from "./plane_picture.mjs"
+import {Numbers} from "./numbers.mjs"
+import {Picture, dark, describe} from "./pictures.mjs"
 import {State} from "./state.mjs"
-import {Strip} from "./strip.mjs"
-import {byId, element, swatch} from "./text.mjs"
-import {Theme} from "./theme.mjs"
+import {byId, element, number} from "./text.mjs"
 import {Tour} from "./tour.mjs"
 
 // Milliseconds without a move, after which draws are made, and error curves begun.
 const QUIET = 100, LONGER = 350
 const NARROW = "(max-width: 899.95px)" // as in the style
-const AREAS = ["posterior", "target", "target_minus"]
-const ON_THE_LINE = ["posterior", "target", "target_minus", "q2", "q1", "q1_minus"]
-const IN_THE_PLANE = ["target", "q1"]
 
-const facts = JSON.parse(byId("facts").textContent)
-const state = new State(facts)
-const weights = Object.fromEntries(Object.entries(facts.problems).map(([name, problem]) =>
-    [name, Object.fromEntries(
-        Object.entries(problem.weights).map(([key, stored]) => [key, decoded(stored)]))]))
-const problems = Object.entries(facts.problems)
-const inThePlane = name => facts.problems[name].coordinates.length > 1
-const [planeName] = problems.map(([name]) => name).filter(inThePlane)
-
+const state = new State(JSON.parse(byId("facts").textContent))
+const evaluators = Object.fromEntries(
+    Object.entries(state.facts.problems).map(([problem, {weights, extent}]) => {
+        const stored = Object.entries(weights).map(([name, each]) => [name, decoded(each)])
+        return [problem, {problem, extent, weights: Object.fromEntries(stored)}]
+    }))
+const densities = new Picture(byId("densities-picture"))
+const errors = new Errors(state)
 const handles = new Handles(state, move, settle)
-const strip = new Strip(state, () => strip.run(weights[state.name], level))
-const curves = new ErrorCurves(state)
-const line = new LinePicture(byId("line-densities"), byId("line-ratio"), facts.styles)
-const plane = new PlanePicture(byId("plane-whole"), byId("plane-closer"), facts.styles,
-    facts.problems[planeName].coordinates)
+const numbers = new Numbers(state, () => numbers.estimate(evaluators[state.name].weights, level))
 const tour = new Tour(state, renew)
-const theme = new Theme(byId("theme"), () => {
-    tour.show(theme.dark)
-    repaint()
-})
-let opened = null, held = null, frame = null, quiet = null, longer = null, level = 0
+let opened = null, page = null, held = null, frame = null, quiet = null, longer = null, level = 0
 
 /** A handle has moved: everything that needs no draw follows in the next frame. */
 function move(input) {
@@ -46,14 +33,14 @@ function move(input) {
     repaint()
     hush()
     quiet = setTimeout(rest, QUIET)
-    longer = setTimeout(() => curves.start(), LONGER)
+    longer = setTimeout(() => errors.start(), LONGER)
 }
 
 /** Ends what is under way or to come: it is of another case. */
 function hush() {
     clearTimeout(quiet)
     clearTimeout(longer)
-    curves.stop()
+    errors.stop()
 }
 
 function settle() {
@@ -62,20 +49,20 @@ function settle() {
     keep()
 }
 
-function repaint() { frame ??= requestAnimationFrame(paint) }
-
-function paint() {
-    frame = null
-    level = handles.show(held)
-    const picture = inThePlane(state.name) ? plane : line
-    picture.draw(weights[state.name], state.name, state.y, state.theta, state.problem)
-    strip.show(level)
+function repaint() {
+    frame ??= requestAnimationFrame(() => {
+        frame = null
+        level = handles.show(held)
+        numbers.show(level)
+        if (page != null) { paint(page, evaluators[state.name], state) }
+    })
 }
 
 function rest() {
-    strip.run(weights[state.name], level)
-    const picture = inThePlane(state.name) ? plane : line
-    picture.describe()
+    const at = Object.entries({y: state.y, θ: state.theta}).filter(([, values]) => values.length)
+        .map(([name, values]) => `${name} = ${values.map(v => number(v)).join(", ")}`)
+    if (page != null) { describe(page, `Densities: proposals, posterior and g at ${at.join("; ")}.`) }
+    numbers.estimate(evaluators[state.name].weights, level)
     keep()
 }
 
@@ -85,35 +72,25 @@ function keep() {
 }
 
 /** Shows the state after anything but a handle has changed it. */
-function renew() {
-    if (opened != state.name) { open() }
-    tour.show(theme.dark)
-    strip.tiles = []
+async function renew() {
     hush()
+    numbers.run = null
+    tour.show()
+    if (opened != state.name) { await open() }
     if (state.live) { move(null) } else { keep() }
 }
 
-function open() {
+/** Puts the pictures and handles of the state's problem into the page. */
+async function open() {
+    const {description, formula, densities: figures} = state.problem
     opened = state.name
-    const {description, formula, shapes} = state.problem, plain = inThePlane(state.name)
+    page = null
     byId("description").textContent = description
     byId("formula").innerHTML = formula
-    byId("line").hidden = plain
-    byId("plane").hidden = !plain
-    const there = plain ? IN_THE_PLANE : ON_THE_LINE.filter(shape => {
-        if (shape == "q2") { return "q2" in state.problem.weights }
-        return !shape.endsWith("_minus") || "q1_minus" in state.problem.weights
-    })
-    list("legend", there.map(shape =>
-        [swatch(shape, facts.styles[shape].dash, AREAS.includes(shape)), shapes[shape]]))
-    const ways = [...state.problem.estimators.map(({name}) => name), "bound"]
-    list("errors-legend", ways.map(way =>
-        [swatch(way, facts.styles[way].dash), facts.styles[way].label]))
     handles.open()
+    const [shown] = await Promise.all([densities.show(figures), errors.open()])
+    page = shown
 }
-
-const list = (id, items) =>
-    byId(id).replaceChildren(...items.map(item => element("li", {}, ...item)))
 
 /** Goes where an address leads: to its case, or to its step's. */
 function follow(hash) {
@@ -121,28 +98,25 @@ function follow(hash) {
     if (state.step >= 0 && !placed) { tour.go(state.step) } else { renew() }
 }
 
-function begin() {
-    byId("problems").append(...problems.map(([name, {title}]) => {
-        const input = element("input", {type: "radio", name: "problem", value: name})
-        input.addEventListener("change", () => {
-            state.open(name)
-            tour.leave()
-            renew()
-        })
-        return element("label", {}, input, ` ${title}`)
-    }))
-    for (const {chart} of [{chart: line.top}, {chart: line.bottom}, ...plane.charts]) {
-        chart.resized = repaint
-    }
-    byId("asked").open = !matchMedia(NARROW).matches
-    follow(location.hash)
-    // The event's own address: by now the page may have kept another.
-    addEventListener("hashchange", ({newURL}) => follow(new URL(newURL).hash))
-    // On a phone the handles stay at the bottom, over the end of the page.
-    new ResizeObserver(([{target}]) => {
-        const covered = getComputedStyle(target).position == "fixed" ? target.offsetHeight : 0
-        document.documentElement.style.setProperty("--stuck", `${covered}px`)
-    }).observe(byId("handles"))
-}
-
-begin()
+byId("problems").append(...Object.entries(state.facts.problems).map(([name, {title}]) => {
+    const input = element("input", {type: "radio", name: "problem", value: name})
+    input.addEventListener("change", () => {
+        state.open(name)
+        state.step = -1
+        renew()
+    })
+    return element("label", {}, input, ` ${title}`)
+}))
+byId("asked").open = !matchMedia(NARROW).matches
+follow(location.hash)
+// The event's own address: by now the page may have kept another.
+addEventListener("hashchange", ({newURL}) => follow(new URL(newURL).hash))
+dark.addEventListener("change", () => {
+    opened = null
+    renew()
+})
+// On a phone the handles stay at the bottom, over the end of the page.
+new ResizeObserver(([{target}]) => {
+    const covered = getComputedStyle(target).position == "fixed" ? target.offsetHeight : 0
+    document.documentElement.style.setProperty("--stuck", `${covered}px`)
+}).observe(byId("handles"))

@@ -1,11 +1,8 @@
 // Numbers and elements, as the page writes them.
 
-const SVG = "http://www.w3.org/2000/svg"
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 const minus = text => text.replaceAll("-", "−")
-
-/** A whole number as an exponent. */
-export const raised = value =>
+const raised = value =>
     String(value).replace("-", "⁻").replace(/\d/g, digit => RAISED[digit])
 
 /** A number for reading: 0.0234, 2.03 × 10⁻⁴. */
@@ -32,32 +29,11 @@ export function relative(error) {
 
 /** An element with attributes and children. */
 export function element(name, attributes = {}, ...children) {
-    return filled(document.createElement(name), attributes, children)
-}
-
-/** As `element`, of SVG. */
-export function drawn(name, attributes = {}, ...children) {
-    return filled(document.createElementNS(SVG, name), attributes, children)
-}
-
-function filled(made, attributes, children) {
-    for (const [key, value] of Object.entries(attributes)) {
-        made.setAttribute(key, value)
-    }
+    const made = document.createElement(name)
+    for (const [key, value] of Object.entries(attributes)) { made.setAttribute(key, value) }
     made.append(...children)
     return made
 }
 
 /** The element of the page with that id. */
 export const byId = id => document.getElementById(id)
-
-/** A piece of line or an area for a legend, in the colour of that name. */
-export function swatch(name, dash, area = false) {
-    const shape = area
-        ? drawn("rect", {width: 26, height: 10, fill: `var(--${name})`, "fill-opacity": 0.45})
-        : drawn("line", {
-            x1: 0, y1: 5, x2: 26, y2: 5, stroke: `var(--${name})`, "stroke-width": 3,
-            "stroke-dasharray": dash.join(" "),
-        })
-    return drawn("svg", {width: 26, height: 10, "aria-hidden": "true"}, shape)
-}

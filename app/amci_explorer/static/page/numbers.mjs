@@ -2,14 +2,10 @@
 
 import {oneRun} from "../../js/estimates.mjs"
 import {TARGETS, truth} from "../../js/targets.mjs"
-import {byId, element, number, relative, swatch} from "./text.mjs"
+import {byId, element, number, relative} from "./text.mjs"
 
 const DRAWS = [16, 64, 256, 1024]
 const LOG_TENTH = Math.log(0.1)
-
-const tile = (name, figure, words) => element("div", {class: "tile"},
-    element("div", {class: "name"}, name), element("div", {class: "figure"}, figure),
-    element("div", {class: "words"}, words))
 
 /** What a share of the posterior is, in words. */
 function odds(logShare, where) {
@@ -27,10 +23,9 @@ function aboutLevel(level) {
     return `g ${words[[0.1, 2, 6].filter(end => level >= end).length]} the posterior`
 }
 
-export class Strip {
+export class Numbers {
     constructor(state, changed) {
-        this.state = state
-        this.seed = 0
+        Object.assign(this, {state, seed: 0, run: null})
         byId("draws").append(...DRAWS.map(n => element("option", {value: n}, String(n))))
         byId("draws").value = "64"
         byId("draws").addEventListener("change", changed)
@@ -38,40 +33,41 @@ export class Strip {
             this.seed++
             changed()
         })
-        this.tiles = []
     }
 
     /** Shows what is known without a draw. */
     show(level) {
         const {name, y, theta, problem} = this.state, target = TARGETS[name]
         const about = problem.truth || odds(target.logParts(y, theta)[0], problem.where)
-        byId("tiles").replaceChildren(
-            tile("Truth μ", number(truth(target, y, theta), 4), about),
-            tile("Mismatch", `${number(level)} nats`, aboutLevel(level)),
-            ...this.tiles)
+        const tiles = [
+            ["Truth μ", number(truth(target, y, theta), 4), about],
+            ["Mismatch", `${number(level)} nats`, aboutLevel(level)],
+            ...Object.entries(this.run?.effective ?? {}).map(([proposal, effective]) => [
+                `Effective sample size, ${problem.proposals[proposal]} (of ${this.run.draws})`,
+                number(effective),
+                effective == 0 ? "all weights are zero" : `worth ${number(effective)} ideal draws`,
+            ]),
+        ]
+        byId("tiles").replaceChildren(...tiles.map(texts => element("div", {class: "tile"},
+            ...["name", "figure", "words"].map((part, i) =>
+                element("div", {class: part}, texts[i])))))
     }
 
     /** Runs every estimator once. */
-    run(weights, level) {
-        const {name, y, theta, problem} = this.state, draws = Number(byId("draws").value)
+    estimate(weights, level) {
+        const {name, y, theta, problem, facts} = this.state, draws = Number(byId("draws").value)
         const mu = truth(TARGETS[name], y, theta)
         const found =
             oneRun(TARGETS[name], weights, y, theta, problem.estimators, draws, this.seed)
-        this.tiles = Object.entries(found.effective).map(([proposal, effective]) => tile(
-            `Effective sample size, ${problem.proposals[proposal]} (of ${draws})`,
-            number(effective),
-            effective == 0 ? "all weights are zero" : `worth ${number(effective)} ideal draws`))
+        this.run = {...found, draws}
         this.show(level)
-        const head = ["estimator", "estimate", "relative error"]
-            .map(text => element("th", {scope: "col"}, text))
         const rows = problem.estimators.map(({name: way}) => {
-            const {label, dash} = this.state.facts.styles[way], value = found.values[way]
+            const value = found.values[way], dot = element("i", {style: `color: var(--${way})`}, "■ ")
             return element("tr", {"data-estimator": way},
-                element("td", {}, swatch(way, dash), label),
-                element("td", {}, number(value, 4)), element("td", {}, relative(value / mu - 1)))
+                element("td", {}, dot, facts.labels[way]), element("td", {}, number(value, 4)),
+                element("td", {}, relative(value / mu - 1)))
         })
-        byId("estimates").replaceChildren(element("table", {},
-            element("caption", {}, `One run, ${found.total.toLocaleString("en")} total draws`),
-            element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))
+        byId("rows").replaceChildren(...rows)
+        byId("total").textContent = `One run, ${found.total.toLocaleString("en")} total draws`
     }
 }
