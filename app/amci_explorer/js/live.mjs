@@ -1,6 +1,5 @@
 // Fills the pictures of a Bokeh document for a case, in the page: no server is asked.
 
-import {decimalStepAbove, stepAbove} from "./grids.mjs"
 import {lineCase} from "./line.mjs"
 import {areasAndLines, closeUp, planeCase} from "./plane.mjs"
 import {decoded} from "./proposals.mjs"
@@ -12,9 +11,6 @@ const ON_THE_LINE = {
     "densities-log": "densities-log-axis",
     "log-ratio": "log-ratio-data",
 }
-// Heights of axes, as in `amci_explorer.views.densities`: they change in steps.
-const HEIGHTS = [1, 1.5, 2, 3, 4, 6, 8, 10], LEAST_HEIGHT = 0.3
-const HALF_HEIGHTS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30] // nats
 
 /**
  * What evaluates a problem's densities.
@@ -53,27 +49,6 @@ export function paint(document, evaluator, {y, theta}) {
     }
 }
 
-const largest = values =>
-    values?.reduce((most, v) => (Number.isFinite(v) ? Math.max(most, v) : most), 0) ?? 0
-
-/** The ends of a picture's y axis, in steps; null to leave it. */
-function endsFor(picture, found, [low, high]) {
-    if (picture == "densities-linear") {
-        const highest = largest(["posterior", "target", "target_minus"].map(n => largest(found[n])))
-        // A bad q1 can be a spike: it may leave the picture, g and the posterior may not.
-        const learnt = Math.min(largest([largest(found.q1), largest(found.q1_minus)]), 1.3 * highest)
-        const height = Math.max(1.05 * Math.max(highest, learnt), LEAST_HEIGHT)
-        return {start: 0, end: decimalStepAbove(height, HEIGHTS)}
-    }
-    if (picture != "log-ratio") { return null }
-    const {x, target_minus: minus} = found, least = 0.01 * largest(minus)
-    const half = stepAbove(1.1 * Math.max(
-        largest(found.log_ratio.map((v, i) => (x[i] > low && x[i] <= high ? Math.abs(v) : 0))),
-        largest(found.log_ratio_minus?.map((v, i) => (minus[i] > least ? Math.abs(v) : 0))),
-    ), HALF_HEIGHTS)
-    return {start: -half, end: half}
-}
-
 /** The columns of a picture's data; what there is none of is NaN. */
 function columnsFor(picture, found, names) {
     const of = picture != "log-ratio" ? found
@@ -83,8 +58,7 @@ function columnsFor(picture, found, names) {
 }
 
 function lineParts(page, {weights, problem, extent}, y, theta) {
-    const {columns, region} = lineCase(weights, problem, y, theta, extent)
-    const [left, right] = region
+    const {columns, region: [left, right]} = lineCase(weights, problem, y, theta, extent)
     return Object.entries(ON_THE_LINE).flatMap(([picture, data]) => {
         const shown = page.get_model_by_name(picture), source = page.get_model_by_name(data)
         if (shown == null || source == null) { return [] }
@@ -95,7 +69,6 @@ function lineParts(page, {weights, problem, extent}, y, theta) {
             [source, {data: columnsFor(picture, columns, Object.keys(source.data))}],
             [band, {left, right}],
             [bound, {location: theta[0]}],
-            [shown.y_range, endsFor(picture, columns, region) ?? {}],
         ]
     })
 }
