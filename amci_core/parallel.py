@@ -6,7 +6,7 @@ tasks are done. Worker processes and Dask are both run by `distributed`.
 
 from __future__ import annotations
 
-__all__ = ["Done", "Stream", "run_tasks"]
+__all__ = ["Done", "Stream", "local_cluster", "run_tasks"]
 
 import asyncio
 import json
@@ -126,7 +126,7 @@ def run_tasks(
 
     with ExitStack() as stack:
         if workers is not None:
-            cluster = stack.enter_context(_cluster(min(workers, len(items))))
+            cluster = stack.enter_context(local_cluster(min(workers, len(items))))
             client = distributed.Client(cluster, set_as_default=False)
         else:
             client = _connected(dask)
@@ -215,19 +215,39 @@ def _connected(address: str | None) -> Any:
     return client
 
 
-def _cluster(workers: int) -> Any:
-    """A scheduler in this process with workers that do not import the main script."""
+def local_cluster(
+    workers: int, *, asynchronous: bool = False, allowed_failures: int = 1, preload: str = ""
+) -> Any:
+    """A scheduler in this process with workers that end when it does.
+
+    Workers do not import the main script, and have one thread each.
+
+    Arguments:
+        workers: Number of processes.
+        asynchronous: Whether to run in this thread's event loop; the cluster is awaited then.
+        allowed_failures: How many workers a task may kill before it fails.
+        preload: Python code that every worker runs first, such as its imports.
+
+    Returns:
+        A `distributed` cluster.
+    """
     import dask
     import distributed
     from distributed.deploy.subprocess import SubprocessWorker
 
     # The port takes pickles, so that only holders of these credentials may connect.
     security = distributed.Security.temporary()
-    scheduler = {"host": HOST, "allowed_failures": 1, "dashboard": False, "security": security}
+    scheduler = {
+        "host": HOST,
+        "allowed_failures": allowed_failures,
+        "dashboard": False,
+        "security": security,
+    }
     if sys.platform == "win32":
         return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None,
-            security=security, scheduler_kwargs={"allowed_failures": 1},
+            security=security, scheduler_kwargs={"allowed_failures": allowed_failures},
+            asynchronous=asynchronous,
         )  # fmt: skip
     tls = security.get_tls_config_for_role("worker")
     config = {
@@ -239,7 +259,7 @@ def _cluster(workers: int) -> Any:
                     "worker": {"key": tls["key"], "cert": tls["cert"]},
                 },
             },
-            "worker": {"preload": [END_WITH_PARENT]},
+            "worker": {"preload": [END_WITH_PARENT, *([preload] if preload else [])]},
         },
         "logging": {"distributed": "critical"},
     }
@@ -279,5 +299,6 @@ def _cluster(workers: int) -> Any:
             workers={i: {"cls": Worker} for i in range(workers)},
             scheduler={"cls": distributed.Scheduler, "options": scheduler},
             security=security,
+            asynchronous=asynchronous,
             silence_logs=logging.CRITICAL,
         )

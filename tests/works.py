@@ -1,4 +1,4 @@
-"""What an engine can be asked to compute, for its tests: importable by worker processes."""
+"""What a runner can be asked to compute, for its tests: importable by worker processes."""
 
 import dataclasses
 import os
@@ -28,14 +28,6 @@ class Count:
     name: str = ""
     begins: float = 0.0
 
-    @property
-    def kind(self):
-        return "count", self.seconds
-
-    @property
-    def size(self):
-        return self.parts
-
     def less(self, share):
         return f"ask for {int(share * self.parts)} parts"
 
@@ -56,19 +48,6 @@ class Count:
 
     def result(self, parts):
         return [number for number, _ in parts]
-
-
-@dataclass(frozen=True)
-class Where:
-    """The process that computes."""
-
-    kind, size = "where", 1
-
-    def part(self, number):
-        return 1, os.getpid()
-
-    def result(self, parts):
-        return parts[0]
 
 
 def obeys(connection, order):

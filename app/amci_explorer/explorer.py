@@ -15,7 +15,6 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS, Div
 
-from amci_explorer.compute.jobs import Jobs
 from amci_explorer.compute.learner import Learner
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.session import callback, guarded, on_failure, on_news
@@ -80,7 +79,7 @@ class Explorer:
         failed: Callable[[], Any] = lambda: None,
     ) -> None:
         self.state = State(registry.opening() or OPENING_PROBLEM)
-        self.results = Results(Jobs(document))
+        self.results = Results(document)
         self.results.learner = self.learner = Learner(
             self.state, document, resting=lambda: self.results.resting
         )

@@ -2,9 +2,10 @@
 
 import importlib.util
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
-from amci_explorer.compute.jobs import Jobs
+from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import Explorer
 from amci_explorer.problems import registry
 from bokeh.document import Document
@@ -37,20 +38,21 @@ def done(work):
 
 
 class Turned:
-    """An explorer on a document of its own, whose jobs are noted, and done only if `does`."""
+    """An explorer on a document of its own, whose requests are noted, and done only if `does`."""
 
     def __init__(self, monkeypatch, query):
         self.document = Document()
         self.started, self.asked, self.does = [], [], False
 
-        def start(jobs, name, work, *, show, finish):
-            self.started.append(name)
-            self.asked.append(work)
+        def start(results, card, asked):
+            self.started.append(card.name)
+            self.asked.append(asked)
             if self.does:
-                show(done(work), 1.0)
-                finish(None)
+                results._show(card, Result(asked, done(asked), 1.0, complete=True))
+                results._finish(card, None)
+            return SimpleNamespace(cancel=lambda: None)
 
-        monkeypatch.setattr(Jobs, "start", start)
+        monkeypatch.setattr(Results, "_start", start)
         self.explorer = Explorer(self.document, query)
 
     def choose(self, name):

@@ -5,12 +5,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import panel as pn
 import pytest
-from amci_explorer.compute import store
-from amci_explorer.compute.jobs import Jobs
+from amci_explorer.compute import computations
+from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import TABS, Explorer
 from amci_explorer.problems import files, registry
 from amci_explorer.views.table import TableCard
@@ -39,16 +40,18 @@ PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
 MAY_BE_EMPTY = ("errors-bound", *PLAIN, "train-bound", "reuse-marks", *LEARNING, *SWEPT, *TICKS)
 
 
-def do_at_once(_, __, work, *, show, finish):
+def do_at_once(results, card, asked):
     """Computes here what workers would, and shows the first and the last result."""
     try:
-        count, first = work.part(0)
-        show(work.result([first]), 1.0)
-        show(work.result([first, *(work.part(i)[1] for i in range(1, count))]), 2.0)
+        count, first = asked.part(0)
+        results._show(card, Result(asked, asked.result([first]), 1.0))
+        parts = [first, *(asked.part(i)[1] for i in range(1, count))]
+        results._show(card, Result(asked, asked.result(parts), 2.0, complete=True))
     except ValueError as error:
-        finish(str(error))
+        results._finish(card, str(error))
     else:
-        finish(None)
+        results._finish(card, None)
+    return SimpleNamespace(cancel=lambda: None)
 
 
 @pytest.fixture
@@ -70,10 +73,10 @@ def opened(new, monkeypatch):
         new(**options)
         run_apart(inside())
 
-    monkeypatch.setattr(Jobs, "start", do_at_once)
-    monkeypatch.setattr(store, "BUDGETS", (8, 64, 512))
-    monkeypatch.setattr(store, "MAP_SIZES", {})
-    monkeypatch.setattr(store, "SMALL_MAP", (3, 64))
+    monkeypatch.setattr(Results, "_start", do_at_once)
+    monkeypatch.setattr(computations, "BUDGETS", (8, 64, 512))
+    monkeypatch.setattr(computations, "MAP_SIZES", {})
+    monkeypatch.setattr(computations, "SMALL_MAP", (3, 64))
     return make
 
 
@@ -216,13 +219,15 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
     end = "\n\nfrom amci_explorer.problems.registry import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
-        "from amci_explorer.compute.executor import executor\n"
+        "import asyncio\n"
+        "from amci_explorer.compute.cluster import Cluster\n"
         "from amci_explorer.compute.requests import Request\n"
         "from amci_explorer.state.state import State\n"
-        "if __name__ == '__main__':\n"
-        "    asked = Request('summary', State('own-file').settings)\n"
-        "    with executor(workers=1)[0] as pool:\n"
-        "        print([row.name for row in pool.submit(asked.part, 0).result()[1].rows])\n"
+        "async def main():\n"
+        "    asked, cluster = Request('summary', State('own-file').settings), Cluster(workers=1)\n"
+        "    print([row.name for row in (await cluster.submit(asked.part, 0))[1].rows])\n"
+        "    await cluster.close()\n"
+        "asyncio.run(main())\n"
     )
     environment = os.environ | {files.FILES: str(path)}
     command = [sys.executable, "-c", code]

@@ -20,7 +20,7 @@ PROBLEM = amci.problem("tail-1d")
 @pytest.fixture(autouse=True)
 def few_budgets(monkeypatch):
     """The headline is about one number of draws."""
-    monkeypatch.setattr("amci_explorer.compute.store.BUDGETS", (2, 400))
+    monkeypatch.setattr("amci_explorer.compute.computations.BUDGETS", (2, 400))
 
 
 @cache

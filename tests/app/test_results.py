@@ -1,37 +1,42 @@
 """What is shown answers what is asked, or says what it answers."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
+from amci_explorer.compute import runner
+from amci_explorer.compute.cluster import Unreachable
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
+from amci_explorer.server.session import on_failure
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML
+from bokeh.document import Document
+from servers import run_apart
 
 
-class Slow:
-    """Jobs that a test does by hand."""
+class Slow(Results):
+    """Results that a test computes by hand."""
 
     def __init__(self):
+        super().__init__(Document())
         self.under_way = {}
-        self.cancelled = []
 
-    def start(self, name, work, *, show, finish):
-        self.under_way[name] = SimpleNamespace(work=work, show=show, finish=finish)
-
-    def cancel(self, name):
-        self.cancelled.append(name)
-        self.under_way.pop(name, None)
-
-    def cancel_all(self):
-        self.under_way.clear()
+    def _start(self, card, asked):
+        self.under_way[card.name] = card, asked
+        return SimpleNamespace(cancel=lambda: self.under_way.pop(card.name, None))
 
     def do(self, name, *, runs=4, wanted=4, end=True):
-        job = self.under_way[name]
-        job.show(SimpleNamespace(runs=runs, runs_wanted=wanted, of=job.work.settings.theta), 7.25)
+        card, asked = self.under_way[name]
+        value = SimpleNamespace(runs=runs, runs_wanted=wanted, of=asked.settings.theta)
+        self._show(card, Result(asked, value, 7.25, complete=end))
         if end:
-            self.under_way.pop(name).finish(None)
+            self.fail(name, None)
+
+    def fail(self, name, message):
+        card, _ = self.under_way.pop(name)
+        self._finish(card, message)
 
 
 class Plain(Card):
@@ -59,7 +64,7 @@ def jobs():
 
 @pytest.fixture
 def card(jobs):
-    created = Plain(State("tail-1d"), Results(jobs))
+    created = Plain(State("tail-1d"), jobs)
     created.open()
     return created
 
@@ -147,7 +152,7 @@ def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(car
 
 def test_a_failure_is_said_in_the_card_which_offers_to_try_again(card, jobs):
     card.start()
-    jobs.under_way["plain"].finish("no <b>memory</b>")
+    jobs.fail("plain", "no <b>memory</b>")
     assert 'role="alert"' in status(card)
     assert "no &lt;b&gt;memory" in status(card)
     assert card.results.failed("plain") == card.asked(card.state)
@@ -178,3 +183,162 @@ def test_results_are_kept_with_what_they_answer(card, jobs):
     assert card.results.of("plain") == Result(
         asked, card.results.of("plain").value, card.results.of("plain").seconds, complete=True
     )
+
+
+class Noted:
+    """A card that notes what it is told."""
+
+    name = "noted"
+
+    def __init__(self):
+        self.told = []
+
+    def begin(self):
+        self.told.append("begin")
+
+    def take(self, result):
+        self.told.append((result.value, result.complete))
+
+    def end(self, message):
+        self.told.append(message)
+
+
+class Page(Document):
+    """A document whose session does what it has to do when it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.turns, self.stuck = 0, False
+
+    def add_next_tick_callback(self, callback):
+        self.turns += 1
+        if not self.stuck:
+            asyncio.get_running_loop().call_soon(callback)
+
+
+@pytest.fixture
+def brought(monkeypatch):
+    """Has results brought to a card by a runner that gives what it is told to give."""
+
+    def run(body, *gives):
+        attempts = iter(gives)
+
+        class Fake:
+            async def results(self, asked, browser):
+                for each in next(attempts):
+                    if isinstance(each, Exception):
+                        raise each
+                    yield runner.Result(each, 0.5, each == "last")
+                    await asyncio.sleep(0)
+
+        monkeypatch.setattr(runner, "runner", Fake)
+        monkeypatch.setattr("amci_explorer.compute.results.SECONDS_TO_ASK_AGAIN", 0.01)
+
+        async def inside():
+            page, card = Page(), Noted()
+            results = Results(page)
+            await body(results, card, page)
+            return card.told
+
+        return run_apart(inside())
+
+    return run
+
+
+async def rested(results):
+    async with asyncio.timeout(20):
+        while not results.resting:
+            await asyncio.sleep(0.01)
+
+
+def asked(**chosen):
+    state = State("tail-1d")
+    state.move(**chosen)
+    return Request("error_curves", state.settings)
+
+
+def test_a_card_is_brought_every_result_and_the_end(brought):
+    async def body(results, card, page):
+        results.want(card, asked())
+        assert results.is_running("noted")
+        await rested(results)
+        # The last result and the end are one message.
+        assert page.turns == 2
+
+    told = brought(body, ["first", "last"])
+    assert told == ["begin", ("first", False), ("last", True), None]
+
+
+def test_a_page_is_told_nothing_after_a_cancel_even_if_it_was_on_its_way(brought):
+    async def body(results, card, page):
+        page.stuck, waiting = True, []
+        page.add_next_tick_callback = waiting.append
+        results.want(card, asked())
+        while not waiting:
+            await asyncio.sleep(0.01)
+        results.cancel("noted")
+        waiting[0]()
+
+    assert brought(body, ["first", "last"]) == ["begin"]
+
+
+def test_a_new_request_takes_the_place_of_the_one_before(brought):
+    async def body(results, card, page):
+        results.want(card, asked())
+        results.want(card, asked(theta=2.0))
+        await rested(results)
+        assert results.of("noted").asked == asked(theta=2.0)
+
+    assert brought(body, ["last"], ["last"]) == ["begin", "begin", ("last", True), None]
+
+
+def test_a_failure_is_said_in_words(brought):
+    async def body(results, card, page):
+        results.want(card, asked())
+        await rested(results)
+        assert results.failed("noted") == asked()
+
+    assert brought(body, ["first", ValueError("too many")])[-1] == "too many"
+
+
+def test_without_workers_the_page_is_told_and_they_are_asked_again(brought, monkeypatch):
+    said = []
+    monkeypatch.setattr(
+        "amci_explorer.compute.results.say", lambda page, text, _: said.append(text)
+    )
+
+    async def body(results, card, page):
+        results.want(card, asked())
+        await rested(results)
+
+    gone = Unreachable("The Dask scheduler at tcp://here:1 does not answer.")
+    told = brought(body, ["first", gone], [gone], ["last"])
+    assert told == ["begin", ("first", False), ("last", True), None]
+    assert (
+        said
+        == [
+            "Nothing can be computed: The Dask scheduler at tcp://here:1 does not answer. "
+            "It is asked again every second."
+        ]
+        * 2
+    )
+
+
+def test_what_fails_while_a_result_is_shown_does_not_keep_the_end_away(brought):
+    class Said(list):
+        def take(self, error):
+            self.append(str(error))
+
+    def fail(_):
+        raise RuntimeError("no picture")
+
+    said = Said()
+
+    async def body(results, card, page):
+        on_failure(page, said.take)
+        card.take = fail
+        results.want(card, asked())
+        await rested(results)
+
+    assert brought(body, ["last"]) == ["begin", None]
+    assert said == ["no picture"]

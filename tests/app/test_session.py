@@ -10,7 +10,7 @@ from functools import partial
 
 import panel as pn
 import pytest
-from amci_explorer.compute.session import LONGEST, PACE, Turns, callback, late, one_message
+from amci_explorer.server.session import LONGEST, PACE, Turns, callback, late, one_message
 from bokeh.client import pull_session
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.engine import Engine
 from amci_explorer.compute.uploaded import Brought, File, TableResult, sample
 from amci_explorer.state.state import State
 from amci_explorer.views.upload import CHUNK, Upload
@@ -126,13 +125,9 @@ def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_l
     in_a_loop(body)
 
 
-def test_each_file_is_work_of_its_own_and_its_result_is_dropped():
+def test_each_file_is_work_of_its_own():
     assert brought() == brought(b"other")
     assert brought() != brought(token="b")
-    engine = Engine(lambda: (None, 1))
-    engine.keep(brought(), "found")
-    engine.drop(brought())
-    assert engine.known(brought()) is None
     count, found = brought().part(0)
     assert count == 1
     assert isinstance(found, TableResult)

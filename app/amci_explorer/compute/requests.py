@@ -12,7 +12,7 @@ import torch
 
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.parallel import Stream
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS
@@ -27,7 +27,7 @@ REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split
 
 @dataclass(frozen=True)
 class Request:
-    """A computation: a method of `Store` that gives a stream, and its arguments.
+    """A computation: a method of `Computations` that gives a stream, and its arguments.
 
     Arguments:
         what: The method's name.
@@ -50,19 +50,9 @@ class Request:
                 found[name] = FIELDS[name].write(value)
         return found
 
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """What decides what one of its runs, or draws, costs."""
-        settings = self.settings
-        original, f = registry.split(settings.problem)
-        # What is written for f costs little beside the rest.
-        return self.what, original, bool(f), settings.variant, settings.snapshot is None
-
-    @property
-    def size(self) -> float:
-        """Runs, times draws where each run has as many, or cases where each case has as many."""
-        times = {"reuse": self.settings.draws, "evaluation": dict(self.options).get("cases", 1)}
-        return self.settings.runs * times.get(self.what, 1) if self.what in IN_RUNS else 1.0
+    def __str__(self) -> str:
+        case = ", ".join(f"{name} = {value}" for name, value in self.link.items())
+        return f"{self.what} ({case})"
 
     def less(self, share: float) -> str:
         """What to choose instead, so that it costs that share or less."""
@@ -100,7 +90,7 @@ def _received(what: str, choice: Settings, options: Any, sent: bytes | None) -> 
 @lru_cache(KEPT)
 def _stream(asked: Request) -> Stream[Any]:
     torch.set_num_threads(1)
-    compute = getattr(store_of(asked.settings.problem), asked.what)
+    compute = getattr(computations_of(asked.settings.problem), asked.what)
     stream: Stream[Any] = compute(asked.settings, **dict(asked.options))
     return stream
 

@@ -1,17 +1,26 @@
-r"""A visitor's results, each with the choice that it answers; nothing else is shown or saved."""
+r"""A page's results, each with the request that it answers; nothing else is shown or saved."""
 
 from __future__ import annotations
 
 __all__ = ["Receiver", "Result", "Results"]
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from amci_explorer.compute.jobs import Jobs
-from amci_explorer.compute.learner import Learner
+from amci_explorer.compute import runner
+from amci_explorer.compute.cluster import Unreachable
 from amci_explorer.compute.requests import Request
+from amci_explorer.server.session import browser_of, on_page, say
+
+log = logging.getLogger(__name__)
+
+# Without workers a page asks again after a second, and says so once in a while.
+SECONDS_TO_ASK_AGAIN, SECONDS_TO_SAY_AGAIN = 1.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -19,10 +28,10 @@ class Result:
     """What was computed.
 
     Arguments:
-        asked: What it answers.
-        value: The answer, as far as it has got.
-        seconds: How long that took, for whomever it was computed.
-        complete: Whether it will not get better.
+        asked: The request that it answers.
+        value: The answer so far.
+        seconds: Since the computation began, in whichever session.
+        complete: Whether it is final.
     """
 
     asked: Request
@@ -32,14 +41,14 @@ class Result:
 
 
 class Receiver(Protocol):
-    """Who shows results: a card."""
+    """A card."""
 
     @property
     def name(self) -> str:
-        """What it shows: of each name the newest result is kept."""
+        """Its name: of each name the newest result is kept."""
 
     def begin(self) -> None:
-        """What was asked for is being computed."""
+        """Its request is being computed."""
 
     def take(self, result: Result) -> None:
         """Shows a result, complete or not."""
@@ -49,28 +58,28 @@ class Receiver(Protocol):
 
 
 class Results:
-    """Creates the results of one visitor, none yet: of each card the newest.
+    """Creates the results of one page, none yet.
 
     Arguments:
-        jobs: What computes them; without it none are, and `want` does nothing.
+        document: The page's document. Without it nothing is computed.
 
     Attributes:
-        learner: What trains proposals for the visitor; None: nothing does.
+        learner: What trains proposals for the page; None: nothing does.
+        heard: Called when a result has come or is cancelled.
     """
 
-    def __init__(self, jobs: Jobs | None = None) -> None:
-        self._jobs = jobs
-        self.learner: Learner | None = None
+    def __init__(self, document: Any = None) -> None:
+        self._document = document
+        self.learner: Any = None
+        self.heard: list[Callable[[], None]] = []
         self._kept: dict[str, Result] = {}
         self._running: dict[str, Request] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, Request] = {}
-        # What could not be computed.
         self._failed: dict[str, Request] = {}
-        # Called whenever a result has come or has been called off.
-        self.heard: list[Callable[[], None]] = []
 
     def of(self, name: str) -> Result | None:
-        """The newest result of a card, whatever it answers."""
+        """The newest result of a card, whichever request it answers."""
         return self._kept.get(name)
 
     @property
@@ -88,85 +97,98 @@ class Results:
         return name in self._running
 
     def failed(self, name: str) -> Request | None:
-        """What could not be computed for a card, last."""
+        """The last request of a card, if it failed."""
         return self._failed.get(name)
 
     def want(self, card: Receiver, asked: Request | None) -> None:
-        """Has a card shown what it asks for: what is there, or what is now computed.
+        """Has a card shown a request's result, computed if need be.
 
-        What the user called off stays so until something else is asked for.
+        A request that the user cancelled is not computed until another one came.
         """
         name = card.name
-        if asked is None or self._jobs is None:
+        if asked is None or self._document is None:
             self.cancel(name)
         elif asked not in (self._running.get(name), self._refused.get(name)):
             self._refused.pop(name, None)
+            self._failed.pop(name, None)
             kept = self._kept.get(name)
+            self.cancel(name)
             if kept is not None and kept.asked == asked and kept.complete:
-                self.cancel(name)
                 card.take(kept)
                 card.end(None)
             else:
-                self._start(self._jobs, card, asked)
+                self._running[name] = asked
+                card.begin()
+                self._tasks[name] = self._start(card, asked)
 
     def again(self, card: Receiver, asked: Request | None) -> None:
-        """As `want`, also for what the user called off."""
+        """As `want`, also if the user cancelled it."""
         self._refused.pop(card.name, None)
         self.want(card, asked)
 
     def refuse(self, name: str) -> None:
-        """Calls off what is computed for a card, because the user says so."""
+        """Cancels a card's request, because the user says so."""
         if name in self._running:
             self._refused[name] = self._running[name]
         self.cancel(name)
 
     def cancel(self, name: str) -> None:
-        """Calls off what is computed for a card."""
-        if self._running.pop(name, None) is not None and self._jobs is not None:
-            self._jobs.cancel(name)
+        """Cancels a card's request."""
+        if self._running.pop(name, None) is not None:
+            self._tasks.pop(name).cancel()
             self._tell()
 
-    def drop(self, asked: Hashable) -> None:
-        """Has no one keep what was computed of it for later."""
-        if self._jobs is not None:
-            self._jobs.engine.drop(asked)
+    def drop(self, asked: Any) -> None:
+        """Has the runner keep no result of a request."""
+        if self._document is not None:
+            runner.runner().forget(asked)
 
     def dismiss(self, name: str) -> None:
         """Forgets the result of that name."""
         self._kept.pop(name, None)
 
     def forget(self) -> None:
-        """Calls everything off and forgets all results."""
-        if self._jobs is not None:
-            self._jobs.cancel_all()
-        for kept in (self._kept, self._running, self._refused, self._failed):
+        """Cancels everything and forgets all results."""
+        for task in self._tasks.values():
+            task.cancel()
+        for kept in (self._kept, self._running, self._tasks, self._refused, self._failed):
             kept.clear()
 
-    def _start(self, jobs: Jobs, card: Receiver, asked: Request) -> None:
-        self._running[card.name] = asked
-        self._failed.pop(card.name, None)
-        card.begin()
-        jobs.start(
-            card.name,
-            asked,
-            show=partial(self._show, card),
-            finish=partial(self._finish, card),
-        )
+    def _start(self, card: Receiver, asked: Request) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._follow(card, asked))
 
-    def _show(self, card: Receiver, value: Any, seconds: float) -> None:
-        asked = self._running[card.name]
-        self._kept[card.name] = found = Result(asked, value, seconds)
-        card.take(found)
+    async def _follow(self, card: Receiver, asked: Request) -> None:
+        """Brings a request's results to the page, each once the page has taken the one before."""
+        while True:
+            try:
+                found = runner.runner().results(asked, browser_of(self._document))
+                async with aclosing(found):
+                    async for each in found:
+                        result = Result(asked, each.value, each.seconds, each.complete)
+                        acts = [partial(self._show, card, result)]
+                        if result.complete:
+                            acts.append(partial(self._finish, card, None))
+                        await on_page(self._document, *acts)
+                return
+            except Unreachable as error:
+                text = f"Nothing can be computed: {error} It is asked again every second."
+                say(self._document, text, SECONDS_TO_SAY_AGAIN)
+                await asyncio.sleep(SECONDS_TO_ASK_AGAIN)
+            except Exception as error:
+                message = str(error) or type(error).__name__
+                await on_page(self._document, partial(self._finish, card, message))
+                return
+
+    def _show(self, card: Receiver, result: Result) -> None:
+        self._kept[card.name] = result
+        card.take(result)
         self._tell()
 
     def _finish(self, card: Receiver, message: str | None) -> None:
         asked = self._running.pop(card.name)
-        found = self._kept.get(card.name)
+        self._tasks.pop(card.name, None)
         if message is not None:
             self._failed[card.name] = asked
-        if message is None and found is not None and found.asked == asked:
-            self._kept[card.name] = found = replace(found, complete=True)
-            card.take(found)
         card.end(message)
         self._tell()
 

@@ -22,11 +22,11 @@ from panel.io.resources import COMPONENT_PATH
 from tornado.httputil import HTTPServerRequest
 from tornado.web import RequestHandler
 
-from amci_explorer.compute.session import say
 from amci_explorer.server import compat
 from amci_explorer.server.headers import Headers
 from amci_explorer.server.messages import LONGEST_MESSAGE, Bounded
 from amci_explorer.server.records import shorten_records
+from amci_explorer.server.session import say
 from amci_explorer.server.sessions import SESSIONS, SMALL, brings_session
 from amci_explorer.server.shares import COOKIE, MESSAGES, PAGES, Door, Visitor, new_cookie
 

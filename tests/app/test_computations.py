@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from amci_explorer.compute.store import BUDGETS, store_of
+from amci_explorer.compute.computations import BUDGETS, computations_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
@@ -14,7 +14,7 @@ POINTS = [(1.0, 3.0), (3.0, 0.1), (-4.0, 5.0), (8.0, 0.0), (-4.0, 0.0), (8.0, 5.
 
 @pytest.fixture(scope="module")
 def store():
-    return store_of("tail-1d")
+    return computations_of("tail-1d")
 
 
 def choice(store, y, theta, **chosen):
@@ -163,7 +163,7 @@ def test_careless_sharing_doubles_the_estimate(at_preset):
 
 
 def test_every_part_of_the_curves_of_a_problem_with_plain_rivals_can_be_computed():
-    peak = store_of("peak")
+    peak = computations_of("peak")
     stream = peak.error_curves(State("peak").settings)
     found = stream.merge([stream.part(0)])
     assert set(found.by_name) == {"amci", "amci-cv", "snis-q1", "bound", "prior", "reference"}

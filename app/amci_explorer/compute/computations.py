@@ -1,0 +1,297 @@
+r"""Everything that can be computed for a problem, beside densities."""
+
+from __future__ import annotations
+
+__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Computations", "computations_of"]
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+import amci_core as amci
+from amci_core.amortization import AmortizationMap
+from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation.runs import Estimators
+from amci_core.flows import HistoryEntry, Proposals
+from amci_core.flows.mixture import DefensiveComponent
+from amci_core.models import Problem
+from amci_core.parallel import Stream
+from amci_core.reference import ReferenceValue
+from amci_explorer.numbers import evaluated
+from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
+from amci_explorer.numbers.evaluated import Evaluated
+from amci_explorer.numbers.known import Mu, exact
+from amci_explorer.numbers.play import Playback, playback
+from amci_explorer.numbers.summary import Summary, summarize
+from amci_explorer.problems import registry
+from amci_explorer.problems.settings import Point, Settings
+
+BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
+# Cases along each axis of an amortization map and draws for each: both cost more in more
+# dimensions.
+MAP_SIZES = {1: (33, 256), 2: (25, 256)}
+SMALL_MAP = (25, 128)
+# Problems that are kept: a user's own f makes a problem of its own.
+KEPT = 128
+# A reference value with a larger relative error is not taken for the truth: figures of it have
+# three digits.
+LARGEST_ERROR = 1e-3
+REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
+
+
+class Computations:
+    """Creates the computations for a problem.
+
+    Arguments:
+        problem: The problem.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def snapshots(self) -> tuple[HistoryEntry, ...]:
+        """The training film, read when it is first asked for."""
+        return registry.history(self.problem.name)
+
+    @cached_property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators whose errors are shown."""
+        return shown_estimators(self.problem, registry.proposals(self.problem.name))
+
+    @cached_property
+    def plain(self) -> dict[str, Proposals]:
+        """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
+        if "E2" in self.terms:
+            return {}
+        problem, prior = self.problem, DefensiveComponent(self.problem, "E2")
+        minus = None if problem.nonnegative else prior
+        found = {"prior": Proposals(problem.name, "prior", prior, minus, None)}
+        return found | (
+            {"reference": Proposals.from_defensive(problem)} if problem.has_defensive else {}
+        )
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What there are error curves of."""
+        return (*self.estimators, *self.plain)
+
+    def budgets(self, settings: Settings) -> tuple[int, ...]:
+        """Total draws at which errors are shown: an estimate's among them."""
+        total = settings.draws * len(self.proposals(settings).present)
+        return tuple(sorted({*BUDGETS, min(total, BUDGETS[-1])}))
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The estimators of a sweep over cases."""
+        return registry.swept(self.problem.name)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that have proposals to draw from."""
+        return registry.terms(self.problem.name)
+
+    @property
+    def shares_samples(self) -> bool:
+        """Whether E1 and E2 have one proposal each, so that draws can serve both."""
+        return self.problem.nonnegative and "snis-q2" in self.estimators
+
+    def proposals(self, settings: Settings) -> Proposals:
+        """The proposals chosen, or those of a frame of the film."""
+        if settings.snapshot is not None and self.snapshots:
+            return self.snapshots[min(settings.snapshot, len(self.snapshots) - 1)].proposals
+        return registry.proposals(self.problem.name, settings.variant, settings.revision)
+
+    def reference(self, settings: Settings) -> ReferenceValue | None:
+        """What errors are counted from where the problem does not know its truth.
+
+        Takes up to a second; every process finds the same.
+
+        Raises:
+            ValueError: it cannot be told.
+        """
+        return None if self.problem.knows_truth else _reference(self.problem, *settings.pair)
+
+    def mu(self, settings: Settings) -> Mu:
+        """What estimates are compared with: the truth, or a reference value that is near it."""
+        try:
+            found = self.reference(settings)
+        except ValueError:
+            return Mu()
+        if found is None:
+            return exact(self.problem, *settings.pair)
+        value, error = float(found.value), float(found.standard_error)
+        near = error <= LARGEST_ERROR * abs(value)
+        return Mu(value, error / abs(value), "reference") if near and value else Mu()
+
+    def summary(self, settings: Settings) -> Stream[Summary]:
+        """The figures of the strip, in a single part."""
+        y, theta = settings.pair
+
+        def part(_: int) -> Summary:
+            return summarize(
+                self.problem,
+                self.proposals(settings),
+                y=y,
+                theta=theta,
+                draws=settings.draws,
+                seed=settings.seed,
+                mu=self.mu(settings),
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def playback(self, settings: Settings, coordinate: int) -> Stream[Playback]:
+        """Draws one by one along a coordinate of x, from 1 on, in a single part."""
+        y, theta = settings.pair
+
+        def part(_: int) -> Playback:
+            return playback(
+                self.problem,
+                self.proposals(settings),
+                y,
+                theta,
+                draws=settings.draws,
+                coordinate=coordinate - 1,
+                seed=settings.seed,
+                mu=self.mu(settings),
+            )
+
+        return Stream(1, part, lambda parts: parts[0])
+
+    def diagnosis(self, settings: Settings) -> Stream[Diagnosis]:
+        """What the draws say of every term's proposal."""
+        y, theta = self.problem.check(*settings.pair)
+        return diagnosis(
+            self.problem,
+            self.proposals(settings),
+            y=y,
+            theta=theta,
+            draws=settings.draws,
+            seed=settings.seed,
+            mu=self.mu(settings),
+        )
+
+    def amortization(
+        self, settings: Settings, across: str, upwards: str
+    ) -> Stream[AmortizationMap]:
+        """The quality of the proposals over a plane, from coarse to fine.
+
+        Arguments:
+            settings: The proposals, and the case where the axes do not move it.
+            across: The axis across.
+            upwards: The axis upwards.
+        """
+        y, theta = settings.pair
+        size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
+        return amci.stream_amortization_map(
+            self.problem,
+            self.proposals(settings),
+            along=(across, upwards),
+            size=size,
+            draws=draws,
+            y=y,
+            theta=theta,
+        )
+
+    def error_curves(self, settings: Settings) -> Stream[ErrorCurves]:
+        """Errors against total draws, over more and more runs."""
+
+        def stream(proposals: Proposals, estimators: Estimators) -> Stream[ErrorCurves]:
+            return amci.stream_error_curves(
+                self.problem,
+                proposals,
+                *settings.pair,
+                budgets=self.budgets(settings),
+                runs=settings.runs,
+                estimators=estimators,
+                truth=self.reference(settings),
+                seed=settings.seed,
+            )
+
+        own = stream(self.proposals(settings), self.estimators)
+        # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
+        others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
+        return joined([own, *others]) if others else own
+
+    def reuse(
+        self, settings: Settings, share: float = 0.5, common: bool = False
+    ) -> Stream[ReuseErrors]:
+        """Errors over (alpha, beta), over more and more runs.
+
+        Arguments:
+            settings: The case.
+            share: Share of the draws that q1 gets.
+            common: Whether both proposals transport the same random numbers.
+        """
+        return amci.stream_reuse_errors(
+            self.problem,
+            self.proposals(settings),
+            *settings.pair,
+            alphas=REUSE_GRID.tolist(),
+            betas=REUSE_GRID.tolist(),
+            draws=settings.draws,
+            share=share,
+            common=common,
+            runs=settings.runs,
+            truth=self.reference(settings),
+            seed=settings.seed,
+        )
+
+    def stored_evaluation(self, settings: Settings) -> Stream[Evaluated]:
+        """Errors over many cases, as they are stored with the proposals."""
+        return evaluated.stored(settings)
+
+    def evaluation(self, settings: Settings, cases: int) -> Stream[Evaluated]:
+        """Errors over a few cases drawn from p(y) p(theta), one case after another."""
+        return evaluated.live(
+            self.problem,
+            self.proposals(settings),
+            cases=cases,
+            runs=settings.runs,
+            seed=settings.seed,
+        )
+
+
+def joined(streams: list[Stream[ErrorCurves]]) -> Stream[ErrorCurves]:
+    """The curves of several streams with runs of the same sizes, as those of one."""
+
+    def merge(parts: Sequence[tuple[Any, ...]]) -> ErrorCurves:
+        found = [
+            s.merge(of_one) for s, of_one in zip(streams, zip(*parts, strict=True), strict=True)
+        ]
+        by_name = {name: curve for each in found for name, curve in each.by_name.items()}
+        return replace(found[0], by_name=by_name)
+
+    return Stream(streams[0].count, lambda n: tuple(s.part(n) for s in streams), merge)
+
+
+@lru_cache(KEPT)
+def _reference(problem: Problem, y: Point | None, theta: Point | None) -> ReferenceValue:
+    try:
+        return amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
+    except ValueError as error:
+        raise ValueError(
+            f"the problem has no exact value, and a reference run fails: {error}"
+        ) from error
+
+
+def computations_of(name: str) -> Computations:
+    """The computations for a problem, the same for all sessions.
+
+    Raises:
+        ValueError: there is no such problem.
+    """
+    return _of(registry.problem(name))
+
+
+@lru_cache(KEPT)
+def _of(problem: Problem) -> Computations:
+    # Work is spread over processes, not over PyTorch's own threads.
+    torch.set_num_threads(1)
+    return Computations(problem)

@@ -1,0 +1,296 @@
+r"""When a page may be told what: many changes in one message, none before it stands."""
+
+from __future__ import annotations
+
+__all__ = [
+    "TURNS",
+    "Late",
+    "Turns",
+    "browser_of",
+    "building",
+    "callback",
+    "guarded",
+    "late",
+    "on_failure",
+    "on_news",
+    "on_page",
+    "one_message",
+    "say",
+    "weakly",
+]
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakMethod, WeakSet
+
+import panel as pn
+from bokeh.settings import settings
+from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
+
+from amci_explorer.server.shares import COOKIE, Visitor
+
+# Bokeh would ask the environment for every array that it sends.
+settings.simple_ids = settings.simple_ids()
+
+# Who tells a visitor what failed, by the visitor's document.
+_TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
+
+
+# How to say something on a visitor's page, and when that was done last, by the document.
+_SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
+_SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+
+class Late(Protocol):
+    """A widget that puts off what it was told."""
+
+    def catch_up(self, document: Any) -> None:
+        """Answers it now."""
+
+
+# What has put off an answer, by the visitor's document.
+_LATE: WeakKeyDictionary[Any, WeakSet[Late]] = WeakKeyDictionary()
+
+# From one turn to the next there is so much of a turn's time, and none counts as longer.
+PACE, LONGEST = 1.5, 0.3
+
+# So long after a message it is seen to that none is left behind.
+SECONDS_UNTIL_SWEPT = 0.02
+
+
+class Turns:
+    """When pages are told something, so that a part of the time is left for reading what they say.
+
+    To read a move takes many rounds of the server's loop. Were a whole class answered in each, its
+    moves would wait in the network, the newest ones behind all others.
+
+    Arguments:
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._free, self._usual = clock, 0.0, 0.0
+
+    def wait(self) -> float:
+        """Takes the next turn: seconds until it comes."""
+        now = self._clock()
+        start = max(now, self._free)
+        self._free = start + PACE * self._usual
+        return start - now
+
+    @property
+    def behind(self) -> float:
+        """Seconds until all turns that were taken are over."""
+        return max(0.0, self._free - self._clock())
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Notes how long one takes."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            ended = self._clock()
+            self._usual = min(ended - started, LONGEST)
+            self._free = max(self._free, ended + (PACE - 1) * self._usual)
+
+
+TURNS = Turns()
+
+
+@contextmanager
+def one_message(document: Any) -> Iterator[None]:
+    """Collects what changes inside, and sends it to the page at once, so that it paints once.
+
+    Whatever changes once the page stands has to be said in here. Bokeh and Panel have a way of
+    their own each to send what is not, and one may overtake the other: the page would be told of a
+    picture that it has not got yet.
+
+    Arguments:
+        document: The visitor's Bokeh document.
+    """
+    try:
+        with pn.io.hold(document), _frozen(document):
+            yield
+    finally:
+        if getattr(getattr(document, "session_context", None), "session", None) is not None:
+            asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+
+
+@contextmanager
+def _frozen(document: Any) -> Iterator[None]:
+    """Has Bokeh look for what a page holds once, and not at all where no model came or went.
+
+    It searches all of the page. Its own way to do that once does it always: for each move of a
+    slider it would take longer than all else.
+    """
+    models = getattr(document, "models", None)
+    if models is None or "invalidate" in vars(models):
+        yield
+        return
+    asked = []
+    models.invalidate = lambda: asked.append(True)
+    models._freeze_count += 1
+    try:
+        yield
+    finally:
+        models._freeze_count -= 1
+        del models.invalidate
+        if asked:
+            models.invalidate()
+
+
+def _sweep(document: Any) -> None:
+    """Wakes Panel's queue of messages until nothing is left in it, or the page has gone.
+
+    Panel queues messages while the socket is busy. The first sender that finds none left ends the
+    queue, also for those that wait for the socket: what they hold would stay there until something
+    else happens. A message that never leaves names its connection, which keeps the whole page.
+    """
+    if document.session_context is None:
+        _WRITE_MSGS.pop(document, None)
+    elif _WRITE_MSGS.get(document):
+        if document not in _WRITE_BLOCK:
+            schedule_write_events(document, [], [])
+        asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+
+
+def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
+    """Has a method called with whatever fails while a document is told something."""
+    _TELL[document] = weakly(tell)
+
+
+def on_news(document: Any, tell: Callable[[str], None]) -> None:
+    """Has a method called with whatever the server has to say to a document's visitor."""
+    _SAY[document] = weakly(tell)
+
+
+def say(document: Any, text: str, seconds: float) -> None:
+    """Says something on a visitor's page, unless it did within so many seconds."""
+    now = time.monotonic()
+    if document in _SAY and now - _SAID.get(document, -seconds) >= seconds:
+        _SAID[document] = now
+        document.add_next_tick_callback(partial(_say, document, text))
+
+
+def _say(document: Any, text: str) -> None:
+    with guarded(document):
+        _SAY[document](text)
+
+
+@contextmanager
+def guarded(document: Any) -> Iterator[None]:
+    """The one way to a page: what changes is one message, and what fails is told the visitor.
+
+    Arguments:
+        document: The visitor's Bokeh document.
+    """
+    with one_message(document):
+        try:
+            yield
+        except Exception as error:
+            if document not in _TELL:
+                raise
+            _TELL[document](error)
+
+
+async def on_page(document: Any, *acts: Callable[[], None]) -> None:
+    """Changes a page in a turn of its own, as one message, and waits until that is done.
+
+    Arguments:
+        document: The session's Bokeh document.
+        acts: Each is called though another one fails. None is if this is cancelled before.
+    """
+    await asyncio.sleep(TURNS.wait())
+    done = asyncio.get_running_loop().create_future()
+
+    def turn() -> None:
+        if done.cancelled():
+            return
+        try:
+            with TURNS.answering(), one_message(document):
+                for act in acts:
+                    with guarded(document):
+                        act()
+        finally:
+            done.set_result(None)
+
+    document.add_next_tick_callback(turn)
+    await done
+
+
+def browser_of(document: Any) -> str:
+    """The name of a session's browser; without a cookie of ours each session has its own."""
+    request = getattr(document.session_context, "request", None)
+    cookie = "" if request is None else request.cookies.get(COOKIE, "")
+    return Visitor.of(cookie, "").browser or f"session {id(document)}"
+
+
+# Pages that are being built.
+_BUILT: WeakSet[Any] = WeakSet()
+
+
+@contextmanager
+def building(document: Any) -> Iterator[None]:
+    """While a page is built nobody can have moved anything: what widgets say is no user's.
+
+    Put off until the page stands it would set back what came after it.
+    """
+    _BUILT.add(document)
+    try:
+        yield
+    finally:
+        _BUILT.discard(document)
+
+
+def callback(act: Callable[..., Any]) -> Callable[..., None]:
+    """Makes of an action the answer to a user's: given once the page stands, in one message.
+
+    A quick user can move a slider before that. Panel would throw away what widgets and panes are
+    told in answer: it takes it that the page will get the whole document later, but it has it. And
+    while other messages are under way Panel answers without the document's lock: a change of a
+    Bokeh model raises then, unless it is collected.
+    """
+
+    def given(*arguments: Any) -> None:
+        document = pn.state.curdoc
+        for widget in _LATE.pop(document) if document in _LATE else ():
+            widget.catch_up(document)
+        with guarded(document):
+            act(*arguments)
+
+    def wait(*arguments: Any) -> None:
+        if pn.state.loaded:
+            given(*arguments)
+        elif pn.state.curdoc not in _BUILT:
+            pn.state.onload(partial(given, *arguments))
+
+    return wait
+
+
+def late(document: Any, widget: Late) -> None:
+    """Notes that a widget puts off an answer: what the user does next is answered after it.
+
+    Otherwise a slider's last move could come when another problem has taken the slider.
+    """
+    _LATE.setdefault(document, WeakSet()).add(widget)
+
+
+def weakly(method: Callable[..., Any]) -> Callable[..., None]:
+    """Calls a method of a visitor's object while that exists, and does not keep it alive.
+
+    Panel keeps what it is given for a session where the session itself is only looked up: with the
+    method it would keep the whole page, for as long as the server runs.
+    """
+    there = WeakMethod(method)
+
+    def called(*arguments: Any) -> None:
+        found = there()
+        if found is not None:
+            found(*arguments)
+
+    return called

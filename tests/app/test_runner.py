@@ -1,0 +1,375 @@
+"""Requests of all sessions: computed once, in turn, in other processes, and cancelled."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+
+import pytest
+from amci_explorer.compute.cluster import Cluster, Unreachable, WorkerDied, default_workers
+from amci_explorer.compute.requests import Request
+from amci_explorer.compute.runner import AHEAD, Runner, timed_part
+from amci_explorer.state.state import State
+from servers import run_apart
+from serving import PATIENCE
+from works import Count
+
+
+class Here:
+    """Workers in the test's own event loop; `dies` says whose parts kill a worker, how often."""
+
+    def __init__(self, size=1, dies=None):
+        self.size, self.dies = size, dies or {}
+        self.parts, self.results, self.busy, self.most = [], 0, 0, 0
+
+    async def start(self):
+        pass
+
+    async def submit(self, function, work, given):
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        try:
+            await asyncio.sleep(work.seconds)
+            if function is not timed_part:
+                self.results += 1
+                return function(work, given)
+            self.parts.append((work.name, given))
+            if self.dies.get((work.name, given), 0):
+                self.dies[work.name, given] -= 1
+                raise WorkerDied
+            return function(work, given)
+        finally:
+            self.busy -= 1
+
+
+async def all_of(runner, work, browser="a"):
+    """Every result that a page gets."""
+    return [each async for each in runner.results(work, browser)]
+
+
+def values(found):
+    return [each.value for each in found]
+
+
+def test_results_grow_in_order_and_the_complete_one_comes_last():
+    async def body():
+        runner = Runner(Here(size=2))
+        found = await all_of(runner, Count(400, seconds=0.002))
+        assert found[-1].value == list(range(400))
+        assert [each.complete for each in found] == [False] * (len(found) - 1) + [True]
+        sizes = [len(each.value) for each in found]
+        assert sizes == sorted(set(sizes))
+        assert all(each.value == list(range(len(each.value))) for each in found)
+        assert len(found) > 2
+        # At most ten times a second, but for the first and the last.
+        assert len(found) <= found[-1].seconds / 0.1 + 2
+
+    run_apart(body())
+
+
+def test_a_page_that_is_slow_gets_the_newest_result_alone():
+    async def body():
+        runner, sizes = Runner(Here()), []
+        async for each in runner.results(Count(60), "a"):
+            sizes.append(len(each.value))
+            await asyncio.sleep(0.3)
+        assert sizes[-1] == 60
+        assert len(sizes) <= 3
+
+    run_apart(body())
+
+
+def test_what_two_sessions_ask_for_is_computed_once():
+    async def body():
+        cluster = Here()
+        runner, work = Runner(cluster), Count(40, seconds=0.005)
+        first, second = await asyncio.gather(all_of(runner, work), all_of(runner, work, "b"))
+        assert first[-1] is second[-1]
+        assert sorted(cluster.parts) == [("", number) for number in range(40)]
+        # Who comes later gets it at once, with the seconds that it took.
+        assert await all_of(runner, Count(40, seconds=0.005), "c") == first[-1:]
+        assert len(cluster.parts) == 40
+        runner.forget(work)
+        await all_of(runner, work)
+        assert len(cluster.parts) == 80
+
+    run_apart(body())
+
+
+def test_a_computation_goes_on_for_those_who_stay_and_ends_with_the_last():
+    async def body():
+        cluster = Here()
+        runner, work = Runner(cluster), Count(1000, seconds=0.005)
+        async with aclosing(runner.results(work, "b")) as stays:
+            await anext(stays)
+            async with aclosing(runner.results(work, "a")) as goes:
+                seen = await anext(goes)
+                assert 0 < len(seen.value) < 1000
+            assert len((await anext(stays)).value) > len(seen.value)
+        await asyncio.sleep(0.05)
+        so_far = len(cluster.parts)
+        await asyncio.sleep(0.05)
+        assert len(cluster.parts) == so_far < 1000
+
+    run_apart(body())
+
+
+def test_a_browser_with_twelve_tabs_does_not_keep_another_waiting():
+    async def body():
+        cluster = Here()
+        runner = Runner(cluster)
+        tabs = [
+            asyncio.create_task(all_of(runner, Count(500, seconds=0.005, name=f"tab {i}"), "many"))
+            for i in range(12)
+        ]
+        await asyncio.sleep(0.1)
+        so_far = len(cluster.parts)
+        await all_of(runner, Count(20, seconds=0.005, name="one"), "other")
+        meanwhile = [name for name, _ in cluster.parts[so_far:]]
+        others = sum(name != "one" for name in meanwhile)
+        assert meanwhile.count("one") == 20
+        # Merging takes turns as well.
+        assert others <= 20 + cluster.results + 2 + AHEAD
+        for each in tabs:
+            each.cancel()
+        await asyncio.gather(*tabs, return_exceptions=True)
+
+    run_apart(body())
+
+
+def test_workers_are_given_one_part_each_and_one_ahead():
+    async def body():
+        cluster = Here(size=2)
+        runner = Runner(cluster)
+        works = [Count(20, seconds=0.003, name=str(i)) for i in range(6)]
+        await asyncio.gather(*(all_of(runner, each, each.name) for each in works))
+        assert cluster.most == 2 + AHEAD
+
+    run_apart(body())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_results_do_not_depend_on_the_number_of_workers(size):
+    request = Request("error_curves", replace(State("tail-1d").settings, runs=300, draws=16))
+    expected = repr(request.result([request.part(i)[1] for i in range(request.part(0)[0])]))
+
+    class Quick(Here):
+        async def submit(self, function, work, given):
+            await asyncio.sleep(0)
+            return function(work, given)
+
+    found = run_apart(all_of(Runner(Quick(size)), request))
+    assert repr(found[-1].value) == expected
+
+
+def test_what_takes_too_long_is_refused_with_what_to_ask_for():
+    async def body():
+        cluster = Here()
+        runner = Runner(cluster, budget=0.2)
+        with pytest.raises(ValueError, match="the limit here is 0 s") as refused:
+            await all_of(runner, Count(100, seconds=0.01, busy=True))
+        # 20 parts fit. A few were tried.
+        assert 10 <= int(re.search(r"ask for (\d+) parts", str(refused.value))[1]) <= 20
+        assert len(cluster.parts) < 20
+        assert (await all_of(runner, Count(10, seconds=0.01, busy=True)))[-1].complete
+
+    run_apart(body())
+
+
+def test_what_a_process_takes_to_begin_is_not_foretold_of_every_part():
+    work = Count(5, seconds=0.01, busy=True, begins=0.5)
+    assert run_apart(all_of(Runner(Here(), budget=1), work))[-1].complete
+
+
+def test_all_that_a_browser_waits_for_is_limited_as_well():
+    async def body():
+        runner = Runner(Here(), budget=1.2)
+        works = [Count(22, seconds=0.04, busy=True, name=str(i)) for i in range(3)]
+        begun = [asyncio.create_task(all_of(runner, each)) for each in works[:2]]
+        await asyncio.sleep(0.5)
+        with pytest.raises(ValueError, match="wait for the running computations, or ask for"):
+            await all_of(runner, works[2])
+        assert (await all_of(runner, works[2], "another browser"))[-1].complete
+        await asyncio.gather(*begun)
+
+    run_apart(body())
+
+
+def test_a_failure_reaches_all_who_wait_and_is_not_kept():
+    async def body():
+        runner, work = Runner(Here()), Count(100, seconds=0.002, fails=30)
+        waiting = [all_of(runner, work, browser) for browser in "ab"]
+        failed = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [str(error) for error in failed] == ["theta: expected a number"] * 2
+        assert (await all_of(runner, Count(3)))[-1].value == [0, 1, 2]
+        with pytest.raises(ValueError, match="theta"):
+            await all_of(runner, work)
+
+    run_apart(body())
+
+
+def test_a_part_whose_worker_died_is_computed_again():
+    async def body():
+        cluster = Here(size=2, dies={("", 5): 1})
+        assert values(await all_of(Runner(cluster), Count(20)))[-1] == list(range(20))
+
+    run_apart(body())
+
+
+def test_a_request_that_kills_two_workers_is_named_and_others_are_not_blamed():
+    async def body():
+        cluster = Here(size=2, dies={("bad", 5): 2, ("good", 7): 1})
+        runner = Runner(cluster)
+        bad, good = await asyncio.gather(
+            all_of(runner, Count(50, name="bad"), "a"),
+            all_of(runner, Count(50, name="good"), "b"),
+            return_exceptions=True,
+        )
+        assert re.match(r"two workers died over Count\(.*name='bad'", str(bad))
+        assert values(good)[-1] == list(range(50))
+
+    run_apart(body())
+
+
+def test_a_request_is_named_by_its_case():
+    named = str(Request("reuse", State("tail-1d").settings))
+    assert named.startswith("reuse (problem = tail-1d, y = 1")
+
+
+def test_one_core_is_left_to_the_server():
+    assert default_workers() == max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+def test_workers_and_a_scheduler_elsewhere_exclude_each_other():
+    with pytest.raises(ValueError, match=r"^workers: Dask has its own"):
+        Cluster(2, "tcp://127.0.0.1:8786")
+    with pytest.raises(ValueError, match=r"^workers: expected a whole number from 1 to 1,000"):
+        Cluster(0)
+
+
+@pytest.mark.slow
+def test_real_workers_compute_are_replaced_and_named(tmp_path):
+    async def body():
+        cluster = Cluster(2)
+        runner = Runner(cluster)
+        pids = {(await cluster.submit(os.getpid)) for _ in range(4)}
+        assert os.getpid() not in pids
+        started = time.monotonic()
+        once = Count(20, kills=3, once=str(tmp_path / "died"))
+        bad = Count(20, kills=3, name="bad")
+        good = Count(400, name="good")
+        found, failed, other = await asyncio.gather(
+            *(all_of(runner, each, each.name) for each in (once, bad, good)),
+            return_exceptions=True,
+        )
+        assert time.monotonic() - started < 60
+        assert (tmp_path / "died").exists()
+        assert values(found)[-1] == list(range(20))
+        assert "two workers died over Count(parts=20" in str(failed)
+        assert values(other)[-1] == list(range(400))
+        await cluster.close()
+
+    run_apart(body())
+
+
+@contextmanager
+def scheduler(port):
+    """A Dask scheduler with a worker, at a port."""
+    elsewhere = ["--no-dashboard", "--host", "127.0.0.1"]
+    commands = {
+        "scheduler": ["--port", str(port), *elsewhere],
+        "worker": [f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny", *elsewhere],
+    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{what}", *options],
+            env=environment,
+            stderr=subprocess.DEVNULL,
+        )
+        for what, options in commands.items()
+    ]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+async def once_reachable(runner, work):
+    """Every result, from when there is a scheduler."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await all_of(runner, work)
+        except Unreachable:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.5)
+
+
+@pytest.mark.slow
+def test_a_scheduler_elsewhere_computes_and_is_connected_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # its workers leave folders
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def body():
+        cluster = Cluster(dask=f"tcp://127.0.0.1:{port}")
+        runner = Runner(cluster)
+        with scheduler(port):
+            work = Count(30, seconds=0.02)
+            assert values(await once_reachable(runner, work))[-1] == list(range(30))
+            waiting = asyncio.create_task(all_of(runner, Count(10_000, name="long")))
+            await asyncio.sleep(0.5)
+        with pytest.raises(Unreachable, match=r"does not answer|expected the address"):
+            await waiting
+        with scheduler(port):
+            assert values(await once_reachable(runner, Count(3)))[-1] == [0, 1, 2]
+            await cluster.close()
+
+    run_apart(body())
+
+
+# Prints its worker's number, and waits. It has no guard for workers that would run it again.
+PARENT = """
+import asyncio, os
+from amci_explorer.compute.cluster import Cluster
+
+
+async def main():
+    print(await Cluster(1).submit(os.getpid), flush=True)
+    await asyncio.sleep(600)
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_within_three_seconds_of_the_server(tmp_path, how):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    paths = os.pathsep.join(filter(None, sys.path))
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
+    worker = int(parent.stdout.readline())
+    parent.send_signal(how)
+    parent.wait(10)
+    parent.stdout.close()
+    deadline = time.monotonic() + 3
+    while os.path.exists(f"/proc/{worker}"):
+        assert time.monotonic() < deadline, "the worker lives on"
+        time.sleep(0.05)
