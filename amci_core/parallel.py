@@ -31,8 +31,8 @@ CONNECT_SECONDS = 30
 HOST = "127.0.0.1"
 # Ends a worker when the pipe to its parent closes, however the parent ended.
 END_WITH_PARENT = """
-import os, sys, threading
-wait = lambda: (sys.stdin.buffer.read(), os._exit(0))
+import os, threading
+wait = lambda: (os.read(0, 1), os._exit(0))
 threading.Thread(target=wait, daemon=True).start()
 """
 

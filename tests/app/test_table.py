@@ -90,12 +90,12 @@ def test_what_is_wrong_is_said_beside_the_button(in_a_loop, monkeypatch, content
     def body(turned):
         card = opened(turned)
 
-        def start(jobs, name, work, *, show, finish):
+        def start(results, card, asked):
             with pytest.raises(ValueError, match=r"^(log_|table)") as refused:
-                work.part(0)
-            finish(str(refused.value))
+                asked.part(0)
+            results._finish(card, str(refused.value))
 
-        monkeypatch.setattr(type(turned.explorer.results._jobs), "start", start)
+        monkeypatch.setattr(type(turned.explorer.results), "_start", start)
         card.take_file("wrong.csv", content)
         assert card.message.visible
         assert why in card.message.object.replace("&#x27;", "'").replace("&lt;", "<").replace(

@@ -14,7 +14,7 @@ import os
 import pickle
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import AsyncExitStack
 from contextvars import Context
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ class Runner:
             self._places = self.cluster.size + AHEAD
             self._free = asyncio.Semaphore(self._places)
 
-    async def results(self, request: Work, browser: str) -> AsyncIterator[Result]:
+    async def results(self, request: Work, browser: str) -> AsyncGenerator[Result, None]:
         """Better and better results of a request; the last one is complete.
 
         Whoever stops iterating waits no longer; a computation that nobody waits for is cancelled.

@@ -1,13 +1,7 @@
 r"""Has moved to `amci_explorer.compute.computations`."""
 
 from amci_explorer.compute.computations import (
-    BUDGETS,
-    MAP_SIZES,
-    REUSE_GRID,
-    Computations,
-    computations_of,
+    BUDGETS, MAP_SIZES, REUSE_GRID, Computations as Store, computations_of as store_of,
 )  # fmt: skip
 
 __all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
-
-Store, store_of = Computations, computations_of
