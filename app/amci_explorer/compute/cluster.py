@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = ["Cluster", "Unreachable", "WorkerDied", "default_workers"]
 
 import asyncio
+import logging
 import os
 import pickle
 from collections.abc import Callable
@@ -19,6 +20,9 @@ import torch
 
 from amci_core._arguments import check_count
 from amci_core.parallel import local_cluster
+
+# What happens to workers is told in the words of the page.
+logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 SECONDS_TO_CONNECT = 5
 MOST_WORKERS = 1000

@@ -265,6 +265,8 @@ class _SharedTask:
         seconds, self._count, part = await self._runner.submit(
             self, timed_part, self.request, number
         )
+        if not self._parts:  # workers may have begun meanwhile, and others been served
+            self._began = time.monotonic() - seconds
         self._parts[number] = part
         self._seconds.append(seconds)
         self._tell()
