@@ -3,6 +3,7 @@
 import asyncio
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from amci_explorer.compute import runner
 from amci_explorer.compute.cluster import Unreachable
@@ -53,8 +54,8 @@ class Plain(Card):
     def draw(self, found, *, complete):
         self.words.object = f"{found.of} {complete}"
 
-    def rows(self, found):
-        return [["theta"], [found.of[0]]]
+    def frame(self, found):
+        return pd.DataFrame({"theta": [found.of[0]]})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from functools import partial
 
 import panel as pn
 import pytest
-from amci_explorer.server.session import LONGEST, PACE, Turns, callback, late, one_message
+from amci_explorer.server.session import LONGEST, PACE, Turns, one_message
 from bokeh.client import pull_session
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
@@ -169,21 +169,6 @@ def test_a_line_behind_a_long_message_arrives(served):
         # The sender of the long one takes it that nothing is left, and the other believes it.
         time.sleep(0.2)
     served.wait_until(lambda: served.told() == "last")
-
-
-def test_what_is_asked_next_is_answered_after_what_was_put_off():
-    answered = []
-
-    class Slow:
-        def catch_up(self, document):
-            answered.append(("move", document))
-
-    document, slow = Document(), Slow()
-    late(document, slow)
-    with set_curdoc(document):
-        for _ in range(2):
-            callback(lambda: answered.append("reset"))()
-    assert answered == [("move", document), "reset", "reset"]
 
 
 class Clock:

@@ -5,7 +5,6 @@ from amci_explorer.server.session import (
     building,
     callback,
     guarded,
-    late,
     on_failure,
     on_news,
     one_message,
@@ -14,6 +13,6 @@ from amci_explorer.server.session import (
 )  # fmt: skip
 
 __all__ = [
-    "TURNS", "building", "callback", "guarded", "late", "on_failure", "on_news", "one_message",
+    "TURNS", "building", "callback", "guarded", "on_failure", "on_news", "one_message",
     "say", "weakly",
 ]  # fmt: skip

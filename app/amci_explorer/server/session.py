@@ -4,13 +4,11 @@ from __future__ import annotations
 
 __all__ = [
     "TURNS",
-    "Late",
     "Turns",
     "browser_of",
     "building",
     "callback",
     "guarded",
-    "late",
     "on_failure",
     "on_news",
     "on_page",
@@ -24,13 +22,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary, WeakMethod, WeakSet
 
 import panel as pn
 from bokeh.settings import settings
-from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 
+from amci_explorer.server import compat
 from amci_explorer.server.shares import COOKIE, Visitor
 
 # Bokeh would ask the environment for every array that it sends.
@@ -45,21 +43,8 @@ _SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
 _SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
-class Late(Protocol):
-    """A widget that puts off what it was told."""
-
-    def catch_up(self, document: Any) -> None:
-        """Answers it now."""
-
-
-# What has put off an answer, by the visitor's document.
-_LATE: WeakKeyDictionary[Any, WeakSet[Late]] = WeakKeyDictionary()
-
 # From one turn to the next there is so much of a turn's time, and none counts as longer.
 PACE, LONGEST = 1.5, 0.3
-
-# So long after a message it is seen to that none is left behind.
-SECONDS_UNTIL_SWEPT = 0.02
 
 
 class Turns:
@@ -114,49 +99,11 @@ def one_message(document: Any) -> Iterator[None]:
         document: The visitor's Bokeh document.
     """
     try:
-        with pn.io.hold(document), _frozen(document):
+        with pn.io.hold(document), compat.frozen(document):
             yield
     finally:
         if getattr(getattr(document, "session_context", None), "session", None) is not None:
-            asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
-
-
-@contextmanager
-def _frozen(document: Any) -> Iterator[None]:
-    """Has Bokeh look for what a page holds once, and not at all where no model came or went.
-
-    It searches all of the page. Its own way to do that once does it always: for each move of a
-    slider it would take longer than all else.
-    """
-    models = getattr(document, "models", None)
-    if models is None or "invalidate" in vars(models):
-        yield
-        return
-    asked = []
-    models.invalidate = lambda: asked.append(True)
-    models._freeze_count += 1
-    try:
-        yield
-    finally:
-        models._freeze_count -= 1
-        del models.invalidate
-        if asked:
-            models.invalidate()
-
-
-def _sweep(document: Any) -> None:
-    """Wakes Panel's queue of messages until nothing is left in it, or the page has gone.
-
-    Panel queues messages while the socket is busy. The first sender that finds none left ends the
-    queue, also for those that wait for the socket: what they hold would stay there until something
-    else happens. A message that never leaves names its connection, which keeps the whole page.
-    """
-    if document.session_context is None:
-        _WRITE_MSGS.pop(document, None)
-    elif _WRITE_MSGS.get(document):
-        if document not in _WRITE_BLOCK:
-            schedule_write_events(document, [], [])
-        asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+            compat.sweep_soon(document)
 
 
 def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
@@ -257,10 +204,7 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
     """
 
     def given(*arguments: Any) -> None:
-        document = pn.state.curdoc
-        for widget in _LATE.pop(document) if document in _LATE else ():
-            widget.catch_up(document)
-        with guarded(document):
+        with guarded(pn.state.curdoc):
             act(*arguments)
 
     def wait(*arguments: Any) -> None:
@@ -270,14 +214,6 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
             pn.state.onload(partial(given, *arguments))
 
     return wait
-
-
-def late(document: Any, widget: Late) -> None:
-    """Notes that a widget puts off an answer: what the user does next is answered after it.
-
-    Otherwise a slider's last move could come when another problem has taken the slider.
-    """
-    _LATE.setdefault(document, WeakSet()).add(widget)
 
 
 def weakly(method: Callable[..., Any]) -> Callable[..., None]:

@@ -23,7 +23,7 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 
-from amci_explorer.compute.session import callback, late
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.layout import HTML
@@ -114,13 +114,9 @@ class Typed(pmui.TextInput):
     def _server_change(
         self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
     ) -> None:
-        late(doc, self)
         super()._server_change(doc, ref, subpath, attr, old, new)
-
-    def catch_up(self, document: Any) -> None:
-        """Answers now what it was told and has put off."""
-        if self._events:
-            self._change_event(document)
+        # Panel would wait, and the button be answered first.
+        self._change_event(doc)
 
 
 def flat_button(
