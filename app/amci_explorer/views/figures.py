@@ -146,6 +146,10 @@ def add_hover(
 class Picture(pn.pane.Bokeh):
     """A figure in the page that answers clicks still when it comes back: Panel forgets them."""
 
+    def entitle(self, f: str) -> None:
+        """Names another f in it."""
+        self.object.title.text = f and f"f = {f}"
+
     def _cleanup(self, root: Any = None) -> None:
         kept = self.object._event_callbacks
         super()._cleanup(root)
@@ -165,8 +169,8 @@ def describe(shown: figure, text: str) -> None:
 
 def entitle(part: Any, f: str) -> None:
     """Names another f in the pictures of a part of the page, so that saved ones name it too."""
-    for each in part.select(Picture):
-        each.object.title.text = f and f"f = {f}"
+    for each in part.select(lambda part: hasattr(part, "entitle")):
+        each.entitle(f)
 
 
 def set_range(axis: Range1d, low: float, high: float) -> None:

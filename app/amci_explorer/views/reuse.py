@@ -15,15 +15,15 @@ from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.session import callback
 from amci_explorer.compute.store import store_of
+from amci_explorer.plots import reuse_cut, reuse_map
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.text import in_per_cent
 from amci_explorer.views import export
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import describe, pane
 from amci_explorer.views.layout import HTML, column, side_by_side
-from amci_explorer.views.reuse_pictures import ReusePictures
+from amci_explorer.views.picture import Picture
 from amci_explorer.words import HELP
 from amci_explorer.words.reuse import (
     SHARERS,
@@ -39,8 +39,6 @@ p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 4.5
     max-width: 90ch; }
 """
 SPLIT = "N : M, draws from q₁ and q₂ in per cent"
-# On which side of the slider's track the best splits are marked.
-MARKED = dict(zip(SHARERS, ("above", "below"), strict=True))
 
 
 class ReuseCard(Card):
@@ -52,25 +50,30 @@ class ReuseCard(Card):
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
-        self.pictures = ReusePictures(self.painter)
+        self.map = Picture(
+            "reuse-map",
+            "Relative error over alpha and beta.",
+            height=400,
+            moved=self._move,
+            dropped=self.state.commit,
+        )
+        self.cut = Picture(
+            "reuse-cut", "Relative error along alpha at your beta.", height=400
+        )
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
         # As much room without marks as with them: nothing below may jump when they come.
         self.share = sliding(self.state, "share", SPLIT, splits=True, margin=(10, 0, 20, 0))
-        self._best: dict[str, float] = {}
-        self.take_split = {name: self._splitter(name) for name in MARKED}
+        self.take_split = {name: self._splitter(name) for name in SHARERS}
         common = flag(self.state, "common", "common random numbers")
-        self._text = HTML("<p></p>", TEXT)
-        self._split = HTML("<p></p>", TEXT)
+        self._text, self._split = HTML("<p></p>", TEXT), HTML("<p></p>", TEXT)
+        self._offer_splits({})
+        buttons = side_by_side(*self.take_split.values(), least=200, gap=8)
         return [
-            side_by_side(pane(self.pictures.map), pane(self.pictures.curve), least=340),
+            side_by_side(column(self.map), column(self.cut), least=340),
             side_by_side(alpha, beta, least=340),
             self._text,
-            side_by_side(
-                self.share,
-                column(common, side_by_side(*self.take_split.values(), least=200, gap=8), gap=8),
-                least=340,
-            ),
+            side_by_side(self.share, column(common, buttons, gap=8), least=340),
             self._split,
         ]
 
@@ -94,39 +97,63 @@ class ReuseCard(Card):
         return f"No sample reuse for this problem: {why}."
 
     def clear(self) -> None:
-        self.pictures.clear()
+        self.map.clear()
+        self.cut.clear()
         self._text.object = self._split.object = "<p></p>"
-        self._mark_splits({})
+        self._offer_splits({})
 
     def begin(self) -> None:
         super().begin()
         # What holds for another case: its best splits.
         self._split.object = "<p></p>"
-        self._mark_splits({})
+        self._offer_splits({})
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
-        self.pictures.show(found, self.case.alpha, self.case.beta)
-        self._text.object = f"<p>{about_reuse(found, self.case.alpha, self.case.beta)}</p>"
+        alpha, beta = self.state.alpha, self.state.beta
+        self.map.show(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
+        self._show_cut(found)
+        self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
         if complete:
             total = sum(found.counts)
-            self._mark_splits({name: n / total for name, n in best_splits(found).items()})
+            self._offer_splits({name: n / total for name, n in best_splits(found).items()})
             self._split.object = f"<p>{about_split(found)}</p>"
 
     def redraw(self) -> None:
-        alpha, beta = self.case.alpha, self.case.beta
-        found = None if self.shown is None else self.shown.value
-        self.pictures.move(alpha, beta, found)
+        """Moves the point with a drag; the cut follows on release."""
+        alpha, beta = self.state.alpha, self.state.beta
+        if (yours := self.map.source("yours-yours")) is not None:
+            yours.data = {"alpha": [alpha], "beta": [beta]}
         if self.share.disabled != self.state.common:
             self.share.disabled = self.state.common
-        if found is not None:
-            self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
+        if self.shown is not None:
+            self._text.object = f"<p>{about_reuse(self.shown.value, alpha, beta)}</p>"
+
+    def start(self) -> None:
+        super().start()
+        if self.shown is not None and (self.state.alpha, self.state.beta) != self._cut_at:
+            self._show_cut(self.shown.value)
+
+    def recolour(self, dark: bool) -> None:
+        super().recolour(dark)
+        if self.shown is not None:
+            self.draw(self.shown.value, complete=False)
 
     def describe(self, found: ReuseErrors) -> None:
-        describe(self.pictures.map, about_map(found))
-        describe(self.pictures.curve, about_cut(found, self.state.beta))
+        self.map.describe(about_map(found))
+        self.cut.describe(about_cut(found, self.state.beta))
 
     def frame(self, found: ReuseErrors) -> pd.DataFrame:
         return export.reuse(found)
+
+    def _show_cut(self, found: ReuseErrors) -> None:
+        self._cut_at = alpha, beta = self.state.alpha, self.state.beta
+        self.cut.show(reuse_cut(found, beta, alpha=alpha, dark=self.dark))
+
+    def _move(self, alpha: float, beta: float) -> None:
+        """Moves the point to a place of the map."""
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            low, high = FIELDS[name].bounds or (0.0, 1.0)
+            self.state.set(**{name: round(min(max(value, low), high), 2)})
 
     def _splitter(self, name: str) -> pmui.Button:
         """A button that gives q1 its best share of the draws."""
@@ -134,7 +161,6 @@ class ReuseCard(Card):
             label=f"Use the best split for {name}",
             size="small",
             variant="outlined",
-            disabled=True,
             sizing_mode="stretch_width",
             margin=0,
         )
@@ -144,17 +170,17 @@ class ReuseCard(Card):
     def _split_at(self, name: str, _: Any) -> None:
         # Between the ends of the slider; to the draw, not to its step.
         low, high = FIELDS["share"].bounds or (0.0, 1.0)
-        self.state.set(share=min(max(self._best[name], low), high))
+        self.state.set(share=min(max(self.best[name], low), high))
         self.state.commit()
 
-    def _mark_splits(self, best: dict[str, float]) -> None:
+    def _offer_splits(self, best: dict[str, float]) -> None:
         """Marks the best splits on the slider, and offers to go there."""
-        self._best = best
+        self.best = best
         self.share.marks = [
             {
                 "value": share,
                 "label": f"best for {name}, {in_per_cent(share)}",
-                "above": MARKED[name] == "above",
+                "above": name == SHARERS[0],
             }
             for name, share in best.items()
         ]

@@ -1,0 +1,133 @@
+r"""A HoloViews picture in the page: redrawn in place, with words for those who cannot see it."""
+
+from __future__ import annotations
+
+__all__ = ["Picture"]
+
+from collections.abc import Callable
+from typing import Any
+
+import holoviews as hv
+import panel as pn
+from bokeh.models import CustomAction, HoverTool
+from bokeh.plotting import figure
+
+from amci_explorer.compute.session import callback
+from amci_explorer.js.scripts import FIGURES
+from amci_explorer.views.figures import SAVE_SVG, SVG_ICON, TOOLS, WITH_TOOLS, script
+
+Point = Callable[[float, float], None]
+
+
+class Picture(pn.pane.HoloViews):
+    """Creates a picture, empty, with the room that it will take.
+
+    A picture whose parts stay the same is redrawn in place, so that nothing flickers while runs
+    come in. Its sources are called after it and their element: `reuse-map-yours`.
+
+    Arguments:
+        called: Its name in files and tests.
+        alternative: What it shows, for someone who cannot see it.
+        height: Height in pixels.
+        moved: Called with the place that was clicked, or that a drag has reached; None if that
+            means nothing.
+        dropped: Called after that, at the end of a click or drag.
+    """
+
+    def __init__(
+        self,
+        called: str,
+        alternative: str,
+        *,
+        height: int,
+        moved: Point | None = None,
+        dropped: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(
+            None,
+            sizing_mode="stretch_width",
+            min_height=height,
+            margin=0,
+            linked_axes=False,
+            widgets={},
+        )
+        self._called, self._alternative, self._f = called, alternative, ""
+        self._moved, self._dropped = moved, dropped
+        self._parts: list[Any] = []
+        self._pipe = hv.streams.Pipe()
+        self.figure: figure | None = None
+        self.shown: Any = None
+
+    def show(self, picture: hv.Element | hv.Overlay) -> None:
+        """Draws a picture, in place if it has the parts of the last one."""
+        kind = hv.opts.Overlay if isinstance(picture, hv.Overlay) else hv.opts.Points
+        self.shown = picture = picture.opts(kind(hooks=[self._dress]))
+        parts = [(type(each), each.group, each.label) for each in _elements(picture)]
+        if parts == self._parts:
+            self._pipe.send(picture)
+            return
+        self._parts, self._pipe = parts, hv.streams.Pipe(data=picture)
+        self.object = hv.DynamicMap(lambda data: data, streams=[self._pipe])
+
+    def clear(self) -> None:
+        """Shows nothing, and keeps the room."""
+        self._parts, self.shown, self.figure = [], None, None
+        self.object = None
+
+    def source(self, group: str) -> Any:
+        """The data of an element in the page, to move what follows a drag; None before it is there."""
+        name = f"{self._called}-{group}".lower()
+        return None if self.figure is None else self.figure.select_one({"name": name})
+
+    def describe(self, text: str) -> None:
+        """Renews the text alternative."""
+        self._alternative = text
+        self._label()
+
+    def entitle(self, f: str) -> None:
+        """Names another f in the picture, so that a saved one names it too."""
+        self._f = f
+        self._label()
+
+    def _label(self) -> None:
+        if self.figure is not None:
+            self.figure.html_attributes = {"role": "img", "aria-label": self._alternative}
+            self.figure.title.text = self._f and f"f = {self._f}"
+
+    def _dress(self, plot: Any, element: Any) -> None:
+        """Gives a figure its name, tools and words; called whenever HoloViews has drawn it."""
+        if plot.state is self.figure:
+            return
+        self.figure = shown = plot.state
+        shown.update(name=self._called, stylesheets=[WITH_TOOLS], min_border_left=60)
+        shown.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
+        for tool in shown.select({"type": HoverTool}):
+            tool.visible = False
+        shown.add_tools(
+            CustomAction(
+                icon=SVG_ICON, description="Save as SVG", callback=script(shown, SAVE_SVG)
+            )
+        )
+        shown.js_on_change("inner_width", script(shown, FIGURES))
+        plots = getattr(plot, "subplots", None) or {None: plot}
+        for each, drawn in zip(_elements(element), plots.values(), strict=True):
+            if "source" in drawn.handles:
+                label = each.label and f"-{each.label}"
+                drawn.handles["source"].name = f"{self._called}-{each.group}{label}".lower()
+        self._label()
+        if self._moved is not None:
+            shown.on_event("pan", callback(lambda event: self._move(event)))
+            shown.on_event("panend", callback(lambda event: self._drop()))
+            shown.on_event("tap", callback(lambda event: self._move(event) or self._drop()))
+
+    def _move(self, event: Any) -> None:
+        if self._moved is not None and event.x is not None:
+            self._moved(event.x, event.y)
+
+    def _drop(self) -> None:
+        if self._dropped is not None:
+            self._dropped()
+
+
+def _elements(picture: Any) -> list[hv.Element]:
+    return list(picture) if isinstance(picture, hv.Overlay) else [picture]
