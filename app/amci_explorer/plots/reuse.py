@@ -164,13 +164,13 @@ def reuse_cut(
 
 def _marked(errors: ReuseErrors) -> dict[str, tuple[float, ...] | None]:
     """Where each mark stands; None where the runs do not bear out what is predicted."""
-    low, high = errors.alphas[0], errors.alphas[-1]
+    ends = np.transpose([grid[[0, -1]] for grid in (errors.alphas, errors.betas)])
     found: list[tuple[float, ...] | None] = [errors.best]
     for at in (errors.paper, errors.optimum):
         # Draws so rare that no run meets them can rule both.
         holds = errors.common or errors.prediction_holds
         holds = holds and bool(errors.mean_along([at[0]], beta=at[1])[1][0])
-        found.append(tuple(np.clip(at, low, high).tolist()) if holds else None)
+        found.append(tuple(np.clip(at, *ends).tolist()) if holds else None)
     return dict(zip(MARKS, found, strict=True))
 
 

@@ -48,6 +48,8 @@ class Card:
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
+    # Whether a case that is kept is shown beside the page's.
+    compares: ClassVar[bool] = True
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
 
@@ -145,6 +147,11 @@ class Card:
     # What is the same for all.
 
     @property
+    def _beside(self) -> State | None:
+        """The case to compare with, if it compares."""
+        return self.state.beside if self.compares else None
+
+    @property
     def store(self) -> Store:
         """What follows for the state's problem."""
         return store_of(self.state.problem.name)
@@ -167,7 +174,7 @@ class Card:
 
     def start(self) -> None:
         """Shows what the state asks for, and the case that is kept, or has them computed."""
-        beside, self._aside = self.state.beside, ""
+        beside, self._aside = self._beside, ""
         wanted = None if beside is None else self.asked(beside)
         if self.kept is not None and self.kept.asked != wanted:
             self.draw_kept(None)
@@ -273,7 +280,7 @@ class Card:
             self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
             self._button.label = "Run again"
         else:
-            beside, self._aside = self.state.beside, ""
+            beside, self._aside = self._beside, ""
             self.results.again(self, self.asked(self.state))
             self.results.again(self._keeper, None if beside is None else self.asked(beside))
 

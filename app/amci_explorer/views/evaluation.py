@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["EvaluationCard"]
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +12,22 @@ import numpy as np
 import pandas as pd
 import panel_material_ui as pmui
 
+from amci_core.estimators.draws import Array
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.session import callback
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.evaluated import Evaluated
+from amci_explorer.plots.evaluation import evaluation, shown_errors
 from amci_explorer.state.fields import FIELDS, nearest
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import describe, pane
 from amci_explorer.views.inputs import CountField, Message, select
 from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
-from amci_explorer.views.sweep import SweepPicture
+from amci_explorer.views.picture import Picture
 from amci_explorer.words import HELP
 from amci_explorer.words.evaluation import (
     about_case,
@@ -39,6 +41,8 @@ STORED, LIVE = "stored", "live"
 TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 ORIGIN = "p { margin: 4px 0; font-size: var(--small); color: var(--muted); max-width: 90ch }"
 WAITING = "Press Run to start a live evaluation."
+# A click so near to a line means it, in factors of ten: some ten pixels.
+NEAR = 0.25
 # In the list of cases: none of them.
 NONE, NO_CASE = -1, "no case selected"
 
@@ -50,14 +54,20 @@ class EvaluationCard(Card):
     title = "Evaluation"
     unit = "cases"
     help = HELP["evaluation"]
+    compares = False
     drawn = ("y", "theta", "band", "single", "source")
 
     def content(self) -> list[Any]:
         # The live evaluation that was started last, and where its cases are, by rank.
         self._ordered: Request | None = None
         self._ranks: dict[Any, int] = {}
-        self._drawn: tuple[str, str] | None = None
-        self.picture = SweepPicture(self.name, self.painter, self._go)
+        self._drawn: tuple[str, str, int | None] | None = None
+        self.picture = Picture(
+            self.name,
+            "Relative mean squared error of every estimator against total draws.",
+            height=460,
+            moved=self._tapped,
+        )
         source, band, single = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
             for name, label in (
@@ -83,14 +93,12 @@ class EvaluationCard(Card):
         self.cases = select("Go to a case", {NO_CASE: NONE}, margin=(16, 0, 6, 0))
         self.cases.param.watch(callback(self._listed), "value")
         self.message = Message()
-        figure = pane(self.picture.figure)
-        self.picture.let_mute(self.painter)
-        self.faded = (figure, self._text)
+        self.faded = (self.picture.panel, self._text)
         return [
             side_by_side(source, band, single, least=170),
             self._order,
             self._origin,
-            figure,
+            self.picture.panel,
             self._text,
             self.cases,
             self.message,
@@ -120,7 +128,6 @@ class EvaluationCard(Card):
 
     def clear(self) -> None:
         self._ordered, self._ranks = None, {}
-        self.picture.limit(self.store.swept)
         self._empty()
 
     def start(self) -> None:
@@ -164,11 +171,7 @@ class EvaluationCard(Card):
 
     def draw(self, found: Evaluated, *, complete: bool) -> None:
         del complete
-        state = self.case
-        self._drawn = self._looks
-        self.picture.limit([*found.estimators])
-        self.picture.show(found, band=self.state.band, single=self.state.single)
-        self.picture.colour(self.state.single, self.dark)
+        state = self.state
         self._ranks = {}
         if found.cases is not None:
             pairs = zip(found.cases.y, found.cases.theta, strict=True)
@@ -179,27 +182,29 @@ class EvaluationCard(Card):
             origin = about_origin(found, state.problem, stored=stored, variant=variant)
             self._origin.object = f"<p>{origin}</p>"
         self._text.object = f'<p role="status">{about_evaluation(found, self.state.single)}</p>'
-        self.picture.mark(self._ranks.get((state.y, state.theta)))
+        self._draw_picture(found)
+
+    def _draw_picture(self, found: Evaluated) -> None:
+        self._drawn = self._looks
+        band, single, rank = self._drawn
+        self.picture.draw(evaluation(found, band=band, single=single, rank=rank, dark=self.dark))
 
     def redraw(self) -> None:
         hide(self._order, self.state.source != LIVE)
         hide(self._button, self.state.source == LIVE)
-        if self.shown is None:
-            self.picture.colour(self.state.single, self.dark)
-        elif self._drawn != self._looks:
+        if self.shown is not None and self._drawn != self._looks:
             self.draw(self.shown.value, complete=self.shown.complete)
             if self.shown.complete:
                 self._list(self.shown.value)
-        else:
-            self.picture.mark(self._ranks.get((self.case.y, self.case.theta)))
         self._point_out()
 
     def recolour(self, dark: bool) -> None:
         super().recolour(dark)
-        self.picture.colour(self.state.single, dark)
+        if self.shown is not None:
+            self._draw_picture(self.shown.value)
 
     def describe(self, found: Evaluated) -> None:
-        describe(self.picture.figure, about_picture(found))
+        self.picture.describe(about_picture(found))
 
     def frame(self, found: Evaluated) -> pd.DataFrame:
         return export.evaluation(found)
@@ -209,8 +214,10 @@ class EvaluationCard(Card):
         return "evaluation" if self.state.source == LIVE else "stored_evaluation"
 
     @property
-    def _looks(self) -> tuple[str, str]:
-        return self.state.band, self.state.single
+    def _looks(self) -> tuple[str, str, int | None]:
+        """What the picture shows: bands, whose single cases, and which of these is the page's."""
+        state = self.state
+        return state.band, state.single, self._ranks.get((state.y, state.theta))
 
     def _live(self) -> Request:
         """The live evaluation that Run would start."""
@@ -282,6 +289,15 @@ class EvaluationCard(Card):
         if event.new not in (None, NONE, self._rank(self.cases.options)):
             self._go(event.new)
 
+    def _tapped(self, draws: float, error: float) -> None:
+        """Goes to the case whose line was clicked."""
+        found = None if self.shown is None else self.shown.value
+        if found is None or found.cases is None or min(draws, error) <= 0:
+            return
+        errors = shown_errors(found, self.state.single)
+        if len(errors) and (rank := nearest_line((draws, error), found.budgets, errors)) >= 0:
+            self._go(rank)
+
     def _reached(self, y: Any, theta: Any) -> tuple[Any, ...]:
         """Where the page gets to for a case: it keeps a few digits, within the usual ranges."""
         problem = self.state.problem
@@ -303,3 +319,17 @@ class EvaluationCard(Card):
         )
         self.state.move(y=y or None, theta=theta or None)
         self.state.commit()
+
+
+def nearest_line(at: tuple[float, float], draws: Sequence[int], errors: Array) -> int:
+    """The line that passes a place within `NEAR` of a factor of ten upwards; -1 for none.
+
+    Arguments:
+        at: Draws and error of the place.
+        draws: Where every line has its points, (B,), on a logarithmic axis.
+        errors: How high they are there, (n, B), on a logarithmic axis; NaN where a line has none.
+    """
+    x, lines = np.log10(draws), np.log10(errors)
+    there = [np.interp(np.log10(at[0]), x, line) for line in lines]
+    ways = np.nan_to_num(np.abs(there - np.log10(at[1])), nan=np.inf)
+    return int(ways.argmin()) if ways.min() <= NEAR else -1

@@ -15,6 +15,7 @@ from bokeh.plotting import figure
 from amci_explorer.compute.session import callback
 from amci_explorer.js.scripts import FIGURES
 from amci_explorer.views.figures import SAVE_SVG, SVG_ICON, TOOLS, WITH_TOOLS, script
+from amci_explorer.views.layout import column
 
 Point = Callable[[float, float], None]
 
@@ -23,15 +24,16 @@ class Picture(pn.pane.HoloViews):
     """Creates a picture, empty, with the room that it will take.
 
     A picture whose parts stay the same is redrawn in place, so that nothing flickers while runs
-    come in. Its sources are called after it and their element: `reuse-map-yours`.
+    come in. Its sources are called after it and their element: `reuse-map-yours`. What stands in
+    the page is its `panel`.
 
     Arguments:
         called: Its name in files and tests.
         alternative: What it shows, for someone who cannot see it.
         height: Height in pixels.
-        moved: Called with the place that was clicked, or that a drag has reached; None if that
-            means nothing.
-        dropped: Called after that, at the end of a click or drag.
+        moved: Called with the place that was clicked, if that means anything.
+        dropped: If there is one, a drag moves too, and this is called at the end of a click or
+            drag.
     """
 
     def __init__(
@@ -46,7 +48,6 @@ class Picture(pn.pane.HoloViews):
         super().__init__(
             None,
             sizing_mode="stretch_width",
-            min_height=height,
             margin=0,
             linked_axes=False,
             widgets={},
@@ -57,8 +58,10 @@ class Picture(pn.pane.HoloViews):
         self._pipe = hv.streams.Pipe()
         self.figure: figure | None = None
         self.shown: Any = None
+        # Without a picture it has no height.
+        self.panel = column(self, stylesheet=f":host {{ min-height: {height}px; }}")
 
-    def show(self, picture: hv.Element | hv.Overlay) -> None:
+    def draw(self, picture: hv.Element | hv.Overlay) -> None:
         """Draws a picture, in place if it has the parts of the last one."""
         kind = hv.opts.Overlay if isinstance(picture, hv.Overlay) else hv.opts.Points
         self.shown = picture = picture.opts(kind(hooks=[self._dress]))
@@ -75,7 +78,7 @@ class Picture(pn.pane.HoloViews):
         self.object = None
 
     def source(self, group: str) -> Any:
-        """The data of an element in the page, to move what follows a drag; None before it is there."""
+        """An element's data in the page, to move what follows a drag; None before it is there."""
         name = f"{self._called}-{group}".lower()
         return None if self.figure is None else self.figure.select_one({"name": name})
 
@@ -116,16 +119,15 @@ class Picture(pn.pane.HoloViews):
                 drawn.handles["source"].name = f"{self._called}-{each.group}{label}".lower()
         self._label()
         if self._moved is not None:
-            shown.on_event("pan", callback(lambda event: self._move(event)))
-            shown.on_event("panend", callback(lambda event: self._drop()))
-            shown.on_event("tap", callback(lambda event: self._move(event) or self._drop()))
+            shown.on_event("tap", callback(self._take))
+        if self._dropped is not None:
+            shown.on_event("pan", callback(self._take))
+            shown.on_event("panend", callback(self._take))
 
-    def _move(self, event: Any) -> None:
+    def _take(self, event: Any) -> None:
         if self._moved is not None and event.x is not None:
             self._moved(event.x, event.y)
-
-    def _drop(self) -> None:
-        if self._dropped is not None:
+        if self._dropped is not None and event.event_name != "pan":
             self._dropped()
 
 

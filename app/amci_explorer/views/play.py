@@ -74,6 +74,7 @@ class PlayCard(Card):
     title = "Draw by draw"
     unit = ""
     help = HELP["play"]
+    compares = False
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
@@ -143,10 +144,6 @@ class PlayCard(Card):
 
     def frame(self, found: Playback) -> pd.DataFrame:
         return export.playback(found)
-
-    def draw_kept(self, result: Any) -> None:
-        """Two cases at once could not be played."""
-        del result
 
     def _curves(self, case: State) -> dict[str, Array]:
         """Densities along the coordinate that is looked at; only x, empty, where none are."""

@@ -47,6 +47,7 @@ class ReuseCard(Card):
     name = "reuse"
     title = "Sample reuse"
     help = HELP["reuse"]
+    compares = False
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
@@ -57,9 +58,7 @@ class ReuseCard(Card):
             moved=self._move,
             dropped=self.state.commit,
         )
-        self.cut = Picture(
-            "reuse-cut", "Relative error along alpha at your beta.", height=400
-        )
+        self.cut = Picture("reuse-cut", "Relative error along alpha at your beta.", height=400)
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
         # As much room without marks as with them: nothing below may jump when they come.
@@ -70,7 +69,7 @@ class ReuseCard(Card):
         self._offer_splits({})
         buttons = side_by_side(*self.take_split.values(), least=200, gap=8)
         return [
-            side_by_side(column(self.map), column(self.cut), least=340),
+            side_by_side(self.map.panel, self.cut.panel, least=340),
             side_by_side(alpha, beta, least=340),
             self._text,
             side_by_side(self.share, column(common, buttons, gap=8), least=340),
@@ -110,7 +109,7 @@ class ReuseCard(Card):
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         alpha, beta = self.state.alpha, self.state.beta
-        self.map.show(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
+        self.map.draw(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
         self._show_cut(found)
         self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
         if complete:
@@ -147,7 +146,7 @@ class ReuseCard(Card):
 
     def _show_cut(self, found: ReuseErrors) -> None:
         self._cut_at = alpha, beta = self.state.alpha, self.state.beta
-        self.cut.show(reuse_cut(found, beta, alpha=alpha, dark=self.dark))
+        self.cut.draw(reuse_cut(found, beta, alpha=alpha, dark=self.dark))
 
     def _move(self, alpha: float, beta: float) -> None:
         """Moves the point to a place of the map."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["BAR_HEIGHT", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
 
 from amci_core.diagnostics.verdict import LEVELS
+from amci_explorer.plots.colours import VERDICTS as COLOURS
 from amci_explorer.views.material import COMPONENTS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -21,6 +22,8 @@ SPACE = 8
 NARROW = "(max-width: 899.95px)"
 # The page's header, in pixels.
 BAR_HEIGHT = 48
+# What the colour of each level of a verdict is called in style sheets.
+VERDICTS = dict(zip(LEVELS, ("good", "fair", "bad"), strict=True))
 PALETTE = {
     "light": {
         "page": "#f4f6f8",
@@ -29,9 +32,7 @@ PALETTE = {
         "muted": "#4d5963",
         "line": "#d5dbe1",
         "accent": "#1f5f8b",
-        "good": "#0b6b3a",
-        "fair": "#8a4b00",
-        "bad": "#b3261e",
+        **{name: COLOURS[level].light for level, name in VERDICTS.items()},
     },
     "dark": {
         "page": "#12171c",
@@ -40,13 +41,9 @@ PALETTE = {
         "muted": "#aab6c0",
         "line": "#3a444d",
         "accent": "#7cc0ec",
-        "good": "#6fd49a",
-        "fair": "#f2b45c",
-        "bad": "#ff8f86",
+        **{name: COLOURS[level].dark for level, name in VERDICTS.items()},
     },
 }
-# The colour of each level of a verdict.
-VERDICTS = dict(zip(LEVELS, ("good", "fair", "bad"), strict=True))
 
 
 def _declared(values: dict[str, str]) -> str:

@@ -13,11 +13,11 @@ import panel_material_ui as pmui
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.uploaded import MAX_BYTES, Brought, File, TableResult, sample
+from amci_explorer.plots.colours import VERDICTS
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import Message
 from amci_explorer.views.layout import HTML, row
-from amci_explorer.views.term import VERDICTS
 from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
 from amci_explorer.words.table import EXPECTED, about_table, frame
