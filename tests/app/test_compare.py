@@ -108,34 +108,8 @@ def test_a_table_holds_both_cases(in_a_loop):
     in_a_loop(body, QUERY | {"theta": "3"})
 
 
-def test_marks_of_sample_reuse_are_each_cases_own(in_a_loop):
-    def body(turned):
-        turned.does = True
-        state = turned.explorer.state
-        state.set(card="reuse", alpha=0.3, beta=0.1)
-        state.commit()
-        card = turned.explorer.tabs.card
-        # A result has come: the mark stays where the user has it.
-        assert source(card.panel, "reuse-current")[0] == {"alpha": [0.3], "beta": [0.1]}
-        state.compare()
-        state.set(alpha=0.8)
-        state.commit()
-        assert source(card.panel, "reuse-current")[0] == {"alpha": [0.8], "beta": [0.1]}
-        assert source(card.panel, "reuse-current-a")[0] == {"alpha": [0.3], "beta": [0.1]}
-
-    in_a_loop(body, {"runs": "4", "draws": "16", "theta": "1", "y": "1"})
-
-
-@pytest.mark.parametrize(
-    ("problem", "card"),
-    [
-        ("gain-loss", "diagnostics"),
-        pytest.param("peak", "map", marks=pytest.mark.slow),
-        pytest.param("tail-1d", "evaluation", marks=pytest.mark.slow),
-        pytest.param("cancer", "reuse", marks=pytest.mark.slow),
-    ],
-)
-def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem, card):
+@pytest.mark.parametrize("problem", ["gain-loss", pytest.param("peak", marks=pytest.mark.slow)])
+def test_densities_and_errors_draw_both_until_the_case_is_let_go_of(in_a_loop, problem):
     def body(turned):
         turned.does = True
         explorer = turned.explorer
@@ -146,7 +120,7 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         variable = getattr(state.problem, name)
         state.move(**{name: [float(np.mean(variable.typical_range))] * variable.dim})
         state.commit()
-        places = (explorer.densities.panel, explorer.errors.panel, explorer.tabs.card.panel)
+        places = (explorer.densities.panel, explorer.errors.panel)
         for place in places:
             faint = [r for r in renderers(place) if str(r.data_source.name).endswith("-a")]
             assert any(r.visible for r in faint)
@@ -163,27 +137,19 @@ def test_every_picture_draws_both_until_the_case_is_let_go_of(in_a_loop, problem
         # The second time nothing is made anew.
         assert {id(r) for place in places for r in renderers(place)} == before
 
-    in_a_loop(body, {"problem": problem, "card": card, "runs": "4", "draws": "8"})
+    in_a_loop(body, {"problem": problem, "runs": "4", "draws": "8"})
 
 
-def faint(card):
-    return [r for r in renderers(card.panel) if str(r.data_source.name).endswith("-a")]
-
-
-def test_a_card_that_was_closed_lets_go_of_a_as_well(in_a_loop):
+def test_other_cards_show_the_pages_case_alone(in_a_loop):
     def body(turned):
         turned.does = True
         explorer, state = turned.explorer, turned.explorer.state
         state.commit()
-        card = explorer.tabs.card
         state.compare()
-        assert any(r.visible for r in faint(card))
-        for changed in ({"card": "diagnostics"}, {}, {"card": "reuse"}):
-            state.set(**changed) if changed else state.compare(here=False)
-            state.commit()
-        assert explorer.tabs.card is card
-        assert card.kept is None
-        assert not any(r.visible for r in faint(card))
+        state.move(y=1.25)
+        state.commit()
+        assert explorer.tabs.card.kept is None
+        assert explorer.tabs.card.shown.value is not None
 
     in_a_loop(body, QUERY | {"card": "reuse"})
 

@@ -52,7 +52,7 @@ class Picture(pn.pane.HoloViews):
             linked_axes=False,
             widgets={},
         )
-        self._called, self._alternative, self._f = called, alternative, ""
+        self._called, self.alternative, self._f = called, alternative, ""
         self._moved, self._dropped = moved, dropped
         self._parts: list[Any] = []
         self._pipe = hv.streams.Pipe()
@@ -84,7 +84,7 @@ class Picture(pn.pane.HoloViews):
 
     def describe(self, text: str) -> None:
         """Renews the text alternative."""
-        self._alternative = text
+        self.alternative = text
         self._label()
 
     def entitle(self, f: str) -> None:
@@ -94,7 +94,7 @@ class Picture(pn.pane.HoloViews):
 
     def _label(self) -> None:
         if self.figure is not None:
-            self.figure.html_attributes = {"role": "img", "aria-label": self._alternative}
+            self.figure.html_attributes = {"role": "img", "aria-label": self.alternative}
             self.figure.title.text = self._f and f"f = {self._f}"
 
     def _dress(self, plot: Any, element: Any) -> None:
