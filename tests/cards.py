@@ -10,7 +10,12 @@ from visit import Visit
 
 import amci_core as amci
 
-MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-image')"
+MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-map-map')"
+
+
+def points(term: str) -> str:
+    """The source of a term's weights against x."""
+    return f"diagnostics-scatter-{term}-points-{term}".lower()
 
 
 def choose(opened: Visit, label: str, name: str) -> None:
@@ -20,7 +25,7 @@ def choose(opened: Visit, label: str, name: str) -> None:
 
 def open_diagnostics(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Diagnostics").click()
-    opened.wait_for_data("diagnostics-points-E1_plus", "x")
+    opened.wait_for_data(points("E1_plus"), "x")
 
 
 def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnosis:
@@ -38,7 +43,7 @@ def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     scale = 100 / abs(found.mu.value) if abs(found.mu.value) > 1e-12 else 1.0
     opened.wait(
         """([draws, value]) => {
-            const data = Bokeh.documents[0].get_model_by_name("diagnostics-way")?.data
+            const data = Bokeh.documents[0].get_model_by_name("diagnostics-way-curve-amci")?.data
             return data?.draws != null && Array.from(data.draws).at(-1) == draws
                 && Math.abs(Array.from(data.value).at(-1) - value) <= 1e-6 * Math.abs(value)
         }""",
@@ -86,13 +91,18 @@ def click_on_case(opened: Visit, rank: int) -> None:
     place = opened.page.evaluate(
         """rank => {
             const view = [...Bokeh.index.query(view => view.model.name == "evaluation")][0]
-            const {xs, ys} = Bokeh.documents[0].get_model_by_name("evaluation-cases").data
-            const at = (scale, values) => (
-                scale.compute(values[values.length - 2]) + scale.compute(values[values.length - 1])
+            const {data} = Bokeh.documents[0].get_model_by_name("evaluation-cases")
+            // Three steps a case, the last of which leads from its last but one number of draws.
+            const step = 3 * rank + 2
+            const at = (scale, from, to) => (
+                scale.compute(data[from][step]) + scale.compute(data[to][step])
             ) / 2
             const corner = view.canvas_view.el.getBoundingClientRect()
             const {x_scale, y_scale} = view.frame
-            return [corner.left + at(x_scale, xs[rank]), corner.top + at(y_scale, ys[rank])]
+            return [
+                corner.left + at(x_scale, "draws", "to_draws"),
+                corner.top + at(y_scale, "error", "to_error"),
+            ]
         }""",
         rank,
     )

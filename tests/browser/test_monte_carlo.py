@@ -97,32 +97,30 @@ def the_strip_shows_the_estimates_of_the_core(opened, problem, paper):
 
 
 def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
-    opened.wait_for_data("reuse-marks", "alpha")
+    opened.wait_for_data("reuse-map-image-remse", "remse")
     grid = REUSE_GRID.tolist()
     expected = amci.reuse_errors(problem, paper, 2.0, 1.0, alphas=grid, betas=grid, **CASE)
     opened.wait_for_text(f"({expected.paper[0]:.3f}, {expected.paper[1]:.3f})")
     image = opened.page.evaluate(
-        "() => Array.from(Bokeh.documents[0].get_model_by_name('reuse-image').data.remse[0])"
+        "name => Array.from(Bokeh.documents[0].get_model_by_name(name).data.remse[0])",
+        "reuse-map-image-remse",
     )
     shown = np.reshape(image, (len(REUSE_GRID), len(REUSE_GRID))).T
     np.testing.assert_allclose(shown, np.clip(expected.remse, None, 1e6), rtol=1e-9)
-    marked = np.transpose([opened.data("reuse-marks", name) for name in ("alpha", "beta")])
-    wanted = [
-        at
-        for at in (expected.best, expected.paper, expected.optimum)
-        if at is not None and expected.mean_along([at[0]], beta=at[1])[1][0]
-    ]
-    np.testing.assert_allclose(marked, np.clip(wanted, grid[0], grid[-1]))
+    for name, at in (("smallest error", expected.best), ("u*, the optimum", expected.optimum)):
+        if at is not None and expected.mean_along([at[0]], beta=at[1])[1][0]:
+            mark = [opened.data(f"reuse-map-mark-{name}", axis)[0] for axis in ("alpha", "beta")]
+            np.testing.assert_allclose(mark, np.clip(at, grid[0], grid[-1]))
 
 
 def alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened):
-    before = opened.data("reuse-current", "alpha")
+    before = opened.data("reuse-map-yours-yours", "alpha")
     opened.move("α: share of E₁ from q₁", 0.4)
-    assert opened.wait_for_other("reuse-current", "alpha", before) == [0.4]
+    assert opened.wait_for_other("reuse-map-yours-yours", "alpha", before) == [0.4]
     opened.wait_for_text("at your (α, β) = (0.40, 0.00)")
-    before = opened.data("reuse-current", "beta")
+    before = opened.data("reuse-map-yours-yours", "beta")
     opened.move("β: share of E₂ from q₁", -0.1)
-    assert opened.wait_for_other("reuse-current", "beta", before) == [-0.1]
+    assert opened.wait_for_other("reuse-map-yours-yours", "beta", before) == [-0.1]
     opened.wait_for_text("at your (α, β) = (0.40, -0.10)")
 
 

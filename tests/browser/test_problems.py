@@ -14,6 +14,7 @@ from cards import (
     computed_diagnosis,
     open_diagnostics,
     open_map,
+    points,
     wait_for_map,
     wait_for_way,
 )
@@ -61,12 +62,12 @@ def its_terms_are_diagnosed_on_a_phone(opened, state):
     opened.wait("() => Bokeh.documents[0].is_idle")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     if state.problem.x.dim > 1:
-        first = opened.data("diagnostics-points-E1_plus", "x")
+        first = opened.data(points("E1_plus"), "x")
         chosen = opened.page.get_by_role("combobox", name="Coordinate of x")
         # The coordinate that was chosen for another problem is kept.
         other = 1 if chosen.input_value() == coordinate_names(state.problem)[0] else 0
         chosen.select_option(index=other)
-        second = opened.wait_for_other("diagnostics-points-E1_plus", "x", first)
+        second = opened.wait_for_other(points("E1_plus"), "x", first)
         np.testing.assert_allclose(second, found.terms[0].x[:, other], rtol=1e-12)
 
 

@@ -14,6 +14,7 @@ from cards import (
     map_image,
     open_diagnostics,
     open_map,
+    points,
     wait_for_map,
     wait_for_way,
 )
@@ -31,26 +32,25 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
     found = computed_diagnosis("tail-1d", 2.0, 2.0, seed=5)
     wait_for_way(opened, found)
     for term in found.terms:
+        weights = f"diagnostics-weights-{term.name}".lower()
+        np.testing.assert_allclose(opened.data(points(term.name), "x"), term.x[:, 0], rtol=1e-12)
         np.testing.assert_allclose(
-            opened.data(f"diagnostics-points-{term.name}", "x"), term.x[:, 0], rtol=1e-12
+            opened.data(f"{weights}-rectangles-weights", "draws"), term.heights
         )
         np.testing.assert_allclose(
-            opened.data(f"diagnostics-bars-{term.name}", "height"), term.heights
-        )
-        np.testing.assert_allclose(
-            opened.data(f"diagnostics-tail-{term.name}", "x"), term.tail, rtol=1e-12
+            opened.data(f"{weights}-curve-fitted pareto tail", "weight"), term.tail, rtol=1e-12
         )
     off = 100 * (found.along.value / found.mu.value - 1)
-    np.testing.assert_allclose(opened.data("diagnostics-way", "value"), off, atol=1e-9)
+    np.testing.assert_allclose(opened.data("diagnostics-way-curve-amci", "value"), off, atol=1e-9)
     verdict = opened.page.get_by_role("status").filter(has_text="this uses 1,000 per proposal")
     expect(verdict).to_contain_text("Reliable")
     # Described when all of it is there: a message of its own, after the last numbers.
     alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")
     expect(alternative).to_have_count(1)
     # When a slider is let go, the draws are those of the new case.
-    before = opened.data("diagnostics-points-E1_plus", "x")
+    before = opened.data(points("E1_plus"), "x")
     opened.move("Threshold θ", 1.0)
-    after = opened.wait_for_other("diagnostics-points-E1_plus", "x", before)
+    after = opened.wait_for_other(points("E1_plus"), "x", before)
     moved = computed_diagnosis("tail-1d", 2.0, 1.0, seed=5)
     np.testing.assert_allclose(after, moved.terms[0].x[:, 0], rtol=1e-12)
 
@@ -75,7 +75,9 @@ def a_click_moves_the_case_and_starts_monte_carlo(opened):
     opened.wait_for_value(THETA, 1.0, within=0.05)
     y, theta = opened.value(Y), opened.value(THETA)
     opened.wait("at => window.location.search.includes(at)", f"y={y:.6g}&theta={theta:.6g}")
-    mark = [float(opened.data("amortization-current", name)[0]) for name in ("x", "y")]
+    mark = [
+        float(opened.data("amortization-map-yours-your case", name)[0]) for name in ("y", "theta")
+    ]
     assert mark == pytest.approx([y, theta])
     # The map is of the proposals: the same ones have the same map.
     np.testing.assert_array_equal(map_image(opened), before)
@@ -134,9 +136,9 @@ def test_an_evaluation_is_shown_and_a_click_on_a_line_goes_to_its_case(visit):
     opened = visit("?runs=4&card=evaluation&cases=4&case_runs=8")
     opened.wait_for_end(100, "evaluation")
     errors = opened.page.evaluate(
-        "() => Bokeh.documents[0].get_model_by_name('evaluation-cases').data.ys.map(y => y[3])"
+        "() => Array.from(Bokeh.documents[0].get_model_by_name('evaluation-cases').data.to_error)"
     )
-    hardest = int(np.argmax(errors))
+    hardest = int(np.argmax(errors[2::3]))
     y, theta = amci.problem("tail-1d").cases(100, seed=0)
     opened.page.get_by_role("heading", name="Evaluation").evaluate("e => e.scrollIntoView()")
     click_on_case(opened, hardest)
@@ -147,4 +149,4 @@ def test_an_evaluation_is_shown_and_a_click_on_a_line_goes_to_its_case(visit):
     choose(opened, "Results", "live")
     opened.press("Run")
     opened.wait_for_end(4, "evaluation")
-    assert len(opened.data("evaluation-cases", "case")) == 4
+    assert len(opened.data("evaluation-cases", "case")) == 3 * 4

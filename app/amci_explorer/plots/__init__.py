@@ -23,3 +23,5 @@ from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.plots.reuse import reuse_cut, reuse_map
 
 hv.Store.set_current_backend("bokeh")
+# On a plain canvas, which saves as SVG and needs no bokeh-gl.
+hv.renderer("bokeh").webgl = False
