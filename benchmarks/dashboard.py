@@ -34,10 +34,10 @@ MOVES, VISITS, ROUNDS = 60, 3, 2
 # For each problem: a slider, the data that follow it, the picture they are in, and the most
 # milliseconds that a move may take until they are there, and painted.
 PROBLEMS = {
-    "tail-1d": ("Threshold θ", "densities", "densities-linear", 60, 100),
-    "gain-loss": ("Price θ", "densities", "densities-linear", 60, 100),
+    "tail-1d": ("Threshold θ", "densities", "densities-q1", 60, 100),
+    "gain-loss": ("Price θ", "densities", "densities-q1", 60, 100),
     "peak": ("Sharpness s", "plane-target-data", "plane-target", 60, 100),
-    "tail-5d": ("Threshold θ, all coordinates", "marginal-data", "marginal", 90, 140),
+    "tail-5d": ("Threshold θ, all coordinates", "marginal-data", "marginal-q1", 90, 140),
     "cancer": ("Size c₅′ after 5 days", "plane-target-data", "plane-target", 90, 140),
 }
 # Frames that are looked at while draws are played.

@@ -63,10 +63,9 @@ WATCH = """label => {
     const inputs = root => [...root.querySelectorAll("*")].flatMap(
         el => [el, ...(el.shadowRoot ? inputs(el.shadowRoot) : [])])
     const handle = inputs(document).find(el => el.ariaLabel == label)
-    const bound = page.get_model_by_name("densities-linear").center.find(
-        each => each.type == "Span" && each.dimension == "height")
+    const bound = page.get_model_by_name("densities-threshold")
     const look = () => {
-        seen.push([Number(handle.value), bound.location])
+        seen.push([Number(handle.value), bound.data.x[0]])
         requestAnimationFrame(look)
     }
     requestAnimationFrame(look)

@@ -13,6 +13,7 @@ from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.shell import page
 from amci_explorer.views.slider import Slider
+from bokeh.models import Label
 
 import amci_core as amci
 
@@ -25,8 +26,8 @@ def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
         turned.choose("gain-loss")
         # Both are on the line: one view is relabelled.
         assert explorer.densities.panel[0] is panel
-        legend = explorer.densities.view.figure.above[0]
-        assert [item.label.value for item in legend.items][-2:] == ["q₁⁺ learnt", "q₁⁻ learnt"]
+        names = explorer.densities.view.figure.select({"type": Label})
+        assert {each.text for each in names} == {"q₁⁺ learnt", "q₁⁻ learnt"}
         sliders = handles.select(Slider)
         assert [each.label for each in sliders[:2]] == ["Observation y", "Price θ"]
         assert sliders[-1].value == explorer.state.level != level

@@ -12,7 +12,7 @@ from amci_explorer.numbers.plane import plane_densities
 from amci_explorer.numbers.weighted import weighted
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.views.densities import DensityView
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, Label
 from conjugate import KINDS, Rate
 from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE
 from scipy import stats
@@ -273,9 +273,10 @@ def test_the_oracle_is_not_called_learnt():
     shown = DensityPicture("tail-1d", y=1.0, theta=3.0, proposals=exact)
 
     def labels():
-        legend = next(iter(pn.panel(shown).select(pn.pane.Bokeh))).object.above[0]
-        return [item.label.value for item in legend.items]
+        figures = [each.object for each in pn.panel(shown).select(pn.pane.Bokeh)]
+        names = [each for figure in figures for each in figure.select({"type": Label})]
+        return {each.text for each in names if each.visible}
 
-    assert labels() == ["posterior p(x | y)", "g ∝ f p(x | y)", "q₂ oracle", "q₁ oracle"]
+    assert labels() == {"q₂ oracle", "q₁ oracle"}
     shown.look_at(None)
-    assert labels()[2:] == ["q₂ learnt", "q₁ learnt"]
+    assert labels() == {"q₂ learnt", "q₁ learnt"}

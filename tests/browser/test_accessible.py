@@ -96,17 +96,17 @@ def focused(opened):
 def a_picture_is_moved_and_set_back(opened):
     picture = opened.page.get_by_role("application", name="density: arrow keys")
     picture.focus()
-    start, end, low, high = opened.page.evaluate(ENDS, "densities-linear")
+    start, end, low, high = opened.page.evaluate(ENDS, "densities-q1")
     opened.page.keyboard.press("ArrowRight")
-    moved = opened.page.evaluate(ENDS, "densities-linear")
+    moved = opened.page.evaluate(ENDS, "densities-q1")
     assert moved == pytest.approx(
         [start + (end - start) / 10, end + (end - start) / 10, low, high]
     )
     opened.page.keyboard.press("+")
-    left, right, *_ = opened.page.evaluate(ENDS, "densities-linear")
+    left, right, *_ = opened.page.evaluate(ENDS, "densities-q1")
     assert right - left == pytest.approx(0.8 * (end - start))
     opened.page.keyboard.press("0")
-    assert opened.page.evaluate(ENDS, "densities-linear") == [start, end, low, high]
+    assert opened.page.evaluate(ENDS, "densities-q1") == [start, end, low, high]
 
 
 def its_tools_are_one_stop_and_come_when_they_are_reached(opened):
@@ -125,7 +125,7 @@ def its_tools_are_one_stop_and_come_when_they_are_reached(opened):
     assert focused(opened) == "Save as SVG"
     with opened.page.expect_download() as download:
         opened.page.keyboard.press("Enter")
-    assert download.value.suggested_filename == "densities-linear.svg"
+    assert download.value.suggested_filename == "densities-q1.svg"
     opened.page.keyboard.press("Tab")
     assert focused(opened).startswith("log(q₁ / g)")
 

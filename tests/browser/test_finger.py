@@ -30,13 +30,11 @@ MOVED = f"""([label, value]) => {{{HAND}
     const let_go = moved(label, value)
     const {{data}} = source
     window.painted = data
-    const ratio = page.get_model_by_name("log-ratio-data").data
-    const bounds = ["densities-linear", "log-ratio"].map(name =>
-        page.get_model_by_name(name).center.find(
-            each => each.type == "Span" && each.dimension == "height").location)
+    const bound = page.get_model_by_name("densities-threshold").data.x[0]
+    const name = page.get_model_by_name("densities-q1-q1-name").x
     let_go()
     return {{...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
-            ratio: [...ratio.q1], bounds}}
+            bound, name}}
 }}"""
 # What is drawn of a case in the plane: rings and lines of every level, and the close-up's ends.
 PLANE = """() => {
@@ -102,11 +100,10 @@ def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, th
     for column, name in (("q1", "q1_plus"), ("q2", "q2")):
         expected = np.exp(log_probs(problem, name, y, theta, x))
         np.testing.assert_allclose(np.array(found[column]), np.maximum(expected, 1e-30), 1e-8)
-    g = np.array(found["target"])
-    inside = g > 1e-6
-    ratio = np.log(np.array(found["q1"])[inside] / g[inside])
-    np.testing.assert_allclose(np.array(found["ratio"])[inside], ratio, atol=1e-6)
-    assert found["bounds"] == [theta, theta]
+    # Its name stays beside the line.
+    flank = x[np.array(found["q1"]) >= 0.6 * max(found["q1"])]
+    assert found["name"] in (flank[0], flank[-1])
+    assert found["bound"] == theta
     # Then the server's own points take their place, at the same case.
     page.wait(ANSWERED, "densities")
     served = page.data("densities", "x")
@@ -170,7 +167,7 @@ def test_the_mismatch_leads_along_its_path(opened):
     found = page.page.evaluate(MOVED, [label, 5.0])
     y = torch.tensor([page.value("Observation y")], dtype=torch.float64)
     _, theta = amci.problem("tail-1d").at_mismatch(5.0, y, torch.zeros(1, dtype=torch.float64))
-    assert found["bounds"] == pytest.approx([float(theta[0])] * 2, abs=1e-6)
+    assert found["bound"] == pytest.approx(float(theta[0]), abs=1e-6)
 
 
 def test_keys_lead_from_handle_to_handle(opened):

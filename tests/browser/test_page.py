@@ -232,7 +232,7 @@ def a_picture_can_be_saved(opened):
 
 def the_dark_theme_recolours_pictures_and_curves(opened):
     colours = """() => {
-        const shown = Bokeh.documents[0].get_model_by_name("densities-linear")
+        const shown = Bokeh.documents[0].get_model_by_name("densities-q1")
         const curve = shown.renderers.find(r => r.name == "q1")
         return [shown.background_fill_color, curve.glyph.line_color.value].toString()
     }"""
@@ -248,7 +248,7 @@ def the_dark_theme_recolours_pictures_and_curves(opened):
 
 
 def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
-    shown = """() => ["densities-linear", "densities-log"].map(name =>
+    shown = """() => ["densities-q1", "densities-log"].map(name =>
         (model => model != null && Bokeh.index.find_one(model)?.el.offsetWidth > 0)
             (Bokeh.documents[0].get_model_by_name(name)))"""
     opened.wait(f"() => ({shown})().toString() == 'true,false'")

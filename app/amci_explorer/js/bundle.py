@@ -18,8 +18,8 @@ def bundle(entry: Path) -> str:
     Every module becomes a function that gives its exports, after those it imports.
 
     Arguments:
-        entry: The module. Modules import names in braces by relative paths, and export functions,
-            constants and classes where they define them.
+        entry: The module. Modules import names in braces by relative paths, of a JSON file its
+            keys, and export functions, constants and classes where they define them.
 
     Raises:
         ValueError: a module imports or exports in another way, or they import one another.
@@ -59,6 +59,10 @@ def _add(path: Path, names: dict[Path, str], parts: list[str], above: tuple[Path
     def imported(match: re.Match[str]) -> str:
         return f"const {{{match[1]}}} = {names[(path.parent / match[2]).resolve()]}\n"
 
+    if path.suffix == ".json":
+        names[path] = f"module{len(names)}"
+        parts.append(f"const {names[path]} = {text}")
+        return names[path]
     exports = EXPORT.findall(text)
     text = EXPORT.sub("", IMPORT.sub(imported, text))
     left = LEFT.search(text)

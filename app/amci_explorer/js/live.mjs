@@ -3,14 +3,8 @@
 import {lineCase} from "./line.mjs"
 import {areasAndLines, closeUp, planeCase} from "./plane.mjs"
 import {decoded} from "./proposals.mjs"
+import {DECADES, FAR_RIGHT, FLANK, HIGHEST, PANELS, ROOM} from "./shared.json"
 import {TARGETS, atMismatch} from "./targets.mjs"
-
-// Pictures and their data: the densities on either axis, and the log-ratio below.
-const ON_THE_LINE = {
-    "densities-linear": "densities",
-    "densities-log": "densities-log-axis",
-    "log-ratio": "log-ratio-data",
-}
 
 /**
  * What evaluates a problem's densities.
@@ -49,28 +43,48 @@ export function paint(document, evaluator, {y, theta}) {
     }
 }
 
-/** The columns of a picture's data; what there is none of is NaN. */
-function columnsFor(picture, found, names) {
-    const of = picture != "log-ratio" ? found
-        : {x: found.x, q1: found.log_ratio, q1_minus: found.log_ratio_minus}
-    const missing = new Float64Array(found.x.length).fill(NaN)
-    return Object.fromEntries(names.map(name => [name, of[name] ?? missing]))
+function lineParts(page, {weights, problem, extent}, y, theta) {
+    const {columns} = lineCase(weights, problem, y, theta, extent)
+    const {x, log_ratio, log_ratio_minus} = columns
+    const missing = new Float64Array(x.length).fill(NaN)
+    const filled = (name, of) => {
+        const source = page.get_model_by_name(name), names = Object.keys(source?.data ?? {})
+        return [source, {data: Object.fromEntries(names.map(each => [each, of[each] ?? missing]))}]
+    }
+    return [
+        filled("densities", columns),
+        [page.get_model_by_name("densities-threshold"), {data: {x: [theta[0]]}}],
+        filled("log-ratio-data", {x, q1: log_ratio, q1_minus: log_ratio_minus}),
+        ...["", "-log"].flatMap(ending => Object.keys(PANELS).flatMap(
+            each => panelParts(page, `densities-${each}${ending}`, PANELS[each], columns, extent))),
+    ].filter(([part]) => part != null)
 }
 
-function lineParts(page, {weights, problem, extent}, y, theta) {
-    const {columns, region: [left, right]} = lineCase(weights, problem, y, theta, extent)
-    return Object.entries(ON_THE_LINE).flatMap(([picture, data]) => {
-        const shown = page.get_model_by_name(picture), source = page.get_model_by_name(data)
-        if (shown == null || source == null) { return [] }
-        const band = shown.center.find(each => each.type == "BoxAnnotation")
-        const bound = shown.center.find(
-            each => each.type == "Span" && each.dimension == "height")
-        return [
-            [source, {data: columnsFor(picture, columns, Object.keys(source.data))}],
-            [band, {left, right}],
-            [bound, {location: theta[0]}],
-        ]
-    })
+/** The y axis of a panel, and where its lines have their names. */
+function panelParts(page, name, {wanted, learnt}, columns, [low, high]) {
+    const figure = page.get_model_by_name(name)
+    if (figure == null) { return [] }
+    const highest = names => Math.max(...names.map(each =>
+        (columns[each] ?? []).reduce((a, b) => Math.max(a, b), 0)))
+    const target = highest(wanted)
+    const top = Math.max(target, Math.min(highest(learnt), HIGHEST * target))
+    const [start, end] = (name.endsWith("-log") ? DECADES : [0, ROOM]).map(v => v * top)
+    const range = [figure.y_range, {start, end, reset_start: start, reset_end: end}]
+    const {x} = columns, there = learnt.filter(each => columns[each] != null)
+    const peaks = there.map(each => columns[each].indexOf(highest([each])))
+    return [range, ...there.map((each, i) => {
+        const density = columns[each], least = FLANK * highest([each])
+        const last = density.findLastIndex(v => v >= least)
+        // Of two lines the left one has its name at its left.
+        const isLeft = peaks[i] < Math.max(...peaks) || x[last] > low + FAR_RIGHT * (high - low)
+        const at = isLeft ? density.findIndex(v => v >= least) : last
+        return [page.get_model_by_name(`${name}-${each}-name`), {
+            x: x[at],
+            y: Math.min(density[at], 0.8 * end),
+            x_offset: isLeft ? -8 : 8,
+            text_align: isLeft ? "right" : "left",
+        }]
+    })]
 }
 
 function planeParts(page, {weights, problem}, y, theta) {

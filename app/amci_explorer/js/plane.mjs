@@ -4,12 +4,9 @@
 import {contour} from "./contours.mjs"
 import {even, stepAbove} from "./grids.mjs"
 import {proposalAt} from "./proposals.mjs"
+import {LEVELS, WIDTHS} from "./shared.json"
 import {TARGETS, logWanted} from "./targets.mjs"
 
-// Shares of the highest density of g: those of `amci_explorer.views.planes`.
-export const LEVELS = [0.05, 0.2, 0.4, 0.6, 0.8]
-// Widths of the close-up, as shares of the whole.
-const WIDTHS = [0.1, 0.2, 0.4, 0.7, 1]
 // Points along an axis, and how many more as the peak gets sharper.
 const POINTS = 25, MORE = 3
 

@@ -16,12 +16,15 @@ __all__ = [
     "PLAY",
     "PROJECTOR",
     "REPLACE_ADDRESS",
+    "SHARED",
     "SKIP",
     "SLIDER",
     "TOUR",
 ]
 
+import json
 from pathlib import Path
+from typing import Any
 
 from amci_explorer.js.bundle import component
 
@@ -50,3 +53,5 @@ FILM, FOLD, PLAY, SLIDER, TOUR = (
     for name in ("film", "fold", "play", "slider", "tour")
 )
 FINGER = component(FOLDER / "finger.mjs")
+# Constants of the pictures that the page draws as well.
+SHARED: dict[str, Any] = json.loads((FOLDER / "shared.json").read_text(encoding="utf-8"))

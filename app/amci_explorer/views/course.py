@@ -36,7 +36,7 @@ class CourseView:
             alternative="Tumour size against days.",
             x_label="days since admission",
             y_label="size, log scale",
-            height=192,
+            height=150,
             x_range=Range1d(-2, 102),
             y_range=Range1d(10, 10_000),
             y_axis_type="log",

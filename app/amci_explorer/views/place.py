@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 import panel as pn
-from bokeh.models import ColumnDataSource, Plot
+from bokeh.models import ColumnDataSource, Label, Plot
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.store import store_of
@@ -143,7 +143,7 @@ class DensityPlace:
         """Gives pictures and their data names that no others of the page have."""
         for each in view.panel.select(pn.pane.Bokeh) if self._prefix else ():
             for model in each.object.references():
-                named = isinstance(model, ColumnDataSource | Plot) and model.name
+                named = isinstance(model, ColumnDataSource | Label | Plot) and model.name
                 if named and not named.startswith(self._prefix):
                     model.name = self._prefix + named
 

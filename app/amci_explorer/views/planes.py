@@ -9,34 +9,36 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import ColumnDataSource, Range1d, Title
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
+from amci_explorer.js.scripts import SHARED
 from amci_explorer.numbers.draws import MarginalDensities
 from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.plots.colours import SHAPES, label
 from amci_explorer.problems.presets import coordinate_names, coordinates, pairs
 from amci_explorer.views.course import CourseView
-from amci_explorer.views.curves import Curves, arranged
+from amci_explorer.views.densities import Lines, source_of
 from amci_explorer.views.figures import Theme, describe, pane, picture, set_range, step_above
 from amci_explorer.views.inputs import Select, select
 from amci_explorer.views.layout import HTML, card, column, explain, side_by_side
-from amci_explorer.views.legends import Legends
 from amci_explorer.words import HELP
 
 # Shares of the highest density that is wanted: the same levels for what is learnt, so that lines
 # meet the edges of areas where both agree.
-LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8)
+LEVELS: list[float] = SHARED["LEVELS"]
 # Of the pictures, in pixels: planes, planes with another picture above or below, one coordinate.
 # With the errors beside them they fit a small screen. Two planes stand beside one another, where
 # each has the least width.
-HEIGHT, LOW_HEIGHT, LINE_HEIGHT, LEAST_WIDTH = 270, 188, 168, 200
+HEIGHT, LOW_HEIGHT, LINE_HEIGHTS, LEAST_WIDTH = 320, 165, (76, 108), 200
+# The posterior's outline where g is shown: at this share of its highest density.
+OUTLINE = (0.2,)
 # Widths of a close-up, as shares of the whole.
-WIDTHS = (0.1, 0.2, 0.4, 0.7, 1.0)
+WIDTHS = tuple(SHARED["WIDTHS"])
 # The pictures by name: what is wanted, and what was learnt.
 PAIRS = {
     "plane-target": ("target", "q1"),
@@ -58,7 +60,7 @@ class PlaneView:
         self._course: CourseView | None = None
         self._dark = False
         self._help, self._place = HTML(), column()
-        self.panel = card("Densities", self._plane.panel, self._place, help_text=self._help)
+        self.panel = card("Proposals", self._plane.panel, self._place, help_text=self._help)
 
     @property
     def figure(self) -> figure:
@@ -109,14 +111,18 @@ class MarginalView:
             "coordinate": _chosen("Coordinate", {"x": 1}, width=110),
             "pair": _chosen("Pair of coordinates", {"x": (1, 2)}, width=146),
         }
-        self._curves = Curves(
-            "marginal", "marginal-data", self._painter, x_range=Range1d(-3, 3), height=LINE_HEIGHT
+        self._lines = Lines(
+            "marginal",
+            source_of("marginal-data"),
+            self._painter,
+            x_range=Range1d(-3, 3),
+            heights=LINE_HEIGHTS,
         )
         self._plane = _Plane(self._painter)
         self._help, self._remark = HTML(), HTML()
         self.panel = card(
-            "Densities",
-            pane(self._curves.figure),
+            "Proposals",
+            self._lines.panel,
             self._remark,
             self._plane.panel,
             tools=list(self.choices.values()),
@@ -126,7 +132,7 @@ class MarginalView:
     @property
     def figure(self) -> figure:
         """The first picture."""
-        return self._curves.figure
+        return self._lines.figures["q1"]
 
     def open(self, problem: Problem) -> None:
         """Makes ready for a problem."""
@@ -148,20 +154,20 @@ class MarginalView:
 
     def show(self, found: MarginalDensities) -> None:
         """Draws new densities."""
-        set_range(self._curves.figure.x_range, *found.extent)
-        self._curves.show(found)
-        self._curves.figure.xaxis.axis_label = found.label
+        set_range(self.figure.x_range, *found.extent)
+        self._lines.show(found)
+        self.figure.xaxis.axis_label = found.label
         self._plane.show(found.plane, height=LOW_HEIGHT)
         if self._remark.object != found.remark:
             self._remark.object = found.remark
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
         """Marks where draws of the proposals lie along the coordinate."""
-        self._curves.show_draws(draws)
+        self._lines.show_draws(draws)
 
     def describe(self, found: MarginalDensities) -> None:
         """Renews the text alternatives; when a control is let go, not while it moves."""
-        describe(self.figure, found.about())
+        self._lines.describe(found.about())
         self._plane.describe(found.plane)
 
     def recolour(self, dark: bool) -> None:
@@ -182,7 +188,7 @@ class _Plane:
 
     def __init__(self, painter: Theme) -> None:
         self._sources: dict[str, ColumnDataSource] = {}
-        self._legends: dict[str, Legends] = {}
+        self._captions: dict[str, Title] = {}
         self._ranges = Range1d(0, 1), Range1d(0, 1)
         self._closer = Range1d(0, 1), Range1d(0, 1)
         self._arranged: tuple[bool, bool, str] | None = None
@@ -195,15 +201,23 @@ class _Plane:
 
     def show(self, found: PlaneDensities, *, height: int) -> None:
         """Draws new densities, in pictures of a height in pixels."""
-        if arranged(found) != self._arranged:
-            self._arrange(found)
+        signed, has_q2 = found.target_minus is not None, found.q2 is not None
+        if (signed, has_q2, found.variant) != self._arranged:
+            self._arrange(signed, has_q2, found.variant)
         drawn = dict.fromkeys(PAIRS[name] for name in self._there)
         for wanted, learnt in drawn:
             self._draw(found, wanted, learnt)
-        for axis, extent in zip(self._ranges, found.extent, strict=True):
-            set_range(axis, *extent)
+        # Where g is not where the posterior is.
+        outline: dict[str, Any] = {"xs": [], "ys": []}
+        if found.q2 is not None and np.isfinite(found.posterior).all():
+            outline = _contours(found, found.posterior, OUTLINE)
+        self._sources["outline"].data = outline
         if "plane-close-up" in self._there:
-            self._approach(found)
+            for axis, extent in zip(self._ranges, found.extent, strict=True):
+                set_range(axis, *extent)
+            self._approach(found, self._closer, [found.target])
+        else:
+            self._approach(found, self._ranges, [found.target, found.posterior])
         for name in self._there:
             shown = self.figures[name]
             if shown.height != height:
@@ -219,9 +233,9 @@ class _Plane:
             closer = "Close-up. " if name == "plane-close-up" else ""
             describe(self.figures[name], closer + found.about())
 
-    def _arrange(self, found: PlaneDensities) -> None:
+    def _arrange(self, signed: bool, has_q2: bool, variant: str) -> None:
         """Shows the pictures that there are, with their names."""
-        signed, has_q2, variant = self._arranged = arranged(found)
+        self._arranged = signed, has_q2, variant
         last = "plane-posterior" if has_q2 else "plane-close-up"
         there = ["plane-target", *(["plane-minus"] if signed else []), last]
         if there != self._there:
@@ -229,8 +243,11 @@ class _Plane:
             panes = [self._panes[name] for name in there]
             self._place[:] = [side_by_side(*panes, least=LEAST_WIDTH, gap=4)]
         for name in there:
-            names = {each: label(each, signed=signed, variant=variant) for each in PAIRS[name]}
-            self._legends[name].show(names)
+            target, proposal = (label(n, signed=signed, variant=variant) for n in PAIRS[name])
+            more = ", close-up" if name == "plane-close-up" else ""
+            if has_q2 and name != "plane-posterior":
+                more = ", posterior dashed"
+            self._captions[name].text = f"{proposal} over {target.split(' ')[0]}{more}"
 
     def _picture(self, name: str, painter: Theme) -> figure:
         ranges = self._closer if name == "plane-close-up" else self._ranges
@@ -259,7 +276,12 @@ class _Plane:
         )
         painter.follow(areas.glyph, SHAPES[wanted], "fill_color")
         painter.follow(lines.glyph, SHAPES[learnt], "line_color")
-        self._legends[name] = Legends(shown, {wanted: [areas], learnt: [lines]})
+        outline = shown.multi_line("xs", "ys", source=self._source("outline"), line_dash=[4, 3])
+        outline.visible = wanted != "posterior"
+        painter.follow(outline.glyph, SHAPES["threshold"], "line_color")
+        caption = Title(text_font_size="12px", text_font_style="normal")
+        shown.add_layout(caption, "above")
+        self._captions[name] = caption
         return shown
 
     def _source(self, name: str, *more: str) -> ColumnDataSource:
@@ -281,20 +303,30 @@ class _Plane:
             xs, ys = areas.xs, areas.ys
             alpha = np.linspace(0.25, 0.9, len(LEVELS)).tolist()
         self._sources[wanted].data = {"xs": xs, "ys": ys, "alpha": alpha}
-        lines: Any = contour_data(
-            found.x, found.y, np.nan_to_num(other), levels[:-1], want_fill=False
-        ).line_data
-        self._sources[learnt].data = {"xs": lines.xs, "ys": lines.ys}
+        self._sources[learnt].data = _contours(found, np.nan_to_num(other), LEVELS, highest)
 
-    def _approach(self, found: PlaneDensities) -> None:
-        """Moves the close-up to where g is."""
-        target = np.nan_to_num(found.target, nan=1.0)
-        high = target > LEVELS[0] * target.max()
+    def _approach(
+        self, found: PlaneDensities, axes: tuple[Range1d, Range1d], densities: list[Array]
+    ) -> None:
+        """Moves axes to where densities are."""
+        known = [np.nan_to_num(density, nan=1.0) for density in densities]
+        high = np.any([density > LEVELS[0] * density.max() for density in known], 0)
         for axis, points, there, whole in zip(
-            self._closer, (found.x, found.y), (high.any(0), high.any(1)), found.extent, strict=True
+            axes, (found.x, found.y), (high.any(0), high.any(1)), found.extent, strict=True
         ):
             low, end = points[there][[0, -1]]
             length = whole[1] - whole[0]
             width = length * step_above(1.1 * (end - low) / length, WIDTHS)
             start = min(max((low + end - width) / 2, whole[0]), whole[1] - width)
             set_range(axis, start, start + width)
+
+
+def _contours(
+    found: PlaneDensities, density: Array, shares: Any, highest: float | None = None
+) -> dict[str, Any]:
+    """Contour lines at shares of a height, by default of the highest density."""
+    top = density.max() if highest is None else highest
+    lines: Any = contour_data(
+        found.x, found.y, density, np.asarray(shares) * top, want_fill=False
+    ).line_data
+    return {"xs": lines.xs, "ys": lines.ys}
