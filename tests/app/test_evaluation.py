@@ -277,5 +277,5 @@ def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
     assert f"cases drawn from {origin}, " in words(card)
     view = PositionView(card.state)
     view.show()
-    assert f"This case among 300 drawn from {origin}<" in view.panel.object
+    assert view.panel.caption == f"This case among 300 drawn from {origin}"
     assert view.panel.object.count(" p(") == 2

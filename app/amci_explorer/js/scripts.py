@@ -12,6 +12,7 @@ __all__ = [
     "FOLD",
     "FOLDS",
     "KEEP_THEME",
+    "MAP",
     "OWN_F",
     "PLAY",
     "PROJECTOR",
@@ -48,9 +49,9 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-FILM, FOLD, PLAY, SLIDER, TOUR = (
+FILM, FOLD, MAP, PLAY, SLIDER, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("film", "fold", "play", "slider", "tour")
+    for name in ("film", "fold", "map", "play", "slider", "tour")
 )
 FINGER = component(FOLDER / "finger.mjs")
 # Constants of the pictures that the page draws as well.

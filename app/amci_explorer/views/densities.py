@@ -32,6 +32,7 @@ from amci_explorer.views.figures import (
 from amci_explorer.views.fold import Fold
 from amci_explorer.views.inputs import choice
 from amci_explorer.views.layout import HTML, card, column, explain
+from amci_explorer.views.slider import Slider
 from amci_explorer.words import HELP
 
 # The panels from top to bottom: areas to match, and the lines of the proposals that match them.
@@ -188,7 +189,7 @@ class Lines:
         self._captions["q1"].text = f"what {which} must match: {f}, rescaled"
         for panel, (wanted, learnt) in PANELS.items():
             there = [n for n in (*wanted, *learnt) if signed or not n.endswith("_minus")]
-            tips = [(label(n, signed=signed, variant=variant), f"@{n}{{0.000e+0}}") for n in there]
+            tips = [(label(n, signed=signed, variant=variant), f"@{n}{{0.0000}}") for n in there]
             self._hovers[panel].tooltips = [("x", "@x{0.00}"), *tips]
         self.figures["q1"].height = self._heights[1] if has_q2 else sum(self._heights)
         panes = [self._panes[panel] for panel in PANELS if has_q2 or panel == "q1"]
@@ -244,7 +245,20 @@ class DensityView:
         self._source, self._x_range = source_of("densities"), Range1d(0, 1)
         self._made: dict[bool, Lines] = {}
         self._lines = self._on_axes(False)
-        self._place = column(self._lines.panel)
+        # The line of theta goes through both panels, down to the axis.
+        self.handle = Slider(
+            label="Line of θ in the picture",
+            figure="densities-q1",
+            moves=["theta", 0],
+            disabled=True,
+            styles={
+                "position": "absolute",
+                "inset": "18px 0 auto",
+                "height": "calc(100% - 62px)",
+                "pointer-events": "none",
+            },
+        )
+        self._place = column(self._lines.panel, self.handle, styles={"position": "relative"})
         self._ratio = LogRatio(self._x_range)
         scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
         self.choices: Mapping[str, Any] = {"logarithmic": scale}
@@ -292,7 +306,8 @@ class DensityView:
             self._lines.show(self._latest)
             self._lines.show_draws(self._draws)
         if self._place[0] is not self._lines.panel:
-            self._place[:] = [self._lines.panel]
+            self._place[:] = [self._lines.panel, self.handle]
+            self.handle.figure = self._lines.figures["q1"].name
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["DensityPlace"]
 
+import math
 from io import StringIO
 from typing import Any
 
@@ -11,9 +12,11 @@ import panel as pn
 from bokeh.models import ColumnDataSource, Label, Plot
 
 from amci_explorer.compute.requests import Request
+from amci_explorer.compute.session import callback
 from amci_explorer.compute.store import store_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Playback
+from amci_explorer.problems.presets import digits_of
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import tie
@@ -23,6 +26,7 @@ from amci_explorer.views.figures import entitle
 from amci_explorer.views.finger import LiveDensities
 from amci_explorer.views.layout import column
 from amci_explorer.views.planes import MarginalView, PlaneView
+from amci_explorer.views.slider import Slider, same
 from amci_explorer.views.tabulated import AsTable
 
 # By the dimension of x; `MarginalView` for all others.
@@ -125,6 +129,8 @@ class DensityPlace:
             view.recolour(self._dark)
             for name, widget in view.choices.items():
                 tie(self._state, name, widget)
+            if isinstance(view, DensityView) and not self._prefix:
+                view.handle.param.watch(callback(self._grabbed), ["value", "committed"])
             self._views[make] = view, Faint(view.panel)
         return self._views[make]
 
@@ -134,10 +140,32 @@ class DensityPlace:
         if "logarithmic" in view.choices:
             view.set_scale(self._state.logarithmic)
         self._name(view)
+        if isinstance(view, DensityView):
+            self._attach(view.handle)
         if self._finger is not None:
             self._finger.show(self._found)
         view.show(self._found)
         faint.widen()
+
+    def _attach(self, handle: Slider) -> None:
+        """Puts the handle of theta's line where that is; without one it is not there."""
+        theta, at = self._state.problem.theta, self._state.theta
+        there = theta is not None and theta.dim == 1 and self._found.threshold is not None
+        if self._prefix or not there or not math.isclose(self._found.threshold, at[0]):
+            handle.disabled = True
+            return
+        (start, end), digits = theta.typical_range, digits_of(theta)
+        handle.param.update(
+            value=at[0], start=start, end=end, step=10.0**-digits, digits=digits, disabled=False
+        )
+
+    def _grabbed(self, *events: Any) -> None:
+        """Moves theta by its line."""
+        state, handle = self._state, self.view.handle
+        if not same(handle.value, state.theta[0]):
+            state.move(theta=[handle.value])
+        if any(event.name == "committed" for event in events):
+            state.commit()
 
     def _name(self, view: Any) -> None:
         """Gives pictures and their data names that no others of the page have."""

@@ -1,4 +1,4 @@
-r"""A small map of where the case lies among draws from p(y) p(theta)."""
+r"""A small map of where the case lies among draws from p(y) p(theta), with a point to drag."""
 
 from __future__ import annotations
 
@@ -6,103 +6,126 @@ __all__ = ["PositionView"]
 
 import math
 from functools import lru_cache
-from html import escape
+from typing import Any
 
 import numpy as np
+import param
+from panel.custom import JSComponent
 
 from amci_core.amortization import default_plane
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
+from amci_explorer.compute.session import callback
+from amci_explorer.js.scripts import MAP
 from amci_explorer.numbers.typical import drawn
 from amci_explorer.state.fields import plane_axes
 from amci_explorer.state.state import State
-from amci_explorer.views.layout import HTML
+from amci_explorer.views.slider import same
 from amci_explorer.words.evaluation import drawn_from
 
 STYLE = """
-figure { margin: 0; }
-figcaption { font-size: var(--small); line-height: 1.45; color: var(--muted); }
-svg { display: block; width: 100%; height: auto; }
-text { font-size: 11px; fill: var(--muted); }
-.frame { fill: none; stroke: var(--line); }
-.draw { fill: var(--muted); opacity: 0.35; }
-.guide { stroke: var(--accent); stroke-width: 1; opacity: 0.6; }
-.case { fill: var(--accent); stroke: var(--paper); stroke-width: 2; }
+figure { margin: 0; display: grid; grid-template-columns: auto 1fr; gap: 2px 6px; }
+figure[hidden] { display: none; }
+.map { grid-column: 1 / -1; position: relative; height: 120px; margin: 0 12px;
+       border: 1px solid var(--line); }
+figcaption { grid-column: 1 / -1; font-size: var(--small); line-height: 1.45;
+             color: var(--muted); }
+svg { position: absolute; width: 100%; height: 100%; fill: var(--muted); opacity: 0.35; }
+i { position: absolute; background: var(--accent); opacity: 0.6; pointer-events: none; }
+i:first-of-type { left: calc(100% * var(--x)); top: 0; bottom: 0; width: 1px; }
+i:last-of-type { top: calc(100% * var(--y)); left: 0; right: 0; height: 1px; }
+.case { position: absolute; left: calc(100% * var(--x)); top: calc(100% * var(--y)); width: 24px;
+        height: 24px; padding: 0; transform: translate(-50%, -50%); border-radius: 50%;
+        border: 5px solid var(--paper); background: var(--accent); cursor: move;
+        touch-action: none; }
+.case:focus-visible { outline: 2px solid var(--accent); }
 """
-# The drawing's size, and its frame: left, top, right, bottom.
-SIZE, FRAME = (264, 176), (34, 8, 256, 142)
 DRAWS = 300
+
+
+class CaseMap(JSComponent):
+    """Draws as dots, and the case as a point that is dragged or moved by arrow keys."""
+
+    cloud: Any = param.String(doc="The dots, as SVG.")
+    ends: Any = param.List(default=[], doc="Ends of both axes; empty where there is no plane.")
+    labels: Any = param.List(default=[], doc="What the axes are called.")
+    moves: Any = param.List(default=[], doc="What a page that paints moves, see `Slider`.")
+    caption: Any = param.String(doc="What it shows.")
+    at: Any = param.List(default=[], doc="Where the case is.")
+    committed: Any = param.Integer(default=0, doc="How often the point was let go.")
+    _esm = MAP
+    _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
+    _debounce = 1
 
 
 class PositionView:
     """Creates the map, empty; `show` fills it.
 
     Arguments:
-        state: Whose case is marked.
+        state: Whose case is marked, and moved.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self.panel = HTML("", STYLE)
+        self._problem: Problem | None = None
+        self.panel = CaseMap(sizing_mode="stretch_width", margin=0)
+        self.panel.param.watch(callback(self._moved), ["at", "committed"])
 
     def show(self) -> None:
         """Marks the state's case."""
         state = self._state
         if len(plane_axes(state.problem)) < 2:
-            self.panel.object = ""
+            self.panel.param.update(ends=[], at=[], cloud="")
+            self._problem = state.problem
             return
         names = default_plane(state.problem)
-        x, y = (_at(name, state.y, state.theta) for name in names)
-        across, up = (_ends(state.problem, name) for name in names)
-        left, top, right, bottom = FRAME
-        px = left + (right - left) * float(np.clip(_along(x, across), 0, 1))
-        py = bottom - (bottom - top) * float(np.clip(_along(y, up), 0, 1))
-        labels, origin = _labels(state.problem, names), drawn_from(state.problem)
-        self.panel.object = (
-            f'<figure><svg viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img" aria-label="This case '
-            f'among {DRAWS} drawn from {origin}: {labels[0]} {x:.3g}, {labels[1]} {y:.3g}.">'
-            f"{_cloud(state.problem)}"
-            f'<path class="guide" d="M{px:.1f} {bottom}V{top}M{left} {py:.1f}H{right}"/>'
-            f'<circle class="case" cx="{px:.1f}" cy="{py:.1f}" r="6"/></svg>'
-            f"<figcaption>This case among {DRAWS} drawn from {origin}</figcaption></figure>"
-        )
+        at = [_at(name, state.y, state.theta) for name in names]
+        if state.problem is not self._problem:
+            self._problem = state.problem
+            self.panel.param.update(
+                ends=[list(_ends(state.problem, name)) for name in names],
+                labels=[plane_axes(state.problem).get(name, name) for name in names],
+                moves=[_moves(state.problem, name) for name in names],
+                caption=f"This case among {DRAWS} drawn from {drawn_from(state.problem)}",
+                at=at,
+                cloud=_cloud(state.problem),
+            )
+        elif not all(map(same, self.panel.at, at)):
+            self.panel.at = at
+
+    def _moved(self, *events: Any) -> None:
+        state = self._state
+        if state.problem is not self._problem or len(self.panel.at) != 2:
+            return
+        names = default_plane(state.problem)
+        points = {"y": list(state.y), "theta": list(state.theta)}
+        for name, to in zip(names, self.panel.at, strict=True):
+            variable, coordinates = _parts(name, len(points[name.partition("[")[0]]))
+            if not same(_at(name, state.y, state.theta), to):
+                for i in coordinates:
+                    points[variable][i] = float(to)
+        moved = {n: p for n, p in points.items() if tuple(p) != getattr(state, n)}
+        if moved:
+            state.move(**moved)
+        if any(event.name == "committed" for event in events):
+            state.commit()
 
 
 @lru_cache(64)
 def _cloud(problem: Problem) -> str:
-    """Frame, axes and draws, which are the same for every case."""
-    left, top, right, bottom = FRAME
+    """The draws, which are the same for every case."""
     names = default_plane(problem)
-    ends = [_ends(problem, name) for name in names]
     y, theta = drawn(problem, DRAWS)
-    at = [_column(name, y, theta) for name in names]
-    shares = [_along(values, end) for values, end in zip(at, ends, strict=True)]
+    shares = []
+    for name in names:
+        low, high = _ends(problem, name)
+        shares.append((_column(name, y, theta) - low) / (high - low))
     inside = np.all([(s >= 0) & (s <= 1) for s in shares], axis=0)
     points = np.stack([s[inside] for s in shares], -1)
     dots = "".join(
-        f'<circle class="draw" cx="{left + (right - left) * u:.1f}" '
-        f'cy="{bottom - (bottom - top) * v:.1f}" r="1.6"/>'
-        for u, v in points
+        f'<circle cx="{100 * u:.1f}%" cy="{100 - 100 * v:.1f}%" r="1.6"/>' for u, v in points
     )
-    labels = _labels(problem, names)
-    (x0, x1), (y0, y1) = ends
-    middle = (top + bottom) / 2
-    texts = (
-        f'<text x="{left}" y="{bottom + 14}">{x0:.4g}</text>'
-        f'<text x="{right}" y="{bottom + 14}" text-anchor="end">{x1:.4g}</text>'
-        f'<text x="{(left + right) / 2}" y="{bottom + 28}" text-anchor="middle">{labels[0]}</text>'
-        f'<text x="{left - 4}" y="{bottom}" text-anchor="end">{y0:.4g}</text>'
-        f'<text x="{left - 4}" y="{top + 9}" text-anchor="end">{y1:.4g}</text>'
-        f'<text transform="rotate(-90 12 {middle})" x="12" y="{middle}" text-anchor="middle">'
-        f"{labels[1]}</text>"
-    )
-    frame = f'<rect class="frame" x="{left}" y="{top}" width="{right - left}" '
-    return f'{frame}height="{bottom - top}"/>{dots}{texts}'
-
-
-def _labels(problem: Problem, names: tuple[str, str]) -> list[str]:
-    """What the axes are called; a problem's author may have written anything."""
-    return [escape(plane_axes(problem).get(name, name)) for name in names]
+    return f'<svg aria-hidden="true">{dots}</svg>'
 
 
 def _ends(problem: Problem, name: str) -> tuple[float, float]:
@@ -114,8 +137,15 @@ def _ends(problem: Problem, name: str) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _along(values: Array | float, ends: tuple[float, float]) -> Array:
-    return (np.asarray(values) - ends[0]) / (ends[1] - ends[0])
+def _parts(name: str, dim: int) -> tuple[str, list[int]]:
+    """The variable and the coordinates that an axis moves."""
+    variable, _, coordinate = name.partition("[")
+    return variable, [int(coordinate[:-1])] if coordinate else list(range(dim))
+
+
+def _moves(problem: Problem, name: str) -> list[Any]:
+    variable, coordinates = _parts(name, getattr(problem, name.partition("[")[0]).dim)
+    return [variable, coordinates[0]] if len(coordinates) == 1 else []
 
 
 def _column(name: str, y: Array | None, theta: Array | None) -> Array:

@@ -41,6 +41,23 @@ input:disabled { cursor: default; opacity: 0.5; }
               transform: translateX(calc(-100% * var(--along))); }
 .marks .above span { bottom: 100%; }
 .marks .below span { top: 100%; }
+.slider.line { position: absolute; top: 0; bottom: 0; display: block; }
+.slider.line[hidden] { display: none; }
+.line .name { display: none; }
+.line .track { height: 100%; }
+.line input { height: 100%; pointer-events: none; touch-action: none; }
+.line input::-webkit-slider-runnable-track { height: 100%; background: none; }
+.line input::-moz-range-track, .line input::-moz-range-progress { background: none; }
+.line input::-webkit-slider-thumb { width: 18px; height: 100%; margin: 0; border: 0;
+  border-radius: 4px; background: none; pointer-events: auto; cursor: ew-resize; }
+.line input::-moz-range-thumb { width: 18px; height: 100%; border: 0; background: none;
+  pointer-events: auto; cursor: ew-resize; }
+.line input:focus-visible { outline: none; }
+.line:has(input:focus-visible) output { outline: 2px solid var(--ink-of); outline-offset: 2px; }
+.line output { position: absolute; z-index: 1; top: 38%; pointer-events: none; white-space: nowrap;
+  left: calc(9px + (100% - 18px) * var(--along)); transform: translateX(-50%); padding: 2px 8px;
+  border-radius: 10px; font-size: 12px; background: var(--ink, #1b2329);
+  color: var(--paper, white); }
 """
 
 
@@ -63,6 +80,7 @@ class Slider(JSComponent):
     moves: Any = param.List(
         default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
     )
+    figure: Any = param.String(doc="For the handle of a line: the picture that has it.")
     committed: Any = param.Integer(default=0, doc="How often it was let go.")
     _esm = SLIDER
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
