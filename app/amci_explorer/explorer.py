@@ -35,7 +35,7 @@ from amci_explorer.views.film import FilmView
 from amci_explorer.views.headline import HeadlineView
 from amci_explorer.views.inputs import Scripted, copying, header_button, header_looks
 from amci_explorer.views.layout import column, hide, side_by_side
-from amci_explorer.views.place import DensityPlace
+from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.play import PlayCard, play_of
 from amci_explorer.views.reuse import ReuseCard
 from amci_explorer.views.story import StoryView
@@ -90,7 +90,7 @@ class Explorer:
         # For slides and frames: one picture, of the densities unless a card is named.
         self.small = query.get("ui") == "min"
         self._with_card = "card" in query
-        self.densities = DensityPlace(self.state)
+        self.densities = DensityPanel(self.state)
         # What the page makes its address of; nothing of it shows.
         self._link = Div(visible=False, name="link")
         self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)

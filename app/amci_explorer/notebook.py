@@ -23,7 +23,7 @@ from amci_explorer.views.diagnostics import DiagnosticsCard
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.figures import pane
 from amci_explorer.views.layout import column, side_by_side
-from amci_explorer.views.place import VIEWS
+from amci_explorer.views.panel import VIEWS
 from amci_explorer.views.planes import MarginalView
 
 Value = float | Sequence[float] | None

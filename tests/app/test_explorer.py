@@ -7,7 +7,7 @@ from amci_explorer.compute.session import callback, one_message
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
-from amci_explorer.views import place
+from amci_explorer.views import panel
 from amci_explorer.views.film import FilmPlayer
 from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
@@ -171,7 +171,7 @@ def test_densities_that_fail_at_the_opening_leave_the_rest_of_the_page(in_a_loop
             turned.started.clear()
             explorer.story.alerts[:] = []
 
-    monkeypatch.setattr(place, "densities", fail)
+    monkeypatch.setattr(panel, "densities", fail)
     in_a_loop(body)
 
 

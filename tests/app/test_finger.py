@@ -4,8 +4,7 @@ import json
 
 import pytest
 from amci_explorer.state.state import State
-from amci_explorer.views.finger import FingerPage
-from amci_explorer.views.place import DensityPlace
+from amci_explorer.views.panel import DensityPanel, LivePage
 
 
 @pytest.fixture
@@ -13,32 +12,32 @@ def shown():
     def show(**chosen):
         state = State()
         assert state.read(chosen) == {}
-        place = DensityPlace(state)
-        place.open()
-        [found] = place.panel.select(FingerPage)
-        return state, place, found
+        panel = DensityPanel(state)
+        panel.open()
+        [found] = panel.panel.select(LivePage)
+        return state, panel, found
 
     return show
 
 
 def test_a_problem_on_the_line_is_the_pages_with_the_case_that_is_drawn(shown):
-    state, place, finger = shown(problem="tail-1d", y="0.5", theta="2")
+    state, panel, finger = shown(problem="tail-1d", y="0.5", theta="2")
     assert finger.key == "tail-1d/spline"
     assert (finger.y, finger.theta) == ([0.5], [2.0])
     state.move(theta=[1.5])
-    place.follow({"theta"})
+    panel.follow({"theta"})
     assert finger.theta == [1.5]
 
 
 def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(shown):
-    state, place, finger = shown(problem="tail-1d")
+    state, panel, finger = shown(problem="tail-1d")
     assert finger.weights == ""
     finger.asked = finger.key
     stored = json.loads(finger.weights)
     assert stored["key"] == "tail-1d/spline"
     assert set(stored["proposals"]) == {"q1_plus", "q2"}
     state.open("gain-loss")
-    place.open()
+    panel.open()
     assert (finger.key, finger.weights) == ("gain-loss/spline", "")
     finger.asked = "tail-1d/spline"
     assert finger.weights == ""
@@ -64,6 +63,6 @@ def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
 
 
 def test_one_of_several_places_leaves_it_to_the_server():
-    place = DensityPlace(State(), prefix="second-")
-    place.open()
-    assert place.panel.select(FingerPage) == []
+    panel = DensityPanel(State(), prefix="second-")
+    panel.open()
+    assert panel.panel.select(LivePage) == []

@@ -201,3 +201,34 @@ def test_the_server_hears_nothing_of_a_drag_until_release(browser, server):
     theta = opened.value("Threshold θ")
     opened.wait_for_value(LEVEL, float(amci.problem("tail-1d").mismatch(1.0, theta)), within=0.01)
     opened.close()
+
+
+def test_the_line_in_the_picture_and_the_point_of_the_map_move_the_case(visit):
+    opened = visit("?runs=4&draws=8")
+    opened.wait_for_end(4)
+    line = opened.page.get_by_role("slider", name="Line of θ")
+    opened.reach("Line of θ")
+    for _ in range(5):
+        opened.page.keyboard.press("ArrowLeft")
+    assert opened.value("Threshold θ") == 2.95
+    box, share = (
+        line.bounding_box(),
+        line.evaluate("el => (el.value - el.min) / (el.max - el.min)"),
+    )
+    # Half its thumb is left on either side.
+    x, y, mouse = box["x"] + 9 + share * (box["width"] - 18), box["y"] + 60, opened.page.mouse
+    mouse.move(x, y)
+    mouse.down()
+    mouse.move(x - 70, y)
+    opened.wait_for_frames(2)
+    theta = opened.value("Threshold θ")
+    assert theta < 2
+    assert opened.data("densities-threshold", "x") == theta
+    mouse.up()
+    opened.wait(f"() => location.search.includes('theta={theta:g}')")
+    opened.page.get_by_role("button", name="This case among").focus()
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("ArrowUp")
+    y, theta = 1.12, round(theta + 0.05, 2)
+    assert (opened.value("Observation y"), opened.value("Threshold θ")) == (y, theta)
+    opened.wait(f"() => location.search.includes('y={y:g}&theta={theta:g}')")

@@ -95,10 +95,10 @@ class PositionView:
 
     def _moved(self, *events: Any) -> None:
         state = self._state
-        if state.problem is not self._problem or len(self.panel.at) != 2:
+        if self._problem is not state.problem or len(self.panel.at) != 2:
             return
         names = default_plane(state.problem)
-        points = {"y": list(state.y), "theta": list(state.theta)}
+        points: dict[str, Any] = {"y": list(state.y), "theta": list(state.theta)}
         for name, to in zip(names, self.panel.at, strict=True):
             variable, coordinates = _parts(name, len(points[name.partition("[")[0]]))
             if not same(_at(name, state.y, state.theta), to):

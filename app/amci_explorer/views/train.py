@@ -24,7 +24,7 @@ from amci_explorer.views.inputs import Message
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.learning import LearningView
 from amci_explorer.views.order import OrderForm
-from amci_explorer.views.place import DensityPlace
+from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.status import Status
 from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
@@ -82,7 +82,7 @@ class TrainCard(ErrorCard):
         self.progress_bar = Status("training", "Training")
         self.said = HTML("", SAID)
         self.learning = LearningView(self.painter)
-        self.place = DensityPlace(self.state, prefix=PREFIX)
+        self.place = DensityPanel(self.state, prefix=PREFIX)
         self._pictures = column(side_by_side(self.learning.panel, self.place.panel, least=420))
         self._brought: Brought | None = None
         self._kept: Proposals | None = None

@@ -1,21 +1,28 @@
-r"""The place of the densities: the picture of the problem's kind, which follows the state."""
+r"""The panel of the proposals: the pictures of the problem's kind, live under the finger."""
 
 from __future__ import annotations
 
-__all__ = ["DensityPlace"]
+__all__ = ["DensityPanel", "LivePage"]
 
+import json
 import math
+from functools import lru_cache
 from io import StringIO
 from typing import Any
 
 import panel as pn
+import param
 from bokeh.models import ColumnDataSource, Label, Plot
+from panel.custom import JSComponent
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.session import callback
 from amci_explorer.compute.store import store_of
+from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Playback
+from amci_explorer.numbers.weights import LIVE, weights
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of
 from amci_explorer.state.state import State
 from amci_explorer.views import export
@@ -23,7 +30,6 @@ from amci_explorer.views.bound import tie
 from amci_explorer.views.densities import DensityView
 from amci_explorer.views.faint import Faint
 from amci_explorer.views.figures import entitle
-from amci_explorer.views.finger import LiveDensities
 from amci_explorer.views.layout import column
 from amci_explorer.views.planes import MarginalView, PlaneView
 from amci_explorer.views.slider import Slider, same
@@ -38,12 +44,12 @@ BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
 
 
-class DensityPlace:
-    """Creates the place, empty; of each kind of picture there is one, made when it is needed.
+class DensityPanel:
+    """Creates the panel, empty; of each kind of picture there is one, made when it is needed.
 
     Arguments:
         state: What is looked at.
-        prefix: What the names of its pictures begin with, where a page has several places.
+        prefix: What the names of its pictures begin with, where a page has several panels.
             The one without follows the handles at once.
     """
 
@@ -195,3 +201,69 @@ class DensityPlace:
             look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
         proposals = store_of(case.problem.name).proposals(case.settings)
         return densities(case.problem, proposals, *case.settings.pair, **look)
+
+
+class LivePage(JSComponent):
+    """What the page knows of the case that the server has drawn, and of its proposals."""
+
+    key: Any = param.String(doc="Whose densities they are; empty where the page cannot compute.")
+    extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures, on the line.")
+    y: Any = param.List(default=[], doc="Of the case.")
+    theta: Any = param.List(default=[], doc="Of the case.")
+    asked: Any = param.String(doc="The key whose weights the page wants.")
+    weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
+    _esm = FINGER
+
+
+class LiveDensities:
+    """Creates what follows the handles in the page; invisible.
+
+    Weights are sent when a handle is first touched: who only looks does not wait for them.
+
+    Arguments:
+        state: What is looked at.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.panel = LivePage(width=0, height=0, margin=0)
+        self.panel.param.watch(callback(self._send), "asked")
+
+    def show(self, found: Any) -> None:
+        """Says what is drawn next; before it is."""
+        state = self._state
+        problem = state.problem
+        key = f"{problem.name}/{state.settings.variant}" if self._can() else ""
+        if key != self.panel.key:
+            self.panel.param.update(key=key, weights="")
+            if key and self.panel.asked == key:
+                self._send()
+        if key:
+            self.panel.param.update(
+                extent=list(found.extent) if problem.x.dim == 1 else [],
+                y=list(state.y),
+                theta=list(state.theta),
+            )
+
+    def _can(self) -> bool:
+        state = self._state
+        return (
+            state.problem.name in LIVE
+            and state.settings.snapshot is None
+            and bool(_stored(state.problem.name, state.settings.variant))
+        )
+
+    def _send(self, *_: Any) -> None:
+        key = self.panel.key
+        if key and self.panel.asked == key:
+            self.panel.weights = _stored(*key.split("/"))
+
+
+@lru_cache(maxsize=16)
+def _stored(problem: str, variant: str) -> str:
+    """Proposals as the page reads them; empty where it cannot evaluate them."""
+    try:
+        proposals = weights(registry.proposals(problem, variant))
+    except ValueError:
+        return ""
+    return json.dumps({"key": f"{problem}/{variant}", "proposals": proposals})
