@@ -30,7 +30,7 @@ from amci_explorer.plots.diagnostics import weights_histogram
 from amci_explorer.problems.presets import opening
 from amci_explorer.text import number
 from amci_explorer.views.figures import describe
-from amci_explorer.views.place import VIEWS
+from amci_explorer.views.panel import VIEWS
 from amci_explorer.views.planes import MarginalView
 from amci_explorer.views.style import PALETTE
 from amci_explorer.words.curves import about_curves

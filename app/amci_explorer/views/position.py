@@ -94,10 +94,10 @@ class PositionView:
             self.panel.at = at
 
     def _moved(self, *events: Any) -> None:
-        state = self._state
-        if self._problem is not state.problem or len(self.panel.at) != 2:
+        state, problem = self._state, self._problem
+        if problem is None or problem is not state.problem or len(self.panel.at) != 2:
             return
-        names = default_plane(state.problem)
+        names = default_plane(problem)
         points: dict[str, Any] = {"y": list(state.y), "theta": list(state.theta)}
         for name, to in zip(names, self.panel.at, strict=True):
             variable, coordinates = _parts(name, len(points[name.partition("[")[0]]))
