@@ -224,8 +224,10 @@ class _Plane:
                 shown.height = height
             if (shown.xaxis.axis_label, shown.yaxis.axis_label) != found.labels:
                 shown.xaxis.axis_label, shown.yaxis.axis_label = found.labels
-        if self._remark.object != found.doubt:
-            self._remark.object = found.doubt
+        dashed = "Dashed: the posterior." if has_q2 else ""
+        remark = " ".join(filter(None, [dashed, found.doubt]))
+        if self._remark.object != remark:
+            self._remark.object = remark
 
     def describe(self, found: PlaneDensities) -> None:
         """Renews the text alternatives."""
@@ -244,10 +246,8 @@ class _Plane:
             self._place[:] = [side_by_side(*panes, least=LEAST_WIDTH, gap=4)]
         for name in there:
             target, proposal = (label(n, signed=signed, variant=variant) for n in PAIRS[name])
-            more = ", close-up" if name == "plane-close-up" else ""
-            if has_q2 and name != "plane-posterior":
-                more = ", posterior dashed"
-            self._captions[name].text = f"{proposal} over {target.split(' ')[0]}{more}"
+            over = "close-up" if name == "plane-close-up" else f"over {target.split(' ')[0]}"
+            self._captions[name].text = f"{proposal} {over}"
 
     def _picture(self, name: str, painter: Theme) -> figure:
         ranges = self._closer if name == "plane-close-up" else self._ranges
