@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import panel as pn
 import pytest
-from amci_explorer.server.session import LONGEST, PACE, Turns, one_message
+from amci_explorer.server.session import LONGEST, PACE, Turns, browser_of, one_message
+from amci_explorer.server.shares import COOKIE, new_cookie
 from bokeh.client import pull_session
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
@@ -248,3 +250,16 @@ def test_what_a_page_holds_is_looked_for_once_and_only_where_it_changes(monkeypa
     assert len(document.models) == 5
     shown.children = shown.children[:1]
     assert len(document.models) == 2
+
+
+def test_tabs_of_a_browser_share_its_name_and_others_have_their_own():
+    cookie, other = new_cookie(), new_cookie()
+
+    def visited(**cookies):
+        request = SimpleNamespace(cookies=cookies)
+        return SimpleNamespace(session_context=SimpleNamespace(request=request))
+
+    pages = [visited(**{COOKIE: text}) for text in (cookie, cookie, other, "made.up")]
+    names = [browser_of(each) for each in (*pages, visited())]
+    assert names[0] == names[1]
+    assert len(set(names)) == 4
