@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
-from amci_explorer.server.serve import allowed_origins, command_and_environment
+from amci_explorer.server.serve import serve_command
 from install_browser import find_browser
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 240
+DASHBOARD, PATIENCE = "app/dashboard.py", 240
 # What a browser does behind a visitor's back has no place in a test.
 QUIET = (
     "--disable-background-networking",
@@ -32,7 +33,7 @@ QUIET = (
 def served_dashboard(
     log: Path,
     *,
-    app: str = "app/dashboard.py",
+    app: str = DASHBOARD,
     plain: bool = False,
     port: int | None = None,
     first: str = "/dashboard",
@@ -51,10 +52,12 @@ def served_dashboard(
     if port is None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-    origins = allowed_origins(port, "127.0.0.1")
-    command, environment = command_and_environment(port, "127.0.0.1", origins)
-    options = ["--port", str(port)] if plain else command[5:]
-    command = [*command[:4], app, *options, *(["--args", *map(str, files)] if files else [])]
+    command = serve_command(port, *(word for file in files for word in ("--problem", str(file))))
+    if plain or app != DASHBOARD:
+        command = [sys.executable, "-m", "panel", "serve", app, "--port", str(port)]
+        command += ["--args", *map(str, files)] if files else []
+    search_path = os.pathsep.join(filter(None, [str(ROOT / "app"), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": search_path}
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT

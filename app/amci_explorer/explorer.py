@@ -69,21 +69,15 @@ class Explorer:
     Arguments:
         document: The visitor's Bokeh document.
         query: The parameters in the page's address.
-        failed: Called where an answer fails.
     """
 
-    def __init__(
-        self,
-        document: Any,
-        query: Mapping[str, str],
-        failed: Callable[[], Any] = lambda: None,
-    ) -> None:
+    def __init__(self, document: Any, query: Mapping[str, str]) -> None:
         self.state = State(registry.opening() or OPENING_PROBLEM)
         self.results = Results(document)
         self.results.learner = self.learner = Learner(
             self.state, document, resting=lambda: self.results.resting
         )
-        self._document, self._failed = document, failed
+        self._document = document
         # While views are still to be turned to the problem; and whether to compute for it then.
         self._turning = self._asked = False
         wrong = self.state.read(query)
@@ -188,7 +182,6 @@ class Explorer:
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""
         log.error("a visitor could not be answered", exc_info=error)
-        self._failed()
         self.story.complain(f"That did not work: {str(error) or type(error).__name__}")
 
     def _follow(self, *events: Any) -> None:

@@ -1,36 +1,62 @@
-r"""What happens at a visit: the page is made, or refused."""
+r"""What happens at a visit: the page is made; and what it needs, before anybody comes."""
 
-__all__ = ["open_page"]
+from __future__ import annotations
+
+__all__ = ["open_page", "prepare"]
 
 import asyncio
 import logging
 import sys
-from functools import partial
+import threading
+from collections.abc import Sequence
+from functools import cache
 
 import panel as pn
 
+import amci_explorer.server.guard  # noqa: F401  it begins when it is imported
 from amci_explorer.compute.session import building, callback, weakly
+from amci_explorer.compute.store import store_of
 from amci_explorer.explorer import Explorer
-from amci_explorer.problems.registry import serve_files
-from amci_explorer.server.guard import admit, count_error
-from amci_explorer.server.ready import get_ready
-from amci_explorer.state.state import decoded
+from amci_explorer.problems import registry
+from amci_explorer.problems.files import Source, in_a_line
+from amci_explorer.numbers.pictures import densities
+from amci_explorer.state.state import State, decoded
+from amci_explorer.state.tour import TourError, tour
 from amci_explorer.views.shell import page
 from amci_explorer.views.style import VARIABLES
 
+log = logging.getLogger(__name__)
 # Other problems are made ready once the first visitor has been answered.
 SECONDS_AT_REST = 10
-REFUSED = "The server alone names sessions. Open the page itself."
 FAILED = "The page could not be made. The server's log says why."
+
+
+def prepare(problems: Sequence[str] = ()) -> list[str]:
+    """Loads problems from files, and the tour; says what is wrong with them, a line each.
+
+    Arguments:
+        problems: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
+    """
+    wrong = []
+    for text in problems:
+        try:
+            Source.read(text).load()
+        except ValueError as error:
+            wrong.append(in_a_line(error))
+    registry.serve_files([] if wrong else problems)
+    try:
+        tour()
+    except TourError as error:
+        wrong.append(in_a_line(error))
+    return wrong
 
 
 def show() -> None:
     """Makes the page of the visit that runs this script."""
     document = pn.state.curdoc
-    serve_files(sys.argv[1:])
+    registry.serve_files(sys.argv[1:])
     with building(document):
-        query = decoded(pn.state.session_args)
-        explorer = Explorer(document, query, partial(count_error, document))
+        explorer = Explorer(document, decoded(pn.state.session_args))
     pn.config.exception_handler = weakly(explorer.report)
     pn.state.onload(callback(explorer.start))
     asyncio.get_running_loop().call_later(SECONDS_AT_REST, get_ready)
@@ -41,12 +67,28 @@ def show() -> None:
 def open_page() -> None:
     """Answers the visit that runs the script that calls this."""
     pn.extension(raw_css=[VARIABLES])
-    if not admit(pn.state.curdoc):
-        pn.pane.Str(REFUSED).servable()
-        return
     try:
         show()
     except Exception:
         # Panel would show where in the server it failed.
-        logging.getLogger(__name__).exception("the page could not be made")
+        log.exception("the page could not be made")
         pn.pane.Str(FAILED).servable()
+
+
+@cache
+def get_ready() -> threading.Thread:
+    """Looks once at every problem, one after the other, in a thread of its own."""
+    thread = threading.Thread(target=_look_at_all, name="ready", daemon=True)
+    thread.start()
+    return thread
+
+
+def _look_at_all() -> None:
+    for name in registry.problems():
+        try:
+            state = State(name)
+            state.level_range()
+            proposals = store_of(name).proposals(state.settings)
+            densities(state.problem, proposals, *state.settings.pair)
+        except Exception:  # nobody waits for it
+            log.exception("the densities of %s could not be made ready", name)

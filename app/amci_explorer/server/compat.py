@@ -1,108 +1,54 @@
-r"""Every name of Bokeh, Panel and Tornado that is put another in the place of, and why.
+r"""Every private name of Panel and Bokeh that the page uses, and why.
 
-They change classes, for every server of this process, so that plain `panel serve`, which imports
-our code with the first visit, is guarded from then on.
+Each stands under the subject of what is to be reported upstream, with the version that was looked
+at; a newer one may do without it.
 """
 
 from __future__ import annotations
 
-__all__ = ["frozen", "hang_up", "install", "sockets_of", "sweep_soon", "used_token"]
+__all__ = ["HANDLE", "Picture", "frozen", "start_busy_timer", "sweep_soon", "wrap"]
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any
 
-from bokeh.server.connection import ServerConnection
-from bokeh.server.tornado import BokehTornado
-from bokeh.server.views import ws
-from bokeh.server.views.session_handler import SessionHandler
+import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
-from panel.io.server import DocHandler
-from tornado.web import OutputTransform
 
-Wrap = Callable[..., Any]
+# Bokeh 3.9.2, "A hook before a message is handled": its websocket's method for a whole message.
+HANDLE = "_handle"
 
 
-def install(
-    *,
-    find_handler: Wrap,
-    headers: type[OutputTransform],
-    get_page: Wrap,
-    get_session: Wrap,
-    receiver: type,
-    on_message: Wrap,
-    handle: Wrap,
-    on_ping: Wrap,
-    on_pong: Wrap,
-    longest_message: int,
-    close: Wrap,
-    error: Wrap,
-) -> None:
-    """Puts our parts in the place of theirs.
+def wrap(place: type, name: str, ours: Callable[..., Any]) -> None:
+    """Puts a function, which is called with theirs first, in the place of a class's method."""
+    theirs = getattr(place, name)
 
-    Arguments:
-        find_handler: Called with theirs, the application, a request and options. Bokeh has no hook
-            before a request is answered.
-        headers: Bokeh sends no security headers, and has no option for them.
-        get_page: Called with theirs and the handler. Bokeh opens as many pages as are asked for.
-        get_session: Called with theirs and the handler. Bokeh takes any id or token, unless these
-            are signed; whoever makes a link has signed ones.
-        receiver: Bokeh bounds frames, not messages, and unpacks gzip without a bound.
-        on_message: Called with theirs, the socket and a fragment. Bokeh reads on at any
-            rate.
-        handle: Called with theirs, the socket and a message.
-        on_ping: Called with theirs, the socket and the data. Tornado answers at any rate.
-        on_pong: Called with theirs, the socket and the data. Tornado takes those too that it
-            has not asked for.
-        longest_message: Bytes of a frame. Bokeh's option is not there for who imports us late.
-        close: Called with theirs, the socket, a code and a reason. Bokeh's codes are none of the
-            protocol's, and its reasons have any length.
-        error: Called with the connection, a message and a text. Bokeh answers with a traceback.
+    def call(*arguments: Any, **options: Any) -> Any:
+        return ours(theirs, *arguments, **options)
+
+    setattr(place, name, call)
+
+
+class Picture(pn.pane.Bokeh):
+    """A figure in the page that answers clicks still when it comes back.
+
+    Panel 1.9.4, "A Bokeh pane that is shown again has lost its figure's event callbacks".
     """
 
-    def wrapped(place: type, name: str, ours: Wrap) -> None:
-        theirs = getattr(place, name)
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            return ours(theirs, *arguments, **options)
-
-        setattr(place, name, call)
-
-    def with_headers(theirs: Wrap, application: Any, *arguments: Any, **options: Any) -> Any:
-        if headers not in application.transforms:
-            application.add_transform(headers)
-        return find_handler(theirs, application, *arguments, **options)
-
-    wrapped(BokehTornado, "find_handler", with_headers)
-    wrapped(DocHandler, "get", get_page)
-    wrapped(SessionHandler, "get_session", get_session)
-    wrapped(ws.WSHandler, "on_message", on_message)
-    wrapped(ws.WSHandler, "_handle", handle)
-    wrapped(ws.WSHandler, "on_ping", on_ping)
-    wrapped(ws.WSHandler, "on_pong", on_pong)
-    wrapped(ws.WSHandler, "close", close)
-    setattr(ws, "Receiver", receiver)  # noqa: B010  mypy knows a class there
-    setattr(ws.WSHandler, "max_message_size", longest_message)  # noqa: B010
-    setattr(ServerConnection, "error", error)  # noqa: B010
+    def _cleanup(self, root: Any = None) -> None:
+        kept = self.object._event_callbacks
+        super()._cleanup(root)
+        self.object._event_callbacks = kept
 
 
-def hang_up(socket: Any, code: int, why: str) -> None:
-    """Closes a websocket at once: Tornado would read on until the other side agrees."""
-    if socket.ws_connection is not None:
-        socket.ws_connection.client_terminated = True
-        socket.close(code, why)
+def start_busy_timer() -> None:
+    """Starts the timer by which Panel sees that it is no longer busy, in no visit's context.
 
-
-def sockets_of(session: Any) -> list[Any]:
-    """A session's websockets: Bokeh only counts them."""
-    return [connection._socket for connection in session._subscribed_connections]
-
-
-def used_token(context: Any) -> str:
-    """The token that a session was made with: Bokeh shows what it holds, not the token."""
-    token: str = context._token
-    return token
+    Panel 1.9.4, "The task of the busy indicator keeps the first session's context alive".
+    """
+    Context().run(pn.state._schedule_busy_cleanup)
 
 
 # So long after a message it is seen to that none is left behind.

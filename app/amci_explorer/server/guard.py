@@ -1,116 +1,165 @@
 r"""What the server answers: requests under its own names, for what the page needs, and no more.
 
-The checks begin when this module is imported. `make serve` imports it before the server
-starts; with plain `panel serve` the first visit does.
+The checks begin when this module is imported: by `make serve` before the server starts, as a plugin
+of `panel serve` as well, and with plain `panel serve` by the first visit.
 """
 
 from __future__ import annotations
 
-__all__ = ["ROUTES", "admit", "count_error"]
+__all__ = ["ROUTES", "policy"]
 
 import asyncio
-import logging
 import math
+import os
+import re
 import sys
-from typing import Any
-from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
+from secrets import token_urlsafe
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+from weakref import WeakKeyDictionary
 
+from bokeh.protocol.exceptions import ProtocolError
+from bokeh.server.connection import ServerConnection
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import check_allowlist
+from bokeh.server.views import ws
 from bokeh.settings import settings
+from bokeh.util.token import get_session_id
 from panel.io.resources import COMPONENT_PATH
-from tornado.httputil import HTTPServerRequest
-from tornado.web import RequestHandler
+from panel.io.server import DocHandler
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.web import OutputTransform, RequestHandler
 
 from amci_explorer.server import compat
-from amci_explorer.server.headers import Headers
+from amci_explorer.server.files import ROUTES
 from amci_explorer.server.messages import LONGEST_MESSAGE, Bounded
 from amci_explorer.server.records import shorten_records
-from amci_explorer.server.session import say
-from amci_explorer.server.sessions import SESSIONS, SMALL, brings_session
 from amci_explorer.server.shares import COOKIE, MESSAGES, PAGES, Door, Visitor, new_cookie
 
-log = logging.getLogger(__name__)
-
-# Characters of a name in a message, and of a reason for which a socket is closed.
-SHOWN, LONGEST_REASON = 40, 100
-# Bokeh's own, for a token that nobody else has given out.
-SECONDS_OF_A_TOKEN = 300.0
-LOOPBACK = ("127.0.0.1", "localhost")
-# Panel asks a module that it imports early for routes of its own.
-ROUTES: list[Any] = []
-# A page for other sites' scripts and a description of the application: the page uses neither.
+# Who may show the page in a frame: `--frames` of `amci_explorer.server.serve`. Empty: everybody.
+FRAMES = os.environ.get("AMCI_FRAMES", "")
+INLINE = re.compile(rb"<script\b(?![^>]*\bsrc=)")
+# Bokeh would take an id or a token from an address or header, which is whoever's made the link:
+# two visitors would share a page.
+NAMES_SESSION, HEADER = {"bokeh-session-id", "bokeh-token"}, "Bokeh-Session-Id"
+# Panel imports whatever module an address under the first names; the page uses none of these.
 UNUSED = (f"/{COMPONENT_PATH}", "/autoload.js", "/metadata")
-NOTHING = "There is nothing here."
-# A websocket that is closed for what it sent (RFC 6455, section 7.4.1).
-POLICY_VIOLATION, LARGEST_CODE = 1008, 4999
 # A message comes in three parts; the whole document costs as much as a second of moves.
-PART, WHOLE_DOCUMENT, CONNECTION = 1 / 3, 100, 10
-FURTHER = 0.1
-# A browser that is this many seconds ahead of its share is told so, at most so often.
-TOLD_AFTER, SECONDS_BETWEEN = 1.0, 60.0
-TOO_MANY = "Your browser sends more than the server answers: its moves are answered late."
+PART, WHOLE_DOCUMENT, CONNECTION, FURTHER = 1 / 3, 100, 10, 0.1
+# Bytes that a session may send in its life in larger messages, for its models keep them. A file of
+# draws or proposals has up to 20 MB.
+MOST_SENT, SMALL = 64 * 2**20, 16 * 2**10
+_SENT: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 DOOR = Door()
+
+
+class Refused(NamedTuple):
+    """Why a request is not answered; and the seconds after which it may come again."""
+
+    status: int
+    why: str
+    wait: float = 0.0
 
 
 class Refusal(RequestHandler):
     """Answers with a status and one line of text."""
 
-    def initialize(self, status: int, why: str, wait: float = 0.0) -> None:
-        """Takes what `why_refused` gave."""
-        self.status, self.why, self.wait = status, why, wait
+    def initialize(self, refused: Refused) -> None:
+        """Takes what `_why_refused` gave."""
+        self.refused = refused
 
     def prepare(self) -> None:
         """Answers whatever the method is."""
-        self.set_status(self.status)
+        self.set_status(self.refused.status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        if self.wait:
-            seconds = str(math.ceil(self.wait))
+        if self.refused.wait:
+            seconds = str(math.ceil(self.refused.wait))
             self.set_header("Retry-After", seconds)
             # A browser that shows it comes again by itself.
             self.set_header("Refresh", seconds)
-        self.finish(f"{self.why}\n")
+        self.finish(f"{self.refused.why}\n")
 
 
-def why_refused(application: BokehTornado, request: HTTPServerRequest) -> dict[str, Any] | None:
-    """The status and the reason for which a request is refused; None for those that are answered.
+class Headers(OutputTransform):
+    """Tells a browser with every answer what the page may do.
+
+    Of inline scripts those of the answer itself may run, marked with a number that only it has.
+    """
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """Adds the headers."""
+        nonce = ""
+        if finishing and "html" in headers.get("Content-Type", ""):
+            nonce = token_urlsafe(16)
+            chunk = INLINE.sub(f"<script nonce={nonce}".encode(), chunk)
+            headers["Content-Length"] = str(len(chunk))
+        headers["Content-Security-Policy"] = policy(nonce)
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Referrer-Policy"] = "same-origin"
+        return status_code, headers, chunk
+
+
+def policy(nonce: str = "", frames: str = FRAMES) -> str:
+    """The content security policy of an answer.
+
+    Bokeh's scripts make functions of text, and Panel's import modules of text (`unsafe-eval`,
+    `blob:`); both set styles inline.
+
+    Arguments:
+        nonce: The mark of inline scripts that may run; empty: none may.
+        frames: Who may show it in a frame, with spaces between; empty for everybody.
+    """
+    rules = {
+        "default-src": "'none'",
+        "script-src": "'self' blob: 'unsafe-eval'" + (f" 'nonce-{nonce}'" if nonce else ""),
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "connect-src": "'self' blob:",
+        "manifest-src": "'self'",
+        "base-uri": "'self'",
+        "form-action": "'self'",
+    }
+    if frames:
+        rules["frame-ancestors"] = f"'self' {frames}"
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _why_refused(application: BokehTornado, request: HTTPServerRequest) -> Refused | None:
+    """Why a request is refused; None for those that are answered.
 
     A page of another site can have its own name point to this server, and read the answers: the
-    name in the request tells. Panel imports whatever module an address under /components/ names.
+    name in the request tells.
     """
+    path = request.path.removeprefix(application.prefix)
     allowed = settings.allowed_ws_origin() or application.websocket_origins
-    path = request.path
     if not _is_known(request.host.lower(), sorted(allowed)):
-        why = f"This server has other names than {request.host[:SHOWN]!r}."
-        return {"status": 403, "why": f"{why} To add one: make serve ORIGIN=name:port"}
+        why = f"This server has other names than {request.host[:40]!r}."
+        return Refused(403, f"{why} To add one: make serve ORIGIN=name:port")
     if any(each in path for each in UNUSED):
-        return {"status": 404, "why": NOTHING}
+        return Refused(404, "There is nothing here.")
     if min(unquote_to_bytes(path), default=32) < 32:
-        return {"status": 400, "why": "An address has no control characters."}
-    login = application.auth_provider.login_url
-    if request.method not in ("GET", "HEAD") and not (login and path.endswith(login)):
-        return {"status": 405, "why": "This server answers GET and HEAD alone."}
-    if brings_session(request.arguments, request.headers):
-        return {"status": 403, "why": "The server alone names sessions. Open the page itself."}
+        return Refused(400, "An address has no control characters.")
+    if not NAMES_SESSION.isdisjoint(request.arguments) or HEADER in request.headers:
+        return Refused(403, "The server alone names sessions. Open the page itself.")
+    makes_page, wait = path.rstrip("/") in application.app_paths, 0.0
     if path.endswith("/ws"):
-        protocol, _, token = request.headers.get("Sec-WebSocket-Protocol", "").partition(",")
-        if protocol.strip() != "bokeh" or not SESSIONS.knows(token.strip()):
-            return {"status": 403, "why": "No page of this server has that token. Reload yours."}
-        wait = MESSAGES.ask(_visitor(request), CONNECTION)
-        return _too_many("connections are opened", wait) if wait else None
-    is_page = path.rstrip("/") in {application.prefix + each for each in application.app_paths}
-    wait = PAGES.ask(_visitor(request)) if is_page else 0.0
-    return _too_many("pages are opened", wait) if wait else None
-
-
-def _too_many(what: str, wait: float) -> dict[str, Any]:
-    why = f"Too many {what} from here. Try again in {math.ceil(wait)} seconds."
-    return {"status": 503, "why": why, "wait": wait}
-
-
-def _visitor(request: HTTPServerRequest) -> Visitor:
-    cookie = request.cookies.get(COOKIE)
-    return Visitor.of("" if cookie is None else cookie.value, request.remote_ip or "")
+        token = request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip()
+        try:
+            session = get_session_id(token)
+            # That of a session that has gone makes another one.
+            makes_page = session not in {
+                each.id for each in application.get_sessions(path.removesuffix("/ws"))
+            }
+        except Exception:  # what is no token fails anywhere in it
+            return Refused(403, "No page of this server has that token. Reload yours.")
+        wait = MESSAGES.take(_visitor(request), CONNECTION, late=False)
+    if makes_page:
+        wait = wait or PAGES.take(_visitor(request), late=False)
+    why = f"Too many pages are opened from here. Try again in {math.ceil(wait)} seconds."
+    return Refused(503, why, wait) if wait else None
 
 
 def _is_known(host: str, allowed: list[str]) -> bool:
@@ -120,50 +169,27 @@ def _is_known(host: str, allowed: list[str]) -> bool:
     open and never connect.
     """
     name = host.rpartition(":")[0] or host
-    names = [each.rpartition(":")[0] or each for each in allowed]
-    known = name not in LOOPBACK and check_allowlist(name, [f"{each}:80" for each in names])
+    names = [f"{each.rpartition(':')[0] or each}:80" for each in allowed]
+    known = name not in ("127.0.0.1", "localhost") and check_allowlist(name, names)
     return known or check_allowlist(host, allowed)
 
 
-def admit(document: Any) -> bool:
-    """Whether the visit that a document was made for may have the page.
-
-    With plain `panel serve` the first visit has been let in by nobody: its script asks.
-    """
-    context = document.session_context
-    request = None if context is None else context.request
-    if request is None:
-        return True
-    query = parse_qs(urlsplit(request.uri).query, keep_blank_values=True)
-    if brings_session(query, request.headers):
-        return False
-    if context.session is None and not SESSIONS.knows(compat.used_token(context)):
-        SESSIONS.give(compat.used_token(context), context.id, SECONDS_OF_A_TOKEN)
-    return True
-
-
-def count_error(document: Any) -> None:
-    """Notes an error of a document's session; one with too many is closed."""
-    session = getattr(document.session_context, "session", None)
-    if session is not None and SESSIONS.errs(session.id):
-        _shut(session, "too many errors")
-
-
-def _shut(session: Any, why: str) -> None:
-    log.error("a session is closed: %s", why)
-    for socket in compat.sockets_of(session):
-        socket.close(POLICY_VIOLATION, why)
+def _visitor(request: HTTPServerRequest) -> Visitor:
+    cookie = request.cookies.get(COOKIE)
+    return Visitor.of("" if cookie is None else cookie.value, request.remote_ip or "")
 
 
 def _find_handler(
     theirs: Any, application: BokehTornado, request: HTTPServerRequest, **options: Any
 ) -> Any:
+    if Headers not in application.transforms:
+        application.add_transform(Headers)
     limit = getattr(request.connection, "set_max_body_size", None)
     if limit is not None:
         limit(LONGEST_MESSAGE)
-    refused = why_refused(application, request)
+    refused = _why_refused(application, request)
     if refused is not None:
-        return application.get_handler_delegate(request, Refusal, refused)
+        return application.get_handler_delegate(request, Refusal, {"refused": refused})
     return theirs(application, request, **options)
 
 
@@ -179,109 +205,48 @@ async def _get_page(theirs: Any, handler: Any, *arguments: Any, **options: Any) 
         await theirs(handler, *arguments, **options)
 
 
-async def _get_session(theirs: Any, handler: Any) -> Any:
-    session = await theirs(handler)
-    if session is not None:
-        seconds = handler.application.session_token_expiration
-        SESSIONS.give(session.token, session.id, seconds)
-    return session
-
-
-async def _on_message(theirs: Any, socket: Any, fragment: str | bytes) -> None:
-    # What comes after it has been closed is not read, nor what is left of who has gone.
-    if not _has_gone(socket):
-        await _in_turn(socket, PART)
-    if not _has_gone(socket):
-        await theirs(socket, fragment)
+async def _on_message(theirs: Any, socket: Any, part: str | bytes) -> None:
+    await _in_turn(socket, PART)
+    # What is left of who has gone is not read; Tornado tells it only once the message is done.
+    if socket.ws_connection is not None and not socket.ws_connection.is_closing():
+        await theirs(socket, part)
 
 
 async def _handle(theirs: Any, socket: Any, message: Any) -> Any:
     session, size = socket.connection.session, socket.receiver.size
-    if size > SMALL and SESSIONS.sends(session, size):
-        _shut(session, "the page has sent too much")
-        return None
-    if message.msgtype == "PULL-DOC-REQ":
-        await _in_turn(socket, WHOLE_DOCUMENT)
-        return await theirs(socket, message)
-    return await _one_by_one(theirs, socket, message)
-
-
-async def _one_by_one(theirs: Any, socket: Any, message: Any) -> Any:
-    """Does what a message says event by event, others' moves in between; the last one's reply.
-
-    The parts of the message have paid for its first event; others cost less, as a picture that is
-    moved sends several at once.
-    """
-    first, *others = message.content["events"] or [None]
-    if others:
-        message.content = {"events": [first]}
-    reply = await theirs(socket, message)
-    for event in others:
-        await _in_turn(socket, FURTHER)
-        await asyncio.sleep(0)
-        # Nobody waits for the moves of who has left, and what follows an error is not done.
-        if _has_gone(socket) or reply.msgtype == "ERROR":
-            break
-        message.content = {"events": [event]}
-        reply = await theirs(socket, message)
-    return reply
-
-
-async def _on_pong(theirs: Any, socket: Any, data: bytes) -> None:
-    await _in_turn(socket, PART)
-    theirs(socket, data)
-
-
-def _on_ping(theirs: Any, socket: Any, data: bytes) -> None:
-    """No browser's script sends pings; Tornado reads on, so that they cannot wait."""
-    if MESSAGES.ask(_visitor(socket.request)):
-        compat.hang_up(socket, POLICY_VIOLATION, "too many pings")
-    else:
-        theirs(socket, data)
-
-
-def _has_gone(socket: Any) -> bool:
-    """Whether a socket is closed: Tornado tells it only once the message is done."""
-    return socket.ws_connection is None or socket.ws_connection.is_closing()
+    if size > SMALL:
+        _SENT[session] = _SENT.get(session, 0) + size
+        if _SENT[session] > MOST_SENT:
+            raise ProtocolError("the page has sent too much")
+    pulls = message.msgtype == "PULL-DOC-REQ"
+    cost = WHOLE_DOCUMENT if pulls else FURTHER * (len(message.content["events"]) - 1)
+    await _in_turn(socket, cost)
+    return await theirs(socket, message)
 
 
 async def _in_turn(socket: Any, cost: float) -> None:
     """Waits until a socket may be read on: what it sends stays in the network, in its order."""
     wait = MESSAGES.take(_visitor(socket.request), cost)
     if wait:
-        if wait > TOLD_AFTER and socket.connection is not None:
-            say(socket.connection.session.document, TOO_MANY, SECONDS_BETWEEN)
         await asyncio.sleep(wait)
 
 
-def _close(theirs: Any, socket: Any, code: int | None = None, reason: str | None = None) -> None:
-    known = code if code is None or code <= LARGEST_CODE else POLICY_VIOLATION
-    theirs(socket, known, None if reason is None else reason[:LONGEST_REASON])
-
-
-def _error(connection: Any, message: Any, text: str) -> Any:
+def _error(theirs: Any, connection: Any, message: Any, text: str) -> Any:
     """The answer to a message that failed: one line, which names nothing of the server."""
-    del text
-    error = sys.exc_info()[1]
-    count_error(connection.session.document)
-    what = f"The server could not take this: {type(error).__name__}."
-    reply = connection.protocol.create("ERROR", message.header["msgid"], what)
+    what = f"The server could not take this: {type(sys.exc_info()[1]).__name__}."
+    reply = theirs(connection, message, what)
     reply.content = {"text": what, "traceback": None}
     return reply
 
 
 shorten_records()
-compat.install(
-    find_handler=_find_handler,
-    headers=Headers,
-    get_page=_get_page,
-    get_session=_get_session,
-    receiver=Bounded,
-    on_message=_on_message,
-    handle=_handle,
-    on_ping=_on_ping,
-    on_pong=_on_pong,
-    longest_message=LONGEST_MESSAGE,
-    close=_close,
-    error=_error,
-)
+# They change classes, for every server of this process. Bokeh has no hook before a request or a
+# message is taken, and no option for headers or for how much a page may ask for.
+compat.wrap(BokehTornado, "find_handler", _find_handler)
+compat.wrap(DocHandler, "get", _get_page)
+compat.wrap(ws.WSHandler, "on_message", _on_message)
+compat.wrap(ws.WSHandler, compat.HANDLE, _handle)
+compat.wrap(ServerConnection, "error", _error)
+setattr(ws, "Receiver", Bounded)  # noqa: B010  mypy knows a class there
+# Bokeh's option is not there for who imports us late.
+setattr(ws.WSHandler, "max_message_size", LONGEST_MESSAGE)  # noqa: B010
