@@ -29,6 +29,12 @@ QUIET = (
 )
 
 
+def environment() -> dict[str, str]:
+    """That of a process which imports the page from here."""
+    search_path = filter(None, [str(ROOT / "app"), os.environ.get("PYTHONPATH")])
+    return os.environ | {"PYTHONPATH": os.pathsep.join(search_path)}
+
+
 @contextmanager
 def served_dashboard(
     log: Path,
@@ -56,11 +62,9 @@ def served_dashboard(
     if plain or app != DASHBOARD:
         command = [sys.executable, "-m", "panel", "serve", app, "--port", str(port)]
         command += ["--args", *map(str, files)] if files else []
-    search_path = os.pathsep.join(filter(None, [str(ROOT / "app"), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": search_path}
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            command, cwd=ROOT, env=environment(), stdout=output, stderr=subprocess.STDOUT
         )
     try:
         address = f"http://localhost:{port}"

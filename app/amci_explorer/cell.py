@@ -1,35 +1,35 @@
-r"""The whole dashboard in a notebook's cell: `from amci_explorer import explorer; explorer()`.
+r"""The page in a notebook's cell: `from amci_explorer import Explorer; Explorer(problem="peak")`.
 
-A cell shows the page of a server beside the kernel. Inside the cell's own document it would not
-do: results come from other threads while the cell's connection is still being made, and Panel's
-messages arrive torn.
+The cell shows the page of a server beside the kernel, which ends with it.
 """
 
 from __future__ import annotations
 
-__all__ = ["open_dashboard"]
+__all__ = ["Explorer"]
 
 import atexit
+import importlib.util
 import os
 import subprocess
 import time
 import urllib.request
 from functools import cache
 from socket import create_server
-from urllib.error import URLError
 from urllib.parse import urlencode
 
 from IPython.display import IFrame
 
-from amci_explorer.server.serve import DASHBOARD, allowed_origins, command_and_environment
+from amci_explorer.server.serve import DASHBOARD, serve_command
 
 PATIENCE = 240.0
-# Where a hub has put this user's server, such as /user/name/; Binder sets it too.
-HUB_PREFIX = "JUPYTERHUB_SERVICE_PREFIX"
 
 
-def open_dashboard(*, height: int = 1000, **query: str | float) -> IFrame:
-    """Shows the dashboard; a server for it is started at the first call and ends with the kernel.
+class Explorer(IFrame):
+    """Shows the page in a cell; the first one starts the server.
+
+    Example:
+        >>> from amci_explorer import Explorer
+        >>> Explorer(problem="tail-1d", theta=3)  # doctest: +SKIP
 
     Arguments:
         height: Height in pixels.
@@ -39,35 +39,45 @@ def open_dashboard(*, height: int = 1000, **query: str | float) -> IFrame:
     Raises:
         RuntimeError: the server does not start.
     """
-    address = _served(os.environ.get(HUB_PREFIX, ""))
-    asked = f"?{urlencode(query)}" if query else ""
-    return IFrame(address + asked, width="100%", height=height)
+
+    def __init__(self, *, height: int = 1000, **query: str | float) -> None:
+        address = _served(_jupyter())
+        super().__init__(f"{address}?{urlencode(query)}", width="100%", height=height)
+
+
+def _jupyter() -> str | None:
+    """The path of the Jupyter server that this kernel belongs to, where it has a proxy.
+
+    A browser that reaches Jupyter through a hub, a tunnel or a container reaches nothing else on
+    this machine.
+    """
+    hub = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+    if hub or importlib.util.find_spec("jupyter_server_proxy") is None:
+        return hub
+    from jupyter_server.serverapp import list_running_servers
+
+    own = os.environ.get("JPY_PARENT_PID")
+    there = (each for each in list_running_servers() if str(each["pid"]) == own)
+    return next((each["base_url"] for each in there), None)
 
 
 @cache
-def _served(hub: str) -> str:
-    """Starts the server and gives the address under which a browser finds the page."""
+def _served(jupyter: str | None) -> str:
+    """Starts the server, and gives the address under which a browser finds the page."""
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    # On a hub the browser reaches this machine by the hub's name alone, through its proxy.
-    prefix = f"{hub.rstrip('/')}/proxy/absolute/{port}" if hub else ""
-    origins = ["*"] if hub else allowed_origins(port, "127.0.0.1")
-    command, environment = command_and_environment(port, "127.0.0.1", origins, prefix=prefix)
+    prefix = "" if jupyter is None else f"{jupyter.rstrip('/')}/proxy/absolute/{port}"
+    # Jupyter asks who may use its proxy.
+    options = ["--prefix", prefix, "--origin", "*"] if prefix else []
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        serve_command(port, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     atexit.register(process.terminate)
-    path = f"{prefix}/{DASHBOARD.stem}"
-    _wait(process, f"http://127.0.0.1:{port}{path}")
-    return path if hub else f"http://localhost:{port}{path}"
-
-
-def _wait(process: subprocess.Popen[bytes], address: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            urllib.request.urlopen(address, timeout=PATIENCE).close()
-        except (URLError, ConnectionError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{prefix}/favicon.ico").close()
+        except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
                 process.terminate()
                 raise RuntimeError(
@@ -75,4 +85,4 @@ def _wait(process: subprocess.Popen[bytes], address: str) -> None:
                 ) from None
             time.sleep(0.1)
         else:
-            return
+            return f"{prefix or f'http://localhost:{port}'}/{DASHBOARD.stem}"

@@ -33,7 +33,7 @@ def _compressed(folder: str) -> dict[str, str]:
         Path(panel_material_ui.__file__).parent / "dist",
     )
     sources = [
-        *(bokeh / f"bokeh{part}.min.js" for part in ("", "-widgets")),
+        *(bokeh / f"bokeh{part}.min.js" for part in ("", "-widgets", "-tables")),
         *(panels / "panel.min.js", *panels.glob("css/*.css"), *panels.glob("bundled/theme/*.css")),
         *panels.glob("bundled/reactiveesm/es-module-shims*/dist/*.min.js"),
         *material.glob("*.bundle.*s*"),

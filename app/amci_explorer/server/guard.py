@@ -1,7 +1,7 @@
 r"""What the server answers: requests under its own names, for what the page needs, and no more.
 
-The checks begin when this module is imported: by `make serve` before the server starts, as a plugin
-of `panel serve` as well, and with plain `panel serve` by the first visit.
+The checks begin when this module is imported: by `make serve` or as a plugin of `panel serve`
+before the server starts, with plain `panel serve` by the first visit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""What a message of a page may be.
 
 A page sends what somebody did: a model's new value, an event, a piece of a file. Bokeh would take
-more: new models, a whole document, arrays of any type, and gzip of any size. That is refused before
-Bokeh reads it.
+more: new models, a whole document, arrays of any type, and gzip of any size. That is refused
+before Bokeh reads it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""Serves the page: `python -m amci_explorer.server.serve --port 5006 --address
 
 from __future__ import annotations
 
-__all__ = ["DASHBOARD", "main", "serve_command"]
+__all__ = ["DASHBOARD", "main", "origins", "serve_command"]
 
 import argparse
 import logging
@@ -68,7 +68,7 @@ def serve(options: argparse.Namespace) -> None:
         port=options.port,
         address=options.address,
         prefix=options.prefix,
-        websocket_origin=_origins(options),
+        websocket_origin=origins(options),
         use_xheaders=options.proxy,
         extra_patterns=ROUTES,
         # Nobody but this process makes sessions.
@@ -107,15 +107,13 @@ def _parser() -> argparse.ArgumentParser:
         help="processes that compute; default: one less than the cores, at least one",
     )
     add("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers compute instead")
-    add(
-        "--seconds", type=count, help="CPU-seconds that one computation may cost; default: 60"
-    )
+    add("--seconds", type=count, help="CPU-seconds that one computation may cost; default: 60")
     add("--trainings", type=count, help="trainings at a time, of all visitors; default: 2")
     add(
         "--origin",
         type=lambda text: [each.rpartition("//")[2] for each in text.lower().split(",")],
         default=[],
-        help="other names of the page, such as a proxy's: lecture.example,127.0.0.1:8443; * for all",
+        help="other names of the page, with commas between, such as a proxy's: lecture.example",
     )
     add(
         "--proxy",
@@ -139,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _origins(options: argparse.Namespace) -> list[str]:
+def origins(options: argparse.Namespace) -> list[str]:
     """The `host:port` that a browser may have in its address bar."""
     hosts = ["127.0.0.1", "localhost"]
     if options.address == ANY_ADDRESS:
@@ -165,7 +163,7 @@ def _announce(options: argparse.Namespace) -> None:
     url = f"http://{host}:{options.port}{options.prefix}/{DASHBOARD.stem}"
     print(f"AMCI Explorer: {url}", flush=True)
     if options.address == ANY_ADDRESS:
-        print(f"It answers as {', '.join(_origins(options))}.", flush=True)
+        print(f"It answers as {', '.join(origins(options))}.", flush=True)
         print("Another name, such as a proxy's: make serve ORIGIN=name:port", flush=True)
     print("To stop it, press Ctrl+C.", flush=True)
     if sys.stdout.isatty() and "SSH_CONNECTION" not in os.environ:
@@ -173,7 +171,7 @@ def _announce(options: argparse.Namespace) -> None:
 
 
 def _open(url: str) -> None:
-    """Opens the page in a browser with windows, if there is one: one in the terminal would stay."""
+    """Opens the page in a browser, where there is a screen: one in the terminal would not end."""
     if sys.platform.startswith("linux") and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
         return
     with suppress(webbrowser.Error):

@@ -1,9 +1,9 @@
 r"""Fair shares of the server: per browser, and more widely per address.
 
-A browser is known by a cookie that the server signs. A class of thirty sits behind one address, and
-a page in another site's frame may get no cookie: the address counts alone then. Those with a cookie
-have one share of their address, those without another: who fetches pages without one takes nothing
-from a class that has opened the page.
+A browser is known by a cookie that the server signs. A class of thirty sits behind one address,
+and a page in another site's frame may get no cookie: the address counts alone then. Those with a
+cookie have one share of their address, those without another: who fetches pages without one takes
+nothing from a class that has opened the page.
 """
 
 from __future__ import annotations

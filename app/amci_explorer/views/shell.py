@@ -11,12 +11,10 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
-from panel_material_ui.base import BASE_TEMPLATE
 
 from amci_explorer.compute.session import callback
 from amci_explorer.explorer import Explorer
 from amci_explorer.js.scripts import (
-    CHOOSE_THEME,
     CONNECTION_LOST,
     FIT_PHONES,
     FOLDS,
@@ -25,12 +23,9 @@ from amci_explorer.js.scripts import (
     SKIP,
 )
 from amci_explorer.views.layout import column, side_by_side
+from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
 from amci_explorer.views.style import NARROW, THEME
 
-TEMPLATE = BASE_TEMPLATE.environment.from_string(
-    '{% extends "base.html" %}'
-    "{% block preamble %}{{ super() }}<script>" + CHOOSE_THEME + "</script>{% endblock %}"
-)
 WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = f"""
 :host {{ padding: 8px 16px 12px; gap: 12px; box-sizing: border-box; background: var(--page);
@@ -107,7 +102,11 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     # that visit's page.
     Context().run(pn.state._schedule_busy_cleanup)
 
-    scripts = [CustomJS(code=code) for code in (FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP)]
+    document.template_variables["outline"] = outline(explorer.state.problem)
+    scripts = [
+        CustomJS(code=code)
+        for code in (FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP, REMOVE_OUTLINE)
+    ]
     document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
 
