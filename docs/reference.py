@@ -61,7 +61,7 @@ GROUPS = {
     "Tables": {"amci_core.estimators.tables": None},
     "In notebooks": {
         "amci_explorer.notebook": ("DensityPicture", "error_picture", "diagnosis_picture"),
-        "amci_explorer.cell": ("open_dashboard",),
+        "amci_explorer.cell": ("Explorer",),
     },
 }
 # Streams have the docstring of the function that gives their last item.

@@ -135,11 +135,11 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
 def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
     server, browser, monkeypatch
 ):
-    from amci_explorer import cell, explorer
+    from amci_explorer import Explorer, cell
 
-    monkeypatch.setenv(cell.HUB_PREFIX, BASE)
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", BASE)
     cell._served.cache_clear()
-    frame = explorer(height=700, y=1, theta=3, runs=4, draws=8)
+    frame = Explorer(height=700, y=1, theta=3, runs=4, draws=8)
     assert frame.src.startswith(f"{BASE}proxy/absolute/")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
@@ -152,11 +152,11 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monkeypatch):
-    from amci_explorer import cell, explorer
+    from amci_explorer import Explorer, cell
 
-    monkeypatch.delenv(cell.HUB_PREFIX, raising=False)
+    monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
     cell._served.cache_clear()
-    frame = explorer(runs=4, draws=8)
+    frame = Explorer(runs=4, draws=8)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
     visit = Visit(context, frame.src)

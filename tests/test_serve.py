@@ -11,9 +11,7 @@ from amci_explorer.server import serve
 from serving import PATIENCE, environment
 
 
-@pytest.mark.parametrize(
-    "option", ["--port=65536", "--workers=0", "--trainings=two"]
-)
+@pytest.mark.parametrize("option", ["--port=65536", "--workers=0", "--trainings=two"])
 def test_a_number_must_be_one(option: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stopped:
         serve.main([option])

@@ -5,9 +5,7 @@ from __future__ import annotations
 __all__ = ["Explorer"]
 
 import logging
-import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -288,16 +286,3 @@ class Explorer:
         beside, found = self.state.beside is not None, self.results.all.items()
         kept = {name: each for name, each in found if beside or not name.endswith("-a")}
         return export.everything(self.state, kept)
-
-
-class _Callable(ModuleType):
-    """Lets a notebook say `from amci_explorer import explorer; explorer()`."""
-
-    def __call__(self, **options: Any) -> Any:
-        """Shows the dashboard in a cell, see `amci_explorer.cell.open_dashboard`."""
-        from amci_explorer.cell import open_dashboard
-
-        return open_dashboard(**options)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -6,7 +6,7 @@ at; a newer one may do without it.
 
 from __future__ import annotations
 
-__all__ = ["HANDLE", "Picture", "frozen", "start_busy_timer", "sweep_soon", "wrap"]
+__all__ = ["HANDLE", "Clickable", "frozen", "start_busy_timer", "sweep_soon", "wrap"]
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def wrap(place: type, name: str, ours: Callable[..., Any]) -> None:
     setattr(place, name, call)
 
 
-class Picture(pn.pane.Bokeh):
+class Clickable(pn.pane.Bokeh):
     """A figure in the page that answers clicks still when it comes back.
 
     Panel 1.9.4, "A Bokeh pane that is shown again has lost its figure's event callbacks".

@@ -41,6 +41,7 @@ from bokeh.plotting import figure
 
 from amci_explorer.js.scripts import FIGURES
 from amci_explorer.plots.colours import Style
+from amci_explorer.server.compat import Clickable
 
 # Scripts find what they are of by themselves: one of each serves all pictures.
 SAVE_SVG = """
@@ -143,17 +144,12 @@ def add_hover(
     return tool
 
 
-class Picture(pn.pane.Bokeh):
-    """A figure in the page that answers clicks still when it comes back: Panel forgets them."""
+class Picture(Clickable):
+    """A figure in the page."""
 
     def entitle(self, f: str) -> None:
         """Names another f in it."""
         self.object.title.text = f and f"f = {f}"
-
-    def _cleanup(self, root: Any = None) -> None:
-        kept = self.object._event_callbacks
-        super()._cleanup(root)
-        self.object._event_callbacks = kept
 
 
 def pane(shown: figure) -> pn.pane.Bokeh:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["page"]
 
-from contextvars import Context
 from typing import Any
 
 import panel as pn
@@ -22,6 +21,7 @@ from amci_explorer.js.scripts import (
     OWN_F,
     SKIP,
 )
+from amci_explorer.server.compat import start_busy_timer
 from amci_explorer.views.layout import column, side_by_side
 from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
 from amci_explorer.views.style import NARROW, THEME
@@ -98,9 +98,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     # every event of any visitor to tell it, and keep it for ever: another reference ends that.
     with edit_readonly(created):
         created.busy = created.param.loading
-    # It runs a timer for that as well, once for all pages; in the context of a visit it would keep
-    # that visit's page.
-    Context().run(pn.state._schedule_busy_cleanup)
+    start_busy_timer()
 
     document.template_variables["outline"] = outline(explorer.state.problem)
     scripts = [

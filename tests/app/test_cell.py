@@ -1,0 +1,32 @@
+"""A notebook's cell shows the page at an address that its reader's browser reaches."""
+
+import os
+
+import pytest
+from amci_explorer import Explorer, cell
+
+SERVERS = [{"pid": 1, "base_url": "/other/"}, {"pid": 2, "base_url": "/mine/"}]
+
+
+@pytest.fixture(autouse=True)
+def _kernel(monkeypatch):
+    monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
+    monkeypatch.setattr("jupyter_server.serverapp.list_running_servers", lambda: iter(SERVERS))
+    monkeypatch.setattr(cell, "_served", lambda jupyter: f"{jupyter}proxy/absolute/1/dashboard")
+
+
+def test_through_the_jupyter_server_that_the_kernel_belongs_to(monkeypatch):
+    monkeypatch.setenv("JPY_PARENT_PID", "2")
+    frame = Explorer(problem="peak", height=700)
+    assert frame.src == "/mine/proxy/absolute/1/dashboard?problem=peak"
+    assert 'height="700"' in frame._repr_html_()
+
+
+def test_on_a_hub_through_the_hub(monkeypatch):
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/")
+    assert Explorer().src.startswith("/user/ada/proxy/")
+
+
+def test_without_jupyter_at_this_machines_own_address(monkeypatch):
+    monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
+    assert cell._jupyter() is None
