@@ -9,7 +9,7 @@ import threading
 import time
 import tracemalloc
 import urllib.request
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -24,6 +24,7 @@ from amci_explorer.server.records import LONGEST_RECORD, MOST_RECORDS
 from amci_explorer.views.upload import CHUNK
 from bokeh.core.serialization import Deserializer
 from bokeh.protocol.exceptions import ProtocolError
+from bokeh.util.token import get_session_id
 from protocol import Page
 from servers import run_apart
 from serving import PATIENCE, served_dashboard
@@ -190,7 +191,6 @@ BOMBS = {
     },
     "a model": {"type": "object", "name": "ColumnDataSource", "id": "1"},
     "a slice": {"type": "slice", "start": 0, "stop": 10**9, "step": 1},
-    "nested": json.loads("[" * 900 + "]" * 900),
 }
 
 
@@ -199,7 +199,7 @@ def test_a_value_that_unpacks_to_more_than_a_message_may_is_refused_unread(value
     content = json.loads(changed(value)[-1])
     tracemalloc.start()
     try:
-        with pytest.raises((ProtocolError, RecursionError)):
+        with pytest.raises(ProtocolError):
             check(content, LONGEST_MESSAGE)
         assert tracemalloc.get_traced_memory()[1] < 5 * LONGEST_MESSAGE
     finally:
@@ -304,7 +304,7 @@ TOKENS = {
 def test_only_the_server_names_sessions(address):
     async def visit() -> None:
         page = await Page.come(address)
-        name = json.loads(b64decode(page.token + "=" * (-len(page.token) % 4)))["session_id"]
+        name = get_session_id(page.token)
         for asked in ("prepared", name, ""):
             assert get(f"{address}?bokeh-session-id={asked}")[0] == 403
             assert get(address, headers={"Bokeh-Session-Id": asked or "x"})[0] == 403

@@ -93,8 +93,8 @@ def check(content: Any, room: int) -> int:
 
 def _check(value: Any, room: int) -> int:
     if isinstance(value, dict):
-        kind = value.get("type", "map")
-        if kind not in TYPES or ("array" in kind[1:] and value.get("dtype") not in DTYPES):
+        kind, dtype = str(value.get("type", "map")), str(value.get("dtype"))
+        if kind not in TYPES or ("array" in kind[1:] and dtype not in DTYPES):
             raise ProtocolError("a page sends no value of that type")
         if kind == "bytes":
             # Bokeh takes a buffer as it is; text it would unpack without a bound.

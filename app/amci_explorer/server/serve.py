@@ -8,6 +8,7 @@ import argparse
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 import webbrowser
@@ -84,7 +85,11 @@ def serve(options: argparse.Namespace) -> None:
     )
     # The loop calls it once it also answers requests.
     server.io_loop.add_callback(_announce, options)
-    server.run_until_shutdown()
+    # Panel has the loop end at Ctrl+C.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    server.start()
+    server.io_loop.start()
+    server.stop()
 
 
 def _parser() -> argparse.ArgumentParser:
