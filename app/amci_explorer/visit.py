@@ -14,12 +14,12 @@ from functools import cache
 import panel as pn
 
 import amci_explorer.server.guard  # noqa: F401  it begins when it is imported
-from amci_explorer.compute.session import building, callback, weakly
 from amci_explorer.compute.store import store_of
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
 from amci_explorer.problems.files import Source, in_a_line
+from amci_explorer.server.session import building, callback, weakly
 from amci_explorer.state.state import State, decoded
 from amci_explorer.state.tour import TourError, tour
 from amci_explorer.views.shell import page

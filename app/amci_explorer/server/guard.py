@@ -34,6 +34,7 @@ from amci_explorer.server import compat
 from amci_explorer.server.files import ROUTES
 from amci_explorer.server.messages import LONGEST_MESSAGE, Bounded
 from amci_explorer.server.records import shorten_records
+from amci_explorer.server.session import say
 from amci_explorer.server.shares import COOKIE, MESSAGES, PAGES, Door, Visitor, new_cookie
 
 # Who may show the page in a frame: `--frames` of `amci_explorer.server.serve`. Empty: everybody.
@@ -50,6 +51,9 @@ PART, WHOLE_DOCUMENT, CONNECTION, FURTHER = 1 / 3, 100, 10, 0.1
 # draws or proposals has up to 20 MB.
 MOST_SENT, SMALL = 64 * 2**20, 16 * 2**10
 _SENT: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+# A browser that is this many seconds ahead of its share is told so, at most so often.
+TOLD_AFTER, SECONDS_BETWEEN = 1.0, 60.0
+TOO_MANY = "Your browser sends more than the server answers: its moves are answered late."
 DOOR = Door()
 
 
@@ -227,6 +231,8 @@ async def _handle(theirs: Any, socket: Any, message: Any) -> Any:
 async def _in_turn(socket: Any, cost: float) -> None:
     """Waits until a socket may be read on: what it sends stays in the network, in its order."""
     wait = MESSAGES.take(_visitor(socket.request), cost)
+    if wait > TOLD_AFTER and socket.connection is not None:
+        say(socket.connection.session.document, TOO_MANY, SECONDS_BETWEEN)
     if wait:
         await asyncio.sleep(wait)
 
