@@ -62,8 +62,10 @@ def serve(options: argparse.Namespace) -> None:
 
     from amci_explorer.server.guard import ROUTES
 
-    # Bokeh and Panel log to handlers of their own; below warnings they tell of every visit.
-    logging.basicConfig(format="%(asctime)s %(message)s")
+    # Below warnings they tell of every visit and every worker.
+    log = logging.StreamHandler()
+    log.setLevel(logging.WARNING)
+    logging.basicConfig(format="%(asctime)s %(message)s", handlers=[log])
     server: Any = pn.serve(
         {DASHBOARD.stem: str(DASHBOARD)},
         port=options.port,
