@@ -4,15 +4,6 @@
 export const even = (low, high, count) =>
     Array.from({length: count}, (_, i) => low + (high - low) * i / (count - 1))
 
-/** The integral of values at increasing points, by the trapezoid rule. */
-export function integral(values, x) {
-    let sum = 0
-    for (let i = 1; i < x.length; i++) {
-        sum += (values[i] + values[i - 1]) * (x[i] - x[i - 1]) / 2
-    }
-    return sum
-}
-
 /** Ends of the shortest interval that carries that share of a density at points x. */
 export function densest(x, density, mass) {
     const below = [0]
@@ -42,9 +33,3 @@ function within(x, below, i, wanted) {
 /** The least of the steps that is enough, or the largest. */
 export const stepAbove = (wanted, steps) =>
     steps.find(step => step >= wanted) ?? steps[steps.length - 1]
-
-/** As `stepAbove`, of steps from 1 to 10 times a power of ten. */
-export function decimalStepAbove(wanted, steps) {
-    const power = 10 ** Math.floor(Math.log10(wanted))
-    return power * stepAbove(wanted / power, steps)
-}

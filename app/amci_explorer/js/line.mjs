@@ -7,8 +7,8 @@ import {TARGETS, logWanted} from "./targets.mjs"
 
 // Instead of zero, which a logarithmic axis cannot show.
 const SMALLEST_DENSITY = 1e-30
-// The share of a density that is looked at more closely, and that of g that is shaded.
-const SHOWN = 0.9995, REGION = 0.99
+// The share of a density that is looked at more closely.
+const SHOWN = 0.9995
 const EVEN = 201, CLOSER = 121, COARSE = 401
 const EDGE = 1e-7 // just inside the end of f's support, where g may jump
 const density = log => Math.max(Math.exp(log), SMALLEST_DENSITY)
@@ -47,8 +47,7 @@ export function lineColumns(weights, problem, y, theta, x) {
 }
 
 /**
- * The columns of a case's picture at points that lie close where g does, and the region, the
- * shortest interval that carries 99 % of g.
+ * The columns of a case's picture at points that lie close where g does.
  *
  * extent: ends of what the picture shows of x; all else as for `lineColumns`
  */
@@ -61,7 +60,5 @@ export function lineCase(weights, problem, y, theta, extent) {
         ...even(...extent, EVEN), ...close.flatMap(ends => even(...ends, CLOSER)),
         theta[0] - EDGE, theta[0], theta[0] + EDGE,
     ]).sort()
-    const columns = lineColumns(weights, problem, y, theta, x)
-    const g = columns.target.map(v => (v > 10 * SMALLEST_DENSITY ? v : 0))
-    return {columns, region: densest(x, g, REGION)}
+    return lineColumns(weights, problem, y, theta, x)
 }

@@ -44,7 +44,7 @@ export function paint(document, evaluator, {y, theta}) {
 }
 
 function lineParts(page, {weights, problem, extent}, y, theta) {
-    const {columns} = lineCase(weights, problem, y, theta, extent)
+    const columns = lineCase(weights, problem, y, theta, extent)
     const {x, log_ratio, log_ratio_minus} = columns
     const missing = new Float64Array(x.length).fill(NaN)
     const filled = (name, of) => {

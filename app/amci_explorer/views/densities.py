@@ -136,8 +136,8 @@ class Lines:
         shown = picture(
             name,
             alternative="Proposals, and what they must match.",
-            x_label="x" if is_last else "",
-            y_label="",
+            x_label="x",
+            y_label="density",
             height=self._heights[is_last],
             x_range=x_range,
             y_range=Range1d(*(DECADES if self._logarithmic else (0, 1))),
