@@ -12,19 +12,18 @@ import panel as pn
 
 from amci_core.evaluation import ErrorCurves
 from amci_core.flows import Proposals
-from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.store import store_of
 from amci_explorer.numbers.pictures import densities
-from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.plots import diagnostics, error_curves
+from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
 from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
-from amci_explorer.views.diagnostics import DiagnosticsCard
-from amci_explorer.views.errors import ErrorCard
-from amci_explorer.views.figures import pane
-from amci_explorer.views.layout import column, side_by_side
+from amci_explorer.views.layout import HTML, column, side_by_side
 from amci_explorer.views.panel import VIEWS
 from amci_explorer.views.planes import MarginalView
+from amci_explorer.words.curves import outside
+from amci_explorer.words.diagnosis import about_verdict
 
 Value = float | Sequence[float] | None
 
@@ -101,39 +100,25 @@ def _state(problem: str, y: Value, theta: Value) -> State:
 
 
 def error_picture(curves: ErrorCurves) -> pn.Column:
-    """The dashboard's picture of error curves: medians, the middle half of the runs, means.
-
-    Below it stands, as there, which curves lie outside of the picture.
+    """Error curves as the dashboard draws them, with what lies outside of the picture below.
 
     Arguments:
-        curves: Curves of a single pair (y, theta), AMCI's and the bound's among them; estimators
-            that the dashboard does not draw are left out.
+        curves: Curves of a single case (y, theta); estimators that the dashboard does not draw are
+            left out.
 
     Raises:
-        ValueError: AMCI or the bound is missing, or there is more than one pair.
+        ValueError: the curves are of several cases.
     """
-    missing = [name for name in ("amci", "bound") if name not in curves.by_name]
-    if missing:
-        raise ValueError(f"curves: expected AMCI and the bound, {', '.join(missing)} is missing")
-    if curves["amci"].remse.ndim != 1:
-        raise ValueError(
-            f"curves: expected those of a single pair, got shape {curves['amci'].remse.shape}"
-        )
     drawn = {name: curve for name, curve in curves.by_name.items() if name in ESTIMATORS}
-    view = ErrorCard(State(), Results())
-    view.limit(tuple(drawn))
     shown = ErrorCurves(curves.budgets, drawn, curves.runs, curves.runs_wanted)
-    view.fit(shown)
-    view.draw(shown, complete=True)
-    view.describe(shown)
-    view.recolour(False)
-    return column(pane(view.figure), view.note)
+    note = HTML(f"<p>{outside(shown, complete=True)}</p>")
+    return column(pn.pane.HoloViews(error_curves(shown), sizing_mode="stretch_width"), note)
 
 
 def diagnosis_picture(
     problem: str, *, y: Value = None, theta: Value = None, variant: str = "spline", draws: int = 64
 ) -> pn.Column:
-    """The dashboard's verdict on AMCI at one case, with each term's weights and the way to mu.
+    """The verdict on AMCI at one case, with each term's weights and the running estimate.
 
     Arguments:
         problem: The problem's name.
@@ -147,10 +132,7 @@ def diagnosis_picture(
     """
     state = _state(problem, y, theta)
     state.set(variant=variant, draws=draws)
-    view = DiagnosticsCard(state, Results())
-    view.recolour(False)
-    view.open()
-    for found in store_of(problem).diagnosis(state.settings):
-        view.take(Result(view.asked(view.state), found, 0.0))
-    view.describe(found)
-    return view.body
+    *_, found = store_of(problem).diagnosis(state.settings)
+    verdict = HTML(f"<h3>{VERDICTS[found.level].label}</h3>{about_verdict(found)}")
+    picture = pn.pane.HoloViews(diagnostics(found), sizing_mode="stretch_width")
+    return column(verdict, picture)

@@ -3,7 +3,7 @@
 import numpy as np
 import panel as pn
 import pytest
-from amci_explorer.notebook import DensityPicture, error_picture
+from amci_explorer.notebook import DensityPicture, diagnosis_picture, error_picture
 from amci_explorer.views.slider import Slider
 from bokeh.models import ColumnDataSource
 
@@ -61,22 +61,15 @@ def test_what_is_out_of_range_is_refused():
 
 def test_curves_are_drawn_as_in_the_dashboard():
     problem, oracle = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="oracle")
-    budgets = (2, 8, 32)
-    curves = amci.error_curves(problem, oracle, 1.0, 3.0, budgets=budgets, runs=10)
-    shown = error_picture(curves)
-    assert column(shown, "errors-bound", "median") == pytest.approx(curves["bound"].remse)
-    assert column(shown, "errors-amci", "draws").tolist() == list(budgets)
-    figure, note = (each.object for each in shown)
-    # To the right of the curves there is room for their names.
-    assert figure.x_range.start < 2 < 32 < figure.tags[0] < 64 < figure.x_range.end
-    assert "SNIS q₁ is off the scale" in note
+    curves = amci.error_curves(problem, oracle, 1.0, 3.0, budgets=(2, 8, 32), runs=10)
+    picture, note = error_picture(curves)
+    (line,) = (each for each in picture.object if each.label == "one-proposal bound")
+    expected = 100 * np.sqrt(curves["bound"].remse)
+    np.testing.assert_allclose(line.dimension_values("error"), expected)
+    assert "SNIS q₁ is off the scale" in note.object
 
 
-def test_curves_that_cannot_be_drawn_are_refused():
-    problem, oracle = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="oracle")
-    alone = amci.error_curves(problem, oracle, 1.0, 3.0, runs=2, estimators=["amci"])
-    with pytest.raises(ValueError, match="bound is missing"):
-        error_picture(alone)
-    two = amci.error_curves(problem, oracle, [[1.0], [2.0]], [[3.0]], runs=2)
-    with pytest.raises(ValueError, match="single pair"):
-        error_picture(two)
+def test_a_diagnosis_has_its_verdict_and_every_terms_weights():
+    verdict, picture = diagnosis_picture("tail-1d", y=1.0, theta=3.0)
+    assert "Reliable" in verdict.object
+    assert len(picture.object) == 5
