@@ -123,10 +123,12 @@ def opened(browser: Any, address: str, *, runs: int) -> Any:
 
 def first_visits(browser: Any, address: str) -> None:
     """Seconds from a request with an empty cache until the densities stand, and what was sent."""
-    seconds, sizes = [], []
+    seconds, sizes, counts = [], [], []
     for _ in range(VISITS + 1):
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         received: list[int] = []
+        answers: list[str] = []
+        page.on("response", lambda answer, to=answers: to.append(answer.url))
         page.on(
             "websocket",
             lambda socket, to=received: socket.on(
@@ -142,17 +144,20 @@ def first_visits(browser: Any, address: str) -> None:
         page.wait_for_function(USABLE, arg=PROBLEMS["tail-1d"][2])
         seconds.append(time.perf_counter() - start)
         sizes.append(sum(received))
+        counts.append(sum(each.startswith("http") for each in answers))
         done(page, 4).wait_for()
         page.context.close()
     # The first one of all warms the server.
     tell("first visit until the densities stand, slowest", max(seconds[1:]), 2.5, "s")
+    # Of its websocket before compression, which takes most of it.
     tell("sent until then", np.median(sizes) / 1e6, None, "MB")
+    tell("responses until then", np.median(counts), None, "")
 
 
 def drag(page: Any, name: str) -> None:
     """Drags a problem's slider, and prints when its moves are answered."""
     label, source, _, most_data, most_paint = PROBLEMS[name]
-    rail = page.get_by_role("slider", name=label).locator("xpath=../..").bounding_box()
+    rail = page.get_by_role("slider", name=label).bounding_box()
     middle = rail["y"] + rail["height"] / 2
     places = rail["x"] + rail["width"] * np.linspace(0.1, 0.9, MOVES + 1)
     page.mouse.move(places[0], middle)
