@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.numbers.pictures import densities as numbers_of
 from amci_explorer.plots import (
     amortization_map,
+    densities,
     diagnostics,
     error_curves,
     evaluation,
@@ -208,3 +210,17 @@ def test_bands_are_over_runs_or_over_cases(band, keys):
     shown = [each.dimension_values("error")[:8].tolist() for each in bands]
     assert [*low, *high[::-1]] in [pytest.approx(each) for each in shown]
     assert not len(part(evaluation(found, band="none"), "Bands").data)
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "theta"), [("tail-1d", 1.0, 3.0), ("cancer", (550.0, 350.0), None)]
+)
+def test_densities_show_each_proposal_beside_what_it_should_match(name, y, theta):
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
+    picture = densities(problem, proposals, y, theta)
+    found = numbers_of(problem, proposals, y, theta).along(0)
+    line = part(picture, "Curve", "q₁ learnt")
+    np.testing.assert_allclose(line.dimension_values("density"), found["q1"])
+    area = part(picture, "Area", "posterior p(x | y)")
+    np.testing.assert_allclose(area.dimension_values("density"), found["posterior"])
+    hv.render(picture)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "amortization_map",
+    "densities",
     "diagnostics",
     "error_curves",
     "evaluation",
@@ -17,6 +18,7 @@ import holoviews as hv
 import holoviews.plotting.bokeh
 
 from amci_explorer.plots.amortization import amortization_map
+from amci_explorer.plots.densities import densities
 from amci_explorer.plots.diagnostics import diagnostics
 from amci_explorer.plots.errors import error_curves
 from amci_explorer.plots.evaluation import evaluation
