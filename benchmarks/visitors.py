@@ -40,8 +40,8 @@ WANTED_95, WANTED_GROWTH = 0.400, 150
 class Visitor(Page):
     """A page whose slider is dragged, and which notes when it is answered."""
 
-    def __init__(self, connection: WebSocketClientConnection) -> None:
-        super().__init__(connection)
+    def __init__(self, token: str, connection: WebSocketClientConnection) -> None:
+        super().__init__(token, connection)
         self.waiting: dict[float, float] = {}
         self.answered: list[float] = []
         self.moves = 0
@@ -169,7 +169,7 @@ def served_process(address: str) -> int:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
         except OSError:
             continue
-        if "serve" in words and port in words:
+        if port in words and any(word.endswith("serve") for word in words):
             return int(folder.name)
     raise RuntimeError(f"no server on port {port}")
 
