@@ -4,16 +4,45 @@ from __future__ import annotations
 
 __all__ = ["INTERRUPTED", "train"]
 
+import json
+import math
+import os
 import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import amci_core as amci
 from amci_core.cli import terminal
+from amci_core.io import plain
+
+if TYPE_CHECKING:
+    from amci_core.flows import Proposals
+    from amci_core.training import Progress
 
 FAILED = 1
 INTERRUPTED = 130
+# The variant that everything is automatic for, see `amci_core.learn`.
+AUTOMATIC = "learnt"
+# Minutes of an automatic training.
+MINUTES = 5.0
+# An attached training comes after other programs.
+NICE = 10
+SECONDS_BETWEEN_SAVES = 1.0
+
+
+class Shown(StrEnum):
+    """How a training's progress is shown."""
+
+    bars = "bars"
+    json = "json"
 
 
 def train(
@@ -22,7 +51,8 @@ def train(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="Which recipe: spline (default), paper, or a folder's name of your own."
+            help="Which recipe: spline (default), paper, or a folder's name of your own; learnt "
+            "for none, with everything automatic."
         ),
     ] = None,
     recipe: Annotated[
@@ -41,8 +71,19 @@ def train(
         typer.Option(
             help="Time of one core, such as 90s, 10m or 1h. With a recipe it is counted at its "
             "nominal speed and fixes the number of steps, so that the same seed gives the same "
-            "weights; default: the recipe's own. For FILE.py:Class it is the time; default: 5m."
+            "weights; default: the recipe's own. Without one it is the time; default: 5m."
         ),
+    ] = None,
+    f: Annotated[
+        str | None,
+        typer.Option(help='Another f, such as "x1 > 2 * theta"; everything is automatic then.'),
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Form of the proposals, instead of the automatic choice.")
+    ] = None,
+    bins: Annotated[int | None, typer.Option(help="Bins of each spline, 4 to 128.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Units of each layer of the networks, 4 to 1024.")
     ] = None,
     seed: terminal.SeedOption = 0,
     device: terminal.DeviceOption = "auto",
@@ -50,40 +91,65 @@ def train(
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of PyTorch.")] = 1,
+    progress: Annotated[
+        Shown,
+        typer.Option(
+            help="json: a line on stdout for each report, for each message, and after the best so "
+            "far was saved, about once a second."
+        ),
+    ] = Shown.bars,
+    attached: Annotated[
+        bool,
+        typer.Option(
+            "--attached",
+            help="For a program that runs this one: end when stdin does, let other programs go "
+            "first, and count the time of computing alone.",
+        ),
+    ] = False,
 ) -> None:
     """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on.
 
-    For FILE.py:Class everything is automatic, see `amci_core.learn`: the problem is checked,
-    particles show where f lies, and the proposals are checked in the end.
+    For FILE.py:Class, another f, or the variant learnt everything is automatic, see
+    `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are
+    checked in the end.
     """
+    if attached:
+        _attach()
     import torch
 
-    import amci_core as amci
     from amci_core import training
     from amci_core.models.loading import is_file_name
     from amci_core.training.display import Display
 
     torch.set_num_threads(threads)
     minutes = None if budget is None else _minutes(budget)
-    own = is_file_name(problem)
-    for option, value in {"variant": variant, "recipe": recipe, "source": source}.items():
-        if own and value is not None:
-            raise ValueError(f"{option}: is for shipped problems, got {value} for {problem}")
-    if own and device not in {"auto", "cpu"}:
-        raise ValueError(f"device: expected cpu for a problem from a file, got {device!r}")
+    automatic = is_file_name(problem) or f is not None or variant == AUTOMATIC
+    recipes = {"variant": variant, "recipe": recipe, "source": source}
+    for option, value in recipes.items():
+        if automatic and value not in (None, AUTOMATIC):
+            raise ValueError(f"{option}: is for shipped problems, got {value} for {f or problem}")
+    for option, chosen in {"family": family, "bins": bins, "width": width}.items():
+        if not automatic and chosen is not None:
+            raise ValueError(f"{option}: is for --variant {AUTOMATIC}, a recipe has its own")
+    if automatic and device not in {"auto", "cpu"}:
+        raise ValueError(f"device: expected cpu for automatic training, got {device!r}")
+    if progress is Shown.json and not automatic:
+        raise ValueError(f"progress: json is for --variant {AUTOMATIC}, or FILE.py:Class")
     try:
-        with Display(shown=True) as display:
-            if own:
-                for progress, _ in training.stream_learning(
-                    amci.load_problem(problem),
-                    minutes=minutes,
-                    seed=seed,
-                    folder=out,
-                    resume=resume,
-                    say=display.say,
-                ):
-                    display(progress)
-            else:
+        if automatic:
+            _learn(
+                problem,
+                f,
+                json_lines=progress is Shown.json,
+                attached=attached,
+                minutes=minutes or MINUTES,
+                seed=seed,
+                folder=out,
+                resume=resume,
+                choices=training.Choices(family, bins, width),
+            )
+        else:
+            with Display(shown=True) as display:
                 training.train(
                     problem,
                     variant=variant,
@@ -101,7 +167,83 @@ def train(
         said = f"interrupted; the best so far is in {out}, go on with --resume"
         typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
         raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
-    typer.echo(f"trained: {out}")
+    if progress is not Shown.json:
+        typer.echo(f"trained: {out}")
+
+
+def _learn(
+    problem: str, f: str | None, *, json_lines: bool, attached: bool, **options: Any
+) -> None:
+    """Trains with everything automatic, and shows how it goes."""
+    import amci_core as amci
+    from amci_core import training
+    from amci_core.training import clock
+    from amci_core.training.display import Display
+
+    if attached:
+        clock.now = time.process_time
+    chosen = terminal.load_one(problem)
+    chosen = chosen if f is None else amci.with_target(chosen, f)
+    if json_lines:
+        lines = _Lines(options["folder"], 60 * options["minutes"], clock.now)
+        for progress, best in training.stream_learning(chosen, say=lines.say, **options):
+            lines.report(progress, best)
+        return
+    with Display(shown=True) as display:
+        for progress, _ in training.stream_learning(chosen, say=display.say, **options):
+            display(progress)
+
+
+class _Lines:
+    """Progress as JSON, a line each; saves the best so far about once a second.
+
+    Arguments:
+        folder: Where it is saved.
+        seconds: Of the whole training.
+        now: Its clock.
+    """
+
+    def __init__(self, folder: Path, seconds: float, now: Callable[[], float]) -> None:
+        self._folder, self._seconds, self._now = folder, seconds, now
+        self._began, self._saved = now(), -math.inf
+
+    def say(self, message: str) -> None:
+        """Prints a message of the training."""
+        self._print(message=message)
+
+    def report(self, progress: Progress, best: Proposals) -> None:
+        """Prints a report, and saves the best so far if that is due."""
+        spent = self._now() - self._began
+        self._print(
+            proposal=progress.proposal,
+            stage=progress.stage,
+            step=progress.step,
+            loss=progress.loss,
+            relative_variance=progress.quality.relative_variance,
+            best=progress.best,
+            seconds=spent,
+            left=max(self._seconds - spent, 0.0),
+        )
+        if time.monotonic() > self._saved + SECONDS_BETWEEN_SAVES:
+            amci.save_proposals(self._folder, best, replace=True)
+            self._saved = time.monotonic()
+            self._print(saved=str(self._folder))
+
+    def _print(self, **line: Any) -> None:
+        print(json.dumps(plain(line)), flush=True)
+
+
+def _attach() -> None:
+    """Lets other programs go first, and ends this process when its stdin ends."""
+    with suppress(AttributeError, OSError):  # there is no such thing on Windows
+        os.nice(NICE)
+
+    def end() -> None:
+        while sys.stdin.buffer.read(1024):
+            pass
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _minutes(budget: str) -> float:
