@@ -2,14 +2,11 @@
 
 import asyncio
 import contextlib
-import multiprocessing
-import os
 import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 from bokeh.document import Document
@@ -21,33 +18,6 @@ def run_apart(coroutine):
     """Runs a coroutine in a thread of its own: a browser may have an event loop in this one."""
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(asyncio.run, coroutine).result()
-
-
-class Threads:
-    """Threads in the place of `multiprocessing`'s processes: to start one takes no time."""
-
-    Pipe = staticmethod(multiprocessing.Pipe)
-
-    class Process(threading.Thread):
-        exitcode = 0
-
-        def __init__(self, *, target, args, name, daemon):
-            connection, *others = args
-            # A process has an end of its own, which stays open when that of its parent is closed.
-            self._connection = Connection(os.dup(connection.fileno()))
-            self._closing = threading.Lock()
-            super().__init__(name=name, daemon=daemon)
-            self._target_of = partial(target, self._connection, *others)
-
-        def run(self):
-            with contextlib.suppress(OSError, EOFError):
-                self._target_of()
-            self.terminate()
-
-        def terminate(self):
-            # Two threads that close it at once could close what another has opened since.
-            with self._closing:
-                self._connection.close()
 
 
 class Server(Document):

@@ -13,12 +13,12 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS, Div
 
-from amci_explorer.compute.learner import Learner
 from amci_explorer.compute.results import Results
-from amci_explorer.compute.session import callback, guarded, on_failure, on_news
+from amci_explorer.compute.training import TrainingSession
 from amci_explorer.js.scripts import PROJECTOR, REPLACE_ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
+from amci_explorer.server.session import browser_of, callback, guarded, on_failure, on_news
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
 from amci_explorer.state.tour import Step, tour
@@ -72,8 +72,8 @@ class Explorer:
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
         self.state = State(registry.opening() or OPENING_PROBLEM)
         self.results = Results(document)
-        self.results.learner = self.learner = Learner(
-            self.state, document, resting=lambda: self.results.resting
+        self.results.training = self.training = TrainingSession(
+            self.state, document, browser_of(document), resting=lambda: self.results.resting
         )
         self._document = document
         # While views are still to be turned to the problem; and whether to compute for it then.
@@ -173,7 +173,7 @@ class Explorer:
 
     def close(self, _: Any) -> None:
         """The visitor has gone."""
-        self.learner.close()
+        self.training.close()
         self.results.forget()
         session_proposals.forget(self.state)
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.uploaded import Brought, File, TableResult, sample
+from amci_explorer.compute.uploads import File, TableResult, UploadedTable, sample_table
 from amci_explorer.state.state import State
 from amci_explorer.views.upload import CHUNK, Upload
 from amci_explorer.words.table import frame
@@ -15,11 +15,11 @@ from scipy.stats import norm
 import amci_core as amci
 from amci_core.tabular import read_table
 
-SAMPLE = sample().getvalue().encode()
+SAMPLE = sample_table().getvalue()
 
 
-def brought(content=SAMPLE, name="draws.csv", token="a"):
-    return Brought(token, File(name, content), State().settings)
+def uploaded(content=SAMPLE, name="draws.csv", token="a"):
+    return UploadedTable(token, File(name, content), State().settings)
 
 
 def opened(turned, query=None):
@@ -112,7 +112,7 @@ def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_l
         card = opened(turned)
         card.take_file("mine.csv", SAMPLE)
         work = turned.asked[-1]
-        assert isinstance(work, Brought)
+        assert isinstance(work, UploadedTable)
         assert work.file.content == b""
         said = card.result.object
         started = len(turned.started)
@@ -126,9 +126,9 @@ def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_l
 
 
 def test_each_file_is_work_of_its_own():
-    assert brought() == brought(b"other")
-    assert brought() != brought(token="b")
-    count, found = brought().part(0)
+    assert uploaded() == uploaded(b"other")
+    assert uploaded() != uploaded(token="b")
+    count, found = uploaded().part(0)
     assert count == 1
     assert isinstance(found, TableResult)
     json.dumps(found.found, allow_nan=False)
@@ -141,9 +141,9 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
     def greedy(*_, **__):
         return np.ones(2**30)  # 8 GB
 
-    monkeypatch.setattr("amci_explorer.compute.uploaded.read_table", greedy)
+    monkeypatch.setattr("amci_explorer.compute.uploads.read_table", greedy)
     with pytest.raises(ValueError, match="more memory than is allowed"):
-        brought().part(0)
+        uploaded().part(0)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from amci_explorer.compute import runner
 from amci_explorer.compute.cluster import Unreachable
 from amci_explorer.compute.requests import Request
+from amci_explorer.compute.training import TrainingSession
 from amci_explorer.server.session import browser_of, on_page, say
 
 log = logging.getLogger(__name__)
@@ -64,13 +65,13 @@ class Results:
         document: The page's document. Without it nothing is computed.
 
     Attributes:
-        learner: What trains proposals for the page; None: nothing does.
+        training: What trains proposals for the page; None: nothing does.
         heard: Called when a result has come or is cancelled.
     """
 
     def __init__(self, document: Any = None) -> None:
         self._document = document
-        self.learner: Any = None
+        self.training: TrainingSession | None = None
         self.heard: list[Callable[[], None]] = []
         self._kept: dict[str, Result] = {}
         self._running: dict[str, Request] = {}

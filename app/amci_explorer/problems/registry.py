@@ -10,6 +10,7 @@ __all__ = [
     "OWN",
     "Own",
     "add_variant",
+    "command_name",
     "hand_in",
     "history",
     "opening",
@@ -76,6 +77,8 @@ OWN: dict[str, Own] = {}
 # Sources that this process has read, with what is wrong, a line each; and those with a problem.
 _READ: dict[str, list[str]] = {}
 _LISTED: list[str] = []
+# The files that problems are from, with their whole path.
+_FILES: dict[str, str] = {}
 
 
 def hand_in(
@@ -216,6 +219,19 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
     return _shipped(name, variant) if own is None else own.proposals[variant]
 
 
+def command_name(name: str) -> str:
+    """The problem, without another f, as the command line names it: FILE.py:Class if it is own.
+
+    Raises:
+        ValueError: it is from no file.
+    """
+    if name not in OWN:
+        return name
+    if name not in _FILES:
+        raise ValueError(f"{name} was handed in by a program; give the server its file to train")
+    return _FILES[name]
+
+
 def history(name: str) -> tuple[HistoryEntry, ...]:
     """The checkpoints of the default proposals' training; empty if none are stored."""
     return () if name in OWN or split(name)[1] else amci.load_history(name)
@@ -320,6 +336,7 @@ def _bring(source: Source, *, check: bool) -> list[str]:
     except ValueError as error:
         # A file may call `hand_in` by itself.
         return [] if set(OWN) - before else [in_a_line(error)]
+    _FILES.setdefault(problem.name, source.file)
     if set(OWN) - before:
         return []
     warnings: tuple[str, ...] = ()

@@ -12,7 +12,13 @@ import panel_material_ui as pmui
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.compute.uploaded import MAX_BYTES, Brought, File, TableResult, sample
+from amci_explorer.compute.uploads import (
+    MAX_BYTES,
+    File,
+    TableResult,
+    UploadedTable,
+    sample_table,
+)
 from amci_explorer.plots.colours import VERDICTS
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
@@ -49,7 +55,7 @@ class TableCard(Card):
 
     def content(self) -> list[Any]:
         # What is to be computed; None once that is over, one way or another.
-        self._brought: Brought | None = None
+        self._uploaded: UploadedTable | None = None
         self.message = Message()
         looks: dict[str, Any] = {"size": "small", "variant": "outlined", "margin": 0}
         self.upload = Upload(
@@ -61,7 +67,7 @@ class TableCard(Card):
             **looks,
         )
         download = pmui.FileDownload(
-            callback=sample, filename="draws.csv", label="Example CSV", **looks
+            callback=sample_table, filename="draws.csv", label="Example CSV", **looks
         )
         self.result = HTML("", RESULT)
         return [
@@ -74,12 +80,14 @@ class TableCard(Card):
     def take_file(self, name: str, content: bytes) -> None:
         """Has a file diagnosed; it is let go when that is done."""
         self.message.say()
-        self._brought = Brought(secrets.token_hex(16), File(name, content), self.state.settings)
+        self._uploaded = UploadedTable(
+            secrets.token_hex(16), File(name, content), self.state.settings
+        )
         self.start()
 
     def asked(self, case: State) -> Request | None:
         # It is a computation like any other, but of a file in the place of a choice.
-        return self._brought if case is self.state else None  # type: ignore[return-value]
+        return self._uploaded if case is self.state else None  # type: ignore[return-value]
 
     def open(self) -> None:
         """Keeps what is there: draws from elsewhere are of no problem on the page."""
@@ -123,7 +131,7 @@ class TableCard(Card):
         self.result.object = about_table(found, colours)
 
     def _let_go(self) -> None:
-        if self._brought is not None:
-            self._brought.file.let_go()
-            self.results.drop(self._brought)
-            self._brought = None
+        if self._uploaded is not None:
+            self._uploaded.file.let_go()
+            self.results.drop(self._uploaded)
+            self._uploaded = None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 
 # Bytes in a message of the page; they grow by a third on their way, and 1 MB is allowed.
 CHUNK = 2**18

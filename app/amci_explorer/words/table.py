@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from amci_explorer.compute.uploaded import MAX_BYTES, MAX_DRAWS, TableResult
+from amci_explorer.compute.uploads import MAX_BYTES, MAX_DRAWS, TableResult
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.text import doubt, number, percent
 from amci_explorer.words.diagnosis import pretty, sentence

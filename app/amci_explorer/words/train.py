@@ -2,15 +2,23 @@ r"""Messages about a training."""
 
 from __future__ import annotations
 
-__all__ = ["INTRODUCTION", "about_end", "about_phase", "about_plan"]
+__all__ = ["INTRODUCTION", "about_end", "about_log", "about_phase"]
 
 import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from amci_explorer.compute.learner import GOING, IDLE, OVER, STARTING, STOPPING, WAITING, Learner
-from amci_explorer.compute.trainee import Report
+from amci_explorer.compute.training import (
+    GOING,
+    IDLE,
+    OVER,
+    STARTING,
+    STOPPING,
+    WAITING,
+    Report,
+    TrainingSession,
+)
 from amci_explorer.text import number
 
 INTRODUCTION = (
@@ -22,24 +30,24 @@ STAGES = {"imitate": "pre-training on particles", "refine": "refining"}
 LINES = 14
 
 
-def about_phase(learner: Learner) -> str:
+def about_phase(training: TrainingSession) -> str:
     """The state of a training, in a line."""
-    order = learner.order
-    if learner.phase == IDLE or order is None:
+    request = training.request
+    if training.phase == IDLE or request is None:
         return "No training is running."
-    if learner.phase == WAITING:
-        ahead = learner.ahead
+    if training.phase == WAITING:
+        ahead = training.ahead
         others = "one training is" if ahead == 1 else f"{ahead} trainings are"
         return f"Waiting: {others} ahead of yours." if ahead else "Waiting: yours is next."
-    if learner.phase == OVER:
-        return _about_over(learner)
+    if training.phase == OVER:
+        return _about_over(training)
     said = {
         STARTING: "Starting a process.",
         STOPPING: "Stopping.",
         GOING: "",
-    }[learner.phase]
-    if learner.phase == GOING:
-        said = about_report(learner.reports[-1]) if learner.reports else _last(learner.said)
+    }[training.phase]
+    if training.phase == GOING:
+        said = about_report(training.reports[-1]) if training.reports else _last(training.log)
     return said
 
 
@@ -52,37 +60,37 @@ def about_report(report: Report) -> str:
     )
 
 
-def about_end(learner: Learner) -> str:
+def about_end(training: TrainingSession) -> str:
     """The check at the end, in a sentence; empty where there was none."""
-    if learner.phase != OVER or learner.proposals is None:
+    if training.phase != OVER or training.proposals is None:
         return ""
-    found: Any = learner.proposals.card.get("configuration", {}).get("verdict", {})
+    found: Any = training.proposals.card.get("configuration", {}).get("verdict", {})
     text = str(found.get("text", "")) if isinstance(found, dict) else ""
     return text[:1].upper() + text[1:]
 
 
-def about_plan(said: Sequence[str]) -> str:
+def about_log(log: Sequence[str]) -> str:
     """The log of a training, as HTML."""
-    if not said:
+    if not log:
         return ""
-    items = "".join(f"<li>{escape(each)}</li>" for each in said[-LINES:])
+    items = "".join(f"<li>{escape(each)}</li>" for each in log[-LINES:])
     return f"<details><summary>Training log</summary><ol>{items}</ol></details>"
 
 
-def _about_over(learner: Learner) -> str:
-    if learner.message:
-        kept = f" {learner.variant} holds what was learnt by then." if learner.variant else ""
-        return f"The training failed: {learner.message}.{kept}"
-    if not learner.variant:
+def _about_over(training: TrainingSession) -> str:
+    if training.message:
+        kept = f" {training.variant} holds what was learnt by then." if training.variant else ""
+        return f"The training failed: {training.message}.{kept}"
+    if not training.variant:
         return "Stopped before there was anything to keep."
-    if learner.stopped:
+    if training.stopped:
         return (
-            f"Stopped. {learner.variant} is the best up to that point, not checked on held-out "
+            f"Stopped. {training.variant} is the best up to that point, not checked on held-out "
             "cases."
         )
-    spent = learner.reports[-1].seconds if learner.reports else 0.0
-    return f"{learner.variant} was trained in {spent:.0f} s and is in the list of proposals."
+    spent = training.reports[-1].seconds if training.reports else 0.0
+    return f"{training.variant} was trained in {spent:.0f} s and is in the list of proposals."
 
 
-def _last(said: Sequence[str]) -> str:
-    return said[-1] if said else "Checking the problem."
+def _last(log: Sequence[str]) -> str:
+    return log[-1] if log else "Checking the problem."
