@@ -366,9 +366,8 @@ class TrainingSession:
                 with suppress(ValueError):
                     self._take_proposals(folder)
         else:
-            self.reports.append(
-                Report(**{k: math.nan if v is None else v for k, v in line.items()})
-            )
+            figures: dict[str, Any] = {k: math.nan if v is None else v for k, v in line.items()}
+            self.reports.append(Report(**figures))
             if len(self.reports) > MOST_REPORTS:
                 self.reports = [*self.reports[:-1:2], self.reports[-1]]
         self._tell()

@@ -162,10 +162,12 @@ class TrainCard(ErrorCard):
         request = self.form.read()
         if request is not None and self._training is not None and not self._training.busy:
             self._training.start(request)
+            self._show()
 
     def _stop(self, _: Any) -> None:
         if self._training is not None:
             self._training.stop()
+            self._show()
 
     def _follow_training(self) -> None:
         if self._training is not None and self._training.proposals is not None:
