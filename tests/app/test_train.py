@@ -578,9 +578,9 @@ def test_weights_that_are_not_finite_are_refused(mine):
 def test_a_bad_file_is_told_beside_the_button_and_not_kept(at_the_card, monkeypatch):
     def body(turned, card, noted):
         monkeypatch.setattr(
-            type(turned.explorer.results._jobs),
-            "start",
-            lambda jobs, name, work, *, show, finish: finish("expected a zip file"),
+            type(turned.explorer.results),
+            "_start",
+            lambda results, card, asked: results._finish(card, "expected a zip file"),
         )
         card.take_file("bad.zip", b"no zip")
         assert "expected a zip file" in card.message.object
