@@ -7,8 +7,8 @@ __all__ = ["open_page", "prepare"]
 import asyncio
 import logging
 import sys
-import threading
 from collections.abc import Sequence
+from contextvars import Context
 from functools import cache
 
 import panel as pn
@@ -59,7 +59,8 @@ def show() -> None:
         explorer = Explorer(document, decoded(pn.state.session_args))
     pn.config.exception_handler = weakly(explorer.report)
     pn.state.onload(callback(explorer.start))
-    asyncio.get_running_loop().call_later(SECONDS_AT_REST, get_ready)
+    # In no visit's context, which would be kept.
+    asyncio.get_running_loop().call_later(SECONDS_AT_REST, get_ready, context=Context())
     pn.state.on_session_destroyed(weakly(explorer.close))
     page(explorer, document).servable(title="AMCI Explorer")
 
@@ -76,19 +77,22 @@ def open_page() -> None:
 
 
 @cache
-def get_ready() -> threading.Thread:
-    """Looks once at every problem, one after the other, in a thread of its own."""
-    thread = threading.Thread(target=_look_at_all, name="ready", daemon=True)
-    thread.start()
-    return thread
+def get_ready() -> asyncio.Task[None]:
+    """Looks once at every problem, one after the other."""
+    return asyncio.create_task(_look_at_all())
 
 
-def _look_at_all() -> None:
+async def _look_at_all() -> None:
     for name in registry.problems():
         try:
+            # Here: param opens the class of a state for changes, and so of those of all threads.
             state = State(name)
-            state.level_range()
-            proposals = store_of(name).proposals(state.settings)
-            densities(state.problem, proposals, *state.settings.pair)
+            await asyncio.to_thread(_look_at, state)
         except Exception:  # nobody waits for it
             log.exception("the densities of %s could not be made ready", name)
+
+
+def _look_at(state: State) -> None:
+    state.level_range()
+    proposals = store_of(state.problem.name).proposals(state.settings)
+    densities(state.problem, proposals, *state.settings.pair)
