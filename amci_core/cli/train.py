@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -239,7 +238,8 @@ def _attach() -> None:
         os.nice(NICE)
 
     def end() -> None:
-        while sys.stdin.buffer.read(1024):
+        # Not by sys.stdin: Python aborts where a thread reads that while it shuts down.
+        while os.read(0, 1024):
             pass
         os._exit(INTERRUPTED)
 

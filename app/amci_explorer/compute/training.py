@@ -38,9 +38,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -308,14 +308,14 @@ class TrainingSession:
     def begin(self) -> None:
         """The queue says that it is its turn."""
         self.phase = STARTING
-        self._task = asyncio.get_running_loop().create_task(self._train())
+        if self.request is not None:
+            self._task = asyncio.get_running_loop().create_task(self._train(self.request))
         self._tell()
 
-    async def _train(self) -> None:
-        assert self.request is not None
+    async def _train(self, request: TrainingRequest) -> None:
         try:
             with tempfile.TemporaryDirectory(prefix="amci-training-") as folder:
-                await self._follow(self.request, Path(folder) / "proposals")
+                await self._follow(request, Path(folder) / "proposals")
         except Exception as error:  # the user must see it, whatever it is
             self.message = " ".join(str(error).split()) or type(error).__name__
         self.queue.leave(self)
@@ -331,9 +331,8 @@ class TrainingSession:
             try:
                 if self.phase == STOPPING:
                     self._interrupt()
-                assert process.stdout is not None
-                async for line in process.stdout:
-                    self._take(json.loads(line), folder)
+                async for line in cast("asyncio.StreamReader", process.stdout):
+                    self._take(json.loads(line), request, folder)
                 code = await process.wait()
             finally:
                 with suppress(ProcessLookupError):
@@ -342,7 +341,7 @@ class TrainingSession:
                 self._process = None
             self.stopped = self.phase == STOPPING
             if (folder / "config.json").is_file():
-                self._take_proposals(folder)
+                self._take_proposals(request, folder)
             if code and not self.stopped:
                 errors.seek(0)
                 self.message = _reason(code, errors.read().decode(errors="replace"), folder)
@@ -353,7 +352,7 @@ class TrainingSession:
                 # Windows has no such signal; what was saved a second ago is kept there.
                 self._process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
 
-    def _take(self, line: dict[str, Any], folder: Path) -> None:
+    def _take(self, line: dict[str, Any], request: TrainingRequest, folder: Path) -> None:
         """Notes a line of the process."""
         if self.phase == STARTING:
             self.phase = GOING
@@ -364,7 +363,7 @@ class TrainingSession:
             if since > SECONDS_BETWEEN and (self._resting() or since > SECONDS_AT_MOST):
                 # Files that the next save is replacing do not fit together: that save comes too.
                 with suppress(ValueError):
-                    self._take_proposals(folder)
+                    self._take_proposals(request, folder)
         else:
             figures: dict[str, Any] = {k: math.nan if v is None else v for k, v in line.items()}
             self.reports.append(Report(**figures))
@@ -372,33 +371,26 @@ class TrainingSession:
                 self.reports = [*self.reports[:-1:2], self.reports[-1]]
         self._tell()
 
-    def _take_proposals(self, folder: Path) -> None:
+    def _take_proposals(self, request: TrainingRequest, folder: Path) -> None:
         """Has the page list, and show, the proposals in a folder."""
-        assert self.request is not None
-        name = self.request.problem
+        name = request.problem
         found = amci.load_proposals(registry.problem(name), folder=folder)
         self._taken, first = time.monotonic(), not self.variant
         if first:
-            found = replace(found, variant=self.request.name)
-            self.variant = registry.add_variant(
-                name, self.request.name, found, session=self._state
-            )
+            self.variant = registry.add_variant(name, request.name, found, session=self._state)
         self.proposals = replace(found, variant=self.variant)
         registry.renew_variant(name, self.variant, self.proposals)
-        self._on_page(self._choose if first else self._renew)
+        self._on_page(partial(self._choose if first else self._renew, name))
 
-    def _choose(self) -> None:
+    def _choose(self, problem: str) -> None:
         """Has the page show what is trained, if it shows that problem."""
-        here = self.request is not None and self._state.problem.name == self.request.problem
-        if here and self._state.variant != self.variant:
+        if self._state.problem.name == problem and self._state.variant != self.variant:
             self._state.set(variant=self.variant)
             self._state.commit()
 
-    def _renew(self) -> None:
+    def _renew(self, problem: str) -> None:
         """Has the page draw the better proposals, if it shows them."""
-        assert self.request is not None
-        shown = self._state.problem.name, self._state.variant
-        if shown == (self.request.problem, self.variant):
+        if (self._state.problem.name, self._state.variant) == (problem, self.variant):
             self._state.param.trigger("renewed")
 
     def _tell(self) -> None:
