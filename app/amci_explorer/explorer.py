@@ -6,6 +6,7 @@ __all__ = ["Explorer"]
 
 import logging
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from bokeh.models import CustomJS, Div
 
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.js.scripts import PROJECTOR, REPLACE_ADDRESS
+from amci_explorer.js.scripts import REPLACE_ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
 from amci_explorer.server.session import browser_of, callback, guarded, on_failure, on_news
@@ -31,13 +32,13 @@ from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.headline import HeadlineView
-from amci_explorer.views.inputs import Scripted, copying, header_button, header_looks
-from amci_explorer.views.layout import column, hide, side_by_side
+from amci_explorer.views.inputs import copying, header_button
+from amci_explorer.views.layout import column, place_on_phones
 from amci_explorer.views.panel import DensityPanel
+from amci_explorer.views.pictures import Pictures
 from amci_explorer.views.play import PlayCard, play_of
 from amci_explorer.views.reuse import ReuseCard
-from amci_explorer.views.story import StoryView
-from amci_explorer.views.strip import StripCard
+from amci_explorer.views.summary import SummaryCard
 from amci_explorer.views.table import TableCard
 from amci_explorer.views.tabs import TabsView
 from amci_explorer.views.tour import TourView
@@ -86,31 +87,35 @@ class Explorer:
         # What the page makes its address of; nothing of it shows.
         self._link = Div(visible=False, name="link")
         self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
-        self.story = StoryView(self.state)
+        self.alerts = column()
         self.headline = HeadlineView(self.state, self.results)
         self.results.heard += [self.headline.show, self._show_draws]
         self.errors = ErrorCard(self.state, self.results)
-        self.strip = StripCard(self.state, self.results)
+        self.summary = SummaryCard(self.state, self.results)
         self.tabs = TabsView(*TABS, state=self.state, results=self.results)
         self.film = FilmView(self.state)
         self.controls = Controls(
             self.state,
             self.film,
-            about=self.story.about,
+            about=self.headline.about,
             downloads=self._downloads(),
             choose=self.state.apply,
         )
-        self._unfolded: Any = None
-        self.tour = TourView(self._visit, self._tour_turned)
+        self.tour = TourView(self._visit, self._write_address)
+        self.pictures = Pictures(self.densities.panel, self.errors.panel)
+        # On a phone the pictures come first, and between words and numbers the controls.
+        place_on_phones(self.headline.panel, 1)
+        place_on_phones(self.controls.side, 2)
+        place_on_phones(self.summary.panel, 3)
+        place_on_phones(self.tabs.panel, 4)
         self.rest = column(
             # Without a gap: most of the time there are no alerts.
-            column(self.story.alerts, self.controls.top),
-            self.tour.panel,
+            column(self.alerts, self.controls.top),
             self.headline.panel,
-            self.story.panel,
-            side_by_side(self.densities.panel, self.errors.panel, least=400, gap=12),
-            self.strip.panel,
+            self.pictures.panel,
+            self.summary.panel,
             self.tabs.panel,
+            self.tour.panel,
             gap=8,
         )
         self.tour.light_up(
@@ -118,17 +123,14 @@ class Explorer:
                 "headline": self.headline.panel,
                 "densities": self.densities.panel,
                 "errors": self.errors.panel,
-                "strip": self.strip.panel,
+                "summary": self.summary.panel,
                 **self.controls.parts,
                 **{card.name: self.tabs.panel for card in TABS},
             }
         )
-        self.header: list[Any] = [
-            header_button("Tour", lambda _: self.tour.open()),
-            Scripted(CustomJS(code=PROJECTOR), **header_looks("Projector", on_phones=False)),
-        ]
+        self.header: list[Any] = [header_button("Tour", lambda _: self.tour.open())]
         on_failure(document, self.report)
-        on_news(document, self.story.complain)
+        on_news(document, self.complain)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "committed")
         # The theme starts nothing.
@@ -140,25 +142,25 @@ class Explorer:
         if "tour" in query and not self.small:
             self.tour.open(query["tour"], visit="problem" not in query)
             if query["tour"] and tour().index(query["tour"]) is None:
-                self.story.complain("The tour has no such step. This is its first.")
+                self.complain("The tour has no such step. This is its first.")
         if self.small and wrong:
-            self.story.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
+            self.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
         if troubles():
             # As code, so that no name of a file becomes a link.
             lines = [line.replace("`", "'") for line in troubles()]
-            self.story.complain("\n\n".join(f"`{line}`" for line in lines))
+            self.complain("\n\n".join(f"`{line}`" for line in lines))
 
     @property
     def cards(self) -> list[Card]:
         """The cards that can be seen."""
         if self.small:
             return [self.tabs.card] if self._with_card else []
-        return [self.errors, self.strip, self.tabs.card]
+        return [self.errors, self.summary, self.tabs.card]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
-        for view in (self.densities, self.errors, self.strip, self.tabs, self.film):
+        for view in (self.densities, self.errors, self.summary, self.tabs, self.film):
             view.recolour(dark)
 
     def start(self) -> None:
@@ -180,7 +182,13 @@ class Explorer:
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""
         log.error("a visitor could not be answered", exc_info=error)
-        self.story.complain(f"That did not work: {str(error) or type(error).__name__}")
+        self.complain(f"That did not work: {str(error) or type(error).__name__}")
+
+    def complain(self, message: str) -> None:
+        """Says what went wrong, above all else."""
+        looks = {"severity": "error", "closeable": True, "sizing_mode": "stretch_width"}
+        text = escape(message)
+        self.alerts[:] = [pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)]
 
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""
@@ -195,7 +203,6 @@ class Explorer:
         self._show_draws()
         if changed & {"variant", "snapshot"}:
             self.film.show()
-        self.story.show()
         self.headline.show()
         if not self._turning:
             if "card" in changed:
@@ -230,11 +237,10 @@ class Explorer:
         self.results.forget()
         self._each(
             self.densities.open,
-            self.story.show,
             self.headline.show,
             self.controls.open,
             self.film.open,
-            self.strip.open,
+            self.summary.open,
         )
 
     def _open_rest(self) -> None:
@@ -251,17 +257,7 @@ class Explorer:
         """Goes to a step of the tour."""
         card = {"card": step.light} if step.light in {each.name for each in TABS} else {}
         self.state.visit({**card, **step.state})
-        folds = self.controls.folds
-        # What a step has unfolded is folded by the next one.
-        unfolded = folds.get(step.light)
-        for fold in {self._unfolded, unfolded} - {None}:
-            fold.unfolded = fold is unfolded
-        self._unfolded = unfolded
-
-    def _tour_turned(self) -> None:
-        """Another step, or none: the tour's words take the place of the preset's."""
-        hide(self.story.panel, self.tour.opened)
-        self._write_address()
+        self.controls.unfold(step.light)
 
     def _write_address(self) -> None:
         step = {"tour": self.tour.step.name} if self.tour.opened else {}

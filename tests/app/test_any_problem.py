@@ -143,15 +143,15 @@ def test_every_card_is_at_work(opened, kind):
         assert bool(why["map"]) == (problem["dim"] == 1)
         assert bool(why["reuse"]) == (not problem["nonnegative"])
         possible = {name for name, reason in why.items() if not reason}
-        assert seen == {"errors", "strip", *possible} - {"table"}
+        assert seen == {"errors", "summary", *possible} - {"table"}
         said = " ".join(texts(explorer.tabs.panel))
         assert all(reason in said for reason in why.values())
         shown = [v for v in numbers(explorer.densities.panel).values() if v.size]
         assert shown
         assert all(np.isfinite(values).any() for values in shown)
-        page = (explorer.densities.panel, explorer.controls.side, explorer.story.panel)
+        page = (explorer.densities.panel, explorer.controls.side, explorer.headline.panel)
         assert without_nan(chain.from_iterable(map(texts, page)))
-        strip, errors = explorer.strip, explorer.errors
+        strip, errors = explorer.summary, explorer.errors
         said = " ".join(texts(strip.panel))
         known = strip.shown.value.mu.name == "reference"
         assert ("Reference value of μ" if known else "not known") in said
@@ -191,12 +191,12 @@ def test_the_way_without_a_truth_is_measured_from_the_reference_value(opened):
 
 def test_errors_that_cannot_be_counted_are_said_to(opened):
     def read(explorer):
-        for card in (explorer.errors, explorer.strip):
+        for card in (explorer.errors, explorer.summary):
             assert without_nan(texts(card.panel)), card.name
         assert "a reference run fails: E1_plus: the integrand is zero" in " ".join(
             texts(explorer.errors.panel)
         )
-        assert "not judged" in " ".join(texts(explorer.strip.panel))
+        assert "not judged" in " ".join(texts(explorer.summary.panel))
 
     hidden = {"f": "((x - 0.5).abs() < 1e-4).all(-1).double()", "name": "own-hidden"}
     opened(RARE | hidden | {"y": "0,0,0"}, read)

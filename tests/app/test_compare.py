@@ -67,7 +67,7 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
 
 def test_figures_of_a_stand_on_a_line_of_their_own(in_a_loop):
     def body(turned):
-        tiles = [p.object for p in compared(turned).strip.panel.select(HTML)]
+        tiles = [p.object for p in compared(turned).summary.panel.select(HTML)]
         assert any('words">A: ' in tile and "B / A: " in tile for tile in tiles)
         for tile in tiles:
             for after in tile.split('words">A: ')[1:]:
@@ -86,7 +86,7 @@ def test_errors_of_values_far_apart_are_compared_relative_to_these(in_a_loop):
     expected = (of_b.standard_error / of_b.value) / (of_a.standard_error / of_a.value)
 
     def body(turned):
-        shown = "".join(p.object for p in compared(turned, y=5.0).strip.panel.select(HTML))
+        shown = "".join(p.object for p in compared(turned, y=5.0).summary.panel.select(HTML))
         assert "relative standard error, B / A</th>" in shown
         row = next(each for each in shown.split("<tr>") if "</svg>AMCI<" in each)
         assert f"<td>{float(expected):.2g}</td>" in row
@@ -175,8 +175,8 @@ def test_one_picture_alone_says_what_is_wrong_and_keeps_its_address(in_a_loop):
     def body(turned):
         explorer = turned.explorer
         shown = page(explorer, turned.document)
-        assert "draws: expected" in explorer.story.alerts[0].object
-        for part in (explorer.story.alerts, explorer.address):
+        assert "draws: expected" in explorer.alerts[0].object
+        for part in (explorer.alerts, explorer.address):
             assert shown.main[0].select(lambda each, part=part: each is part)
         explorer.state.move(y=2.0)
         explorer.state.commit()

@@ -33,7 +33,7 @@ def test_handles_and_densities_come_first_and_computing_last(in_a_loop):
         assert sliders[-1].value == explorer.state.level != level
         assert turned.started == []
         assert turned.wait() == 1
-        assert sorted(turned.started) == ["errors", "play", "strip"]
+        assert sorted(turned.started) == ["errors", "play", "summary"]
 
     in_a_loop(body)
 
@@ -44,7 +44,7 @@ def test_a_second_choice_before_the_first_is_ready_wins(in_a_loop):
         turned.choose("gain-loss")
         turned.choose("cancer")
         assert turned.wait() == 2
-        assert sorted(turned.started) == ["errors", "play", "strip"]
+        assert sorted(turned.started) == ["errors", "play", "summary"]
         assert {asked.settings.problem for asked in turned.asked} == {"cancer"}
         assert explorer.densities.panel[0] is explorer.densities.view.panel
         assert explorer.state.problem.name == "cancer"
@@ -128,13 +128,13 @@ def test_what_is_to_come_has_its_place(in_a_loop):
         for name in amci.problems():
             turned.choose(name)
             turned.wait()
-            shown = "".join(part.object for part in explorer.strip.panel.select(HTML))
+            shown = "".join(part.object for part in explorer.summary.panel.select(HTML))
             # Under their names a line for each estimator, and a tile for each of its terms.
-            answers = [each for each in explorer.strip.store.estimators]
+            answers = [each for each in explorer.summary.store.estimators]
             answers = [each for each in answers if each not in ("auto", "bound")]
             assert shown.count("<tr>") == 1 + len(answers)
-            assert shown.count("Effective sample size") == len(explorer.strip.store.terms)
-            assert all(f"</svg>{ESTIMATORS[each].label}</td><td>…" in shown for each in answers)
+            assert shown.count("Effective sample size") == len(explorer.summary.store.terms)
+            assert all(f"</svg>{ESTIMATORS[each].label}</td><td>–" in shown for each in answers)
 
     in_a_loop(body)
 
@@ -145,7 +145,7 @@ def test_what_fails_is_told_as_text(in_a_loop):
             raise RuntimeError("<img src=x onerror=alert(1)>")
 
         callback(fail)()
-        alert = turned.explorer.story.alerts[0]
+        alert = turned.explorer.alerts[0]
         assert alert.visible
         assert alert.severity == "error"
         assert "&lt;img" in alert.object
@@ -165,11 +165,11 @@ def test_densities_that_fail_at_the_opening_leave_the_rest_of_the_page(in_a_loop
             if name != explorer.state.original:
                 turned.choose(name)
                 turned.wait()
-            assert "log_prior: raised in here" in explorer.story.alerts[0].object
+            assert "log_prior: raised in here" in explorer.alerts[0].object
             assert explorer.controls.case.panel.select(Slider)[0].value == explorer.state.y[0]
-            assert sorted(turned.started) == ["errors", "play", "strip"]
+            assert sorted(turned.started) == ["errors", "play", "summary"]
             turned.started.clear()
-            explorer.story.alerts[:] = []
+            explorer.alerts[:] = []
 
     monkeypatch.setattr(panel, "densities", fail)
     in_a_loop(body)
@@ -204,7 +204,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
 
     def body(turned):
         explorer, tried = turned.explorer, set()
-        alerts = explorer.story.alerts
+        alerts = explorer.alerts
         for name in ("set", "move", "commit", "open", "apply", "go", "reset", "compare"):
             monkeypatch.setattr(State, name, fail)
         monkeypatch.setattr(Results, "again", fail)

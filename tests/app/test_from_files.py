@@ -236,7 +236,7 @@ def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
         turned.wait()
         assert state.settings.pair == (None, None)
         page(explorer, turned.document)
-        found = explorer.strip.shown.value.rows[0]
+        found = explorer.summary.shown.value.rows[0]
         assert abs(found.value - 0.3) < 5 * found.standard_error
         assert "fewer than two coordinates" in explorer.tabs.panel[0].object
         state.open("neither", f="x1 > 1")

@@ -134,7 +134,7 @@ def test_results_of_different_f_are_different_work(state):
     assert asked[0].link == {**own.link, "f": WINDOW, "variant": "q2 alone"}
     values = [one.part(0)[1].rows[0].value for one in asked]
     assert values[0] != values[1]
-    assert "theta1" in file_name("strip", asked[0].link, "csv")
+    assert "theta1" in file_name("summary", asked[0].link, "csv")
     assert about_kept(own.settings, asked[0].settings).startswith("A is a case of another f")
 
 
@@ -231,7 +231,7 @@ def test_a_reference_value_stands_for_the_truth_where_its_error_allows(in_a_loop
     def body(turned):
         turned.does = True
         turned.explorer.state.commit()
-        strip = turned.explorer.strip
+        strip = turned.explorer.summary
         found = strip.shown.value
         assert found.mu.name == "reference"
         assert abs(found.mu.value / 0.5 - 1) < 4 * found.mu.error < 4e-3
@@ -253,7 +253,7 @@ def test_an_error_near_that_of_the_reference_is_only_bounded(in_a_loop):
     def body(turned):
         turned.does = True
         turned.explorer.state.commit()
-        strip = turned.explorer.strip
+        strip = turned.explorer.summary
         found = strip.shown.value
         near = replace(found.rows[0], relative_error=3 * found.mu.error)
         strip.draw(replace(found, rows=(near,)), complete=True)

@@ -96,7 +96,7 @@ def test_presets_are_within_reach_and_set_back_the_rest(state):
 def test_reset_leads_back_to_the_start(state):
     start = State("tail-1d").param.values()
     state.move(y=3.0, level=0.5)
-    state.set(variant="paper", snapshot=2, draws=5, runs=9, seed=3, alpha=0.1, relative=False)
+    state.set(variant="paper", snapshot=2, draws=5, runs=9, seed=3, alpha=0.1, measure="MSE")
     state.set(card="map", layer="bound", across="theta", coordinate=1, share=0.2, common=True)
     assert state.upwards == "y"
     state.reset()

@@ -105,12 +105,12 @@ def test_a_standard_error_beyond_the_range_of_f_is_called_unusable(in_a_loop):
     def body(turned):
         turned.does = True
         turned.explorer.state.commit()
-        shown = "".join(p.object for p in turned.explorer.strip.panel.select(HTML))
+        shown = "".join(p.object for p in turned.explorer.summary.panel.select(HTML))
         row = next(each for each in shown.split("<tr>") if "</svg>SNIS q₁<" in each)
         assert f"<td>{number(float(expected.value), 4)}</td><td>unusable</td>" in row
         assert "do not trust: all draws together" in row
         # A download holds the number.
-        (row,) = (each for each in turned.explorer.strip.shown.value.rows if "q1" in each.name)
+        (row,) = (each for each in turned.explorer.summary.shown.value.rows if "q1" in each.name)
         assert row.standard_error == expected.standard_error
 
     in_a_loop(body, {"y": "1", "theta": "3.5", "variant": "paper", "runs": "4"})

@@ -10,12 +10,6 @@ if (narrow) {
         for (const model of cb_obj.all_models) {
             if (model.type === "Figure" && model.toolbar_location != "below") {
                 model.setv({toolbar_location: "below", min_border_left: 60, min_border_right: 6})
-                const ends = model.center.find(each => each.name == "ends")
-                if (ends != null) {
-                    ends.visible = false
-                    model.x_range.setv({end: model.tags[0], reset_end: model.tags[0]})
-                    model.above.forEach(each => { each.visible = true })
-                }
             }
         }
     }

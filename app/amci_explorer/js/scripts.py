@@ -9,17 +9,17 @@ __all__ = [
     "FILM",
     "FINGER",
     "FIT_PHONES",
-    "FOLD",
     "FOLDS",
+    "HANDLE",
     "KEEP_THEME",
     "MAP",
     "OWN_F",
     "PLAY",
-    "PROJECTOR",
     "REPLACE_ADDRESS",
     "SHARED",
     "SKIP",
     "SLIDER",
+    "SWITCH",
     "TOUR",
 ]
 
@@ -38,20 +38,19 @@ FOLDER = Path(__file__).parent
     FOLDS,
     KEEP_THEME,
     OWN_F,
-    PROJECTOR,
     REPLACE_ADDRESS,
     SKIP,
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
         *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
-        *("own_f", "projector", "replace_address", "skip"),
+        *("own_f", "replace_address", "skip"),
     )
 )
 # Components of their own, as modules.
-FILM, FOLD, MAP, PLAY, SLIDER, TOUR = (
+FILM, HANDLE, MAP, PLAY, SLIDER, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("film", "fold", "map", "play", "slider", "tour")
+    for name in ("film", "handle", "map", "play", "slider", "switch", "tour")
 )
 FINGER = component(FOLDER / "finger.mjs")
 # Constants of the pictures that the page draws as well.

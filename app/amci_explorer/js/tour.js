@@ -2,7 +2,7 @@
 // the focus needs them itself.
 const KEEPS_KEYS = "input, select, textarea, [role=slider], [role=tab], [role=application], "
     + "[role=toolbar], [contenteditable]"
-const NARROW = 900 // pixels, as in `amci_explorer.views.style`
+const NARROW = 1100 // pixels, as in `amci_explorer.views.style`
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const find = (root, name) => {
@@ -62,8 +62,8 @@ export function render({model}) {
     const lead = () => {
         if (!model.opened || model.lit == "") { return }
         const part = find(document, `part-${model.lit}`)
-        // The step stands above the page: what it is about stands below it.
-        if (part != null) { part.style.scrollMarginTop = `${place.offsetHeight + 8}px` }
+        // The step stands at the bottom: what it is about stands above it.
+        if (part != null) { part.style.scrollMarginBottom = `${place.offsetHeight + 8}px` }
         const behavior = still() ? "auto" : "smooth"
         const tall = part?.clientHeight > 0.6 * window.innerHeight
         part?.scrollIntoView({behavior, block: tall ? "start" : "nearest"})

@@ -1,4 +1,4 @@
-r"""The figures of the strip, and what they say to someone who meets them for the first time."""
+r"""The figures of the summary, and what they say to someone who meets them for the first time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    """The strip's figures at one (y, theta), with as many draws from each proposal.
+    """The summary's figures at one (y, theta), with as many draws from each proposal.
 
     Arguments:
         rows: One for every estimator.

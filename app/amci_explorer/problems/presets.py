@@ -7,6 +7,7 @@ __all__ = [
     "LABELS",
     "PRESETS",
     "Preset",
+    "about_mu",
     "about_truth",
     "coordinate_names",
     "coordinates",
@@ -85,6 +86,12 @@ def about_truth(problem: Problem, log_truth: float) -> str:
     """What mu is, in words."""
     known = TABLE.get(problem.name, {})
     return odds(log_truth) if "region" in known else known.get("truth", "")
+
+
+def about_mu(problem: Problem) -> str:
+    """What mu is in the definition's sentence: a formula, or a few words; empty if not known."""
+    found: str = TABLE.get(problem.name, {}).get("here", "")
+    return found
 
 
 def where_f_is(problem: Problem) -> str:

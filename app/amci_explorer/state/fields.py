@@ -361,9 +361,14 @@ FIELDS: Mapping[str, Field] = {
             labels=lambda _: {False: "independent", True: "common random numbers"},
         ),
         OneOf(
-            "relative",
-            "Errors in units of mu squared.",
-            labels=lambda _: {True: "ReMSE", False: "MSE"},
+            "measure",
+            "What is drawn of errors.",
+            labels=lambda _: {"percent": "%", "ReMSE": "ReMSE", "MSE": "MSE"},
+        ),
+        OneOf(
+            "spread",
+            "Medians and quartiles over the runs.",
+            labels=lambda _: {False: "off", True: "on"},
         ),
         OneOf(
             "logarithmic",

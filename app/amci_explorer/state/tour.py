@@ -22,7 +22,7 @@ ANOTHER = "AMCI_TOUR"
 SHIPPED = Path(__file__).with_name("tour.toml")
 # Parts of the page that a step can light up; the cards behind tabs are opened by that as well.
 LIGHTS = (
-    *("headline", "handles", "densities", "errors", "strip", "film", "own-f", "proposals"),
+    *("headline", "handles", "densities", "errors", "summary", "film", "own-f", "proposals"),
     *CARDS,
 )
 TEXTS = ("name", "title", "text", "light", "question", "answer")

@@ -17,9 +17,8 @@ from amci_explorer.problems.presets import digits_of, handle_label, variable_lab
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.text import number
-from amci_explorer.views.fold import Fold
 from amci_explorer.views.inputs import Message, choice, select
-from amci_explorer.views.layout import HTML, NOTE, column
+from amci_explorer.views.layout import HTML, NOTE, column, sections
 from amci_explorer.views.slider import Slider, same
 from amci_explorer.views.style import NARROW
 
@@ -169,14 +168,14 @@ class CaseControls:
         single = [self._coordinates(name, label, [i]) for i, label in enumerate(each)]
         self.single += single
         inside = column()
-        folded = Fold(f"{labels[0]}, one by one", inside)
+        folded = sections((f"{labels[0]}, one by one", inside))
 
         def unfold(event: Any) -> None:
             # Most are never looked at.
             if event.new and not len(inside):
                 inside[:] = single
 
-        folded.param.watch(callback(unfold), "unfolded")
+        folded.param.watch(callback(unfold), "active")
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]
 

@@ -22,9 +22,8 @@ from amci_explorer.state.fields import FIELDS, problem_names
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls, bound
 from amci_explorer.views.film import FilmView
-from amci_explorer.views.fold import Fold
 from amci_explorer.views.inputs import CountField, Message, flat_button, select
-from amci_explorer.views.layout import HTML, NOTE, column, hide, row
+from amci_explorer.views.layout import HTML, NOTE, column, hide, row, sections
 from amci_explorer.views.position import PositionView
 from amci_explorer.views.style import NARROW
 from amci_explorer.views.target import TargetControls
@@ -48,16 +47,14 @@ HANDLES = f"""
           box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
 }}
 """
-# Presets beside the problem; on a phone they are a line that one pushes sideways.
-TOP = ":host { flex-wrap: wrap !important; overflow: visible !important; }"
+# Presets in a line beside the problem; where that is too long one pushes it sideways.
+TOP = ":host { flex-wrap: nowrap !important; }"
 CHIPS = """
-:host { flex: 1 1 300px !important; width: auto !important; min-width: 0;
-        flex-wrap: wrap !important; overflow: visible !important; }
-@media (max-width: 599.95px) {
-  :host { flex: 1 1 100% !important; flex-wrap: nowrap !important; overflow-x: auto !important;
-          padding-bottom: 4px; min-height: 41px; box-sizing: border-box; }
-  :host > * { flex: none; }
-}
+:host { flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
+        flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 24px 3px 3px;
+        box-sizing: border-box;
+        mask-image: linear-gradient(90deg, #000 calc(100% - 24px), transparent); }
+:host > * { flex: none; }
 """
 
 
@@ -108,27 +105,27 @@ class Controls:
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._kept = HTML("", NOTE)
         self._position = PositionView(state)
-        self.film = Fold("Training film", column(*film.parts, gap=8))
-        self._own_f = Fold("Your own f", column(self.target.panel, gap=8))
-        self._proposals = Fold(
-            "Proposals",
-            column(
-                bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
-                self._messages["variant"],
-                gap=8,
+        proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
+        self._sections = {
+            "problem": ("The problem", about),
+            "proposals": ("Proposals", column(proposals, self._messages["variant"], gap=8)),
+            "counts": (
+                "Draws, runs, seed",
+                column(
+                    *(field.widget for field in self.counts.values()),
+                    flat_button("Resample", self._resample),
+                    gap=8,
+                ),
             ),
+            "film": ("Training film", column(*film.parts, gap=8)),
+            "own-f": ("Your own f", column(self.target.panel, gap=8)),
+            "downloads": ("Download", column(*downloads, gap=8)),
+        }
+        self._accordion = sections(*self._sections.values())
+        # What a tour lights up.
+        self.parts = {"handles": self.case.panel} | dict.fromkeys(
+            ("film", "own-f", "proposals"), self._accordion
         )
-        self._monte_carlo = Fold(
-            "Draws, runs, seed",
-            column(
-                *(field.widget for field in self.counts.values()),
-                flat_button("Resample", self._resample),
-                gap=8,
-            ),
-        )
-        # What a tour opens, and lights up.
-        self.folds = {"film": self.film, "own-f": self._own_f, "proposals": self._proposals}
-        self.parts = {"handles": self.case.panel, **self.folds}
         state.param.watch(self._show_steps, "committed")
         self._show_steps()
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
@@ -147,16 +144,15 @@ class Controls:
             self._kept,
             self._messages["else"],
             self._position.panel,
-            column(
-                Fold("The problem", about),
-                self._proposals,
-                self._monte_carlo,
-                self.film,
-                self._own_f,
-                Fold("Download", column(*downloads, gap=8)),
-            ),
+            self._accordion,
             gap=8,
         )
+
+    def unfold(self, name: str, *, only: bool = True) -> None:
+        """Unfolds a section, and folds the others if it is to be the only one."""
+        names = list(self._sections)
+        active = [names.index(name)] if name in names else []
+        self._accordion.active = active if only else sorted({*self._accordion.active, *active})
 
     def open(self) -> None:
         """Takes the handles and presets of the state's problem."""
@@ -178,13 +174,14 @@ class Controls:
         for name, text in wrong.items():
             if name in self.counts:
                 self.counts[name].complain(text)
-                self._monte_carlo.unfolded = True
+                self.unfold("counts", only=False)
             elif name in self._messages:
                 self._messages[name].say(text)
-                self._proposals.unfolded |= name == "variant"
+                if name == "variant":
+                    self.unfold("proposals", only=False)
             elif name == "f":
                 self.target.complain(text)
-                self._own_f.unfolded = True
+                self.unfold("own-f", only=False)
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
             else:

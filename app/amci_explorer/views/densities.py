@@ -20,6 +20,7 @@ from amci_explorer.numbers import SMALLEST_DENSITY
 from amci_explorer.numbers.line import Line, LineDensities
 from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.plots.colours import SHAPES, label
+from amci_explorer.server.session import callback
 from amci_explorer.views.figures import (
     Theme,
     add_hover,
@@ -29,9 +30,8 @@ from amci_explorer.views.figures import (
     set_range,
     step_above,
 )
-from amci_explorer.views.fold import Fold
 from amci_explorer.views.inputs import choice
-from amci_explorer.views.layout import HTML, card, column, explain
+from amci_explorer.views.layout import HTML, card, column, explain, sections
 from amci_explorer.views.slider import Slider
 from amci_explorer.words import HELP
 
@@ -335,8 +335,8 @@ class LogRatio:
     def __init__(self, x_range: Range1d) -> None:
         self._x_range, self._theme, self._dark = x_range, Theme(), False
         self._place = column()
-        self.panel = Fold("Log-ratio of q₁ to its target", self._place)
-        self.panel.param.watch(lambda _: self._unfold(), "unfolded")
+        self.panel = sections(("Log-ratio of q₁ to its target", self._place))
+        self.panel.param.watch(callback(lambda _: self._unfold()), "active")
         self._figure: figure | None = None
         self._latest: LineDensities | None = None
         columns: dict[str, Any] = {name: [] for name in ("x", "q1", "q1_minus")}
@@ -369,7 +369,7 @@ class LogRatio:
         self._theme.paint(dark)
 
     def _unfold(self) -> None:
-        if self._figure is not None or not self.panel.unfolded:
+        if self._figure is not None or not self.panel.active:
             return
         self._figure = shown = picture(
             "log-ratio",

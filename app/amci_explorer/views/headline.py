@@ -1,66 +1,113 @@
-r"""The headline of the page: what AMCI is worth at the case, with the verdict's colour."""
+r"""Above the pictures: what is estimated, what AMCI is worth at the case, and the verdict."""
 
 from __future__ import annotations
 
 __all__ = ["HeadlineView"]
 
+import re
+from collections.abc import Mapping
 from html import escape
 
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import log_truth
 from amci_explorer.numbers.typical import typical
-from amci_explorer.problems.presets import about_truth
+from amci_explorer.problems.presets import Preset, about_truth, presets
 from amci_explorer.state.state import State
-from amci_explorer.views.layout import HTML
-from amci_explorer.views.style import VERDICTS
+from amci_explorer.views.formula import FORMULA, formula
+from amci_explorer.views.layout import HTML, column
+from amci_explorer.views.style import NARROW, VERDICTS
+from amci_explorer.words.definition import definition
 from amci_explorer.words.diagnosis import sentence
-from amci_explorer.words.headline import Headline, awaited, headline, how_typical
+from amci_explorer.words.headline import RELIABLE, Headline, awaited, headline, how_typical
 
-# Room for two lines of either on a wide page, so that nothing below jumps.
-STYLE = """
-.said { border-left: 6px solid var(--level, var(--line)); padding-left: 12px; min-height: 6.1rem;
-        box-sizing: border-box; }
-.headline { margin: 0; font-size: var(--headline); line-height: 1.3; font-weight: 600;
-            max-width: 75ch; min-height: 2.6em;  color: var(--ink); text-wrap: balance; }
-.why { margin: 2px 0 0 0; font-size: var(--small); line-height: 1.45; color: var(--muted); }
-.verdict { color: var(--level); font-weight: 600; }
-@media (max-width: 599.95px) { .said { min-height: 12rem; } .headline { font-size: 1.2rem; } }
+# Room for two lines of each, so that nothing below jumps. On a narrow page the definition is last.
+STYLE = f"""
+p {{ margin: 0; }}
+.definition, .why {{ font-size: var(--small); line-height: 1.45; color: var(--muted);
+                     min-height: 2.9em; }}
+.headline {{ margin: 2px 0; font-size: var(--headline); line-height: 1.25; font-weight: 600;
+             min-height: 1.25em; color: var(--ink); text-wrap: balance; }}
+b {{ color: var(--of, var(--ink)); font-weight: 600; }}
+.badge {{ display: inline-block; padding: 0 8px; margin-right: 4px; border-radius: 5px;
+          font-weight: 600; color: var(--level);
+          background: color-mix(in srgb, var(--level) 12%, var(--paper)); }}
+@media {NARROW} {{
+  .said {{ display: flex; flex-direction: column; gap: 4px; }}
+  .definition {{ order: 1; }}
+}}
 """
+ABOUT = "p { margin: 0 0 6px 0; font-size: var(--small); line-height: 1.5; }"
 
 
 class HeadlineView:
-    """Creates the headline, with nothing to say.
+    """Creates definition, headline and verdict, with nothing to say.
 
     Arguments:
-        state: Whose case it is about.
+        state: Whose case they are about.
         results: Where its numbers come from.
     """
 
     def __init__(self, state: State, results: Results) -> None:
         self._state, self._results = state, results
         self.panel = HTML("", STYLE)
+        self._about, self._formula = HTML("", ABOUT), HTML("", FORMULA)
+        # The problem at length, for those who want to know more.
+        self.about = column(self._about, self._formula)
 
     def show(self) -> None:
         """Says what is known of the state's case."""
-        found = self._found()
-        colour = f"--level: var(--{VERDICTS[found.level]})" if found.level else ""
-        common = how_typical(typical(self._state.problem, self._state.y))
-        reason = sentence(found.reason) if found.reason else ""
-        why = f'<span class="verdict">{reason}</span> {escape(found.bound)} {escape(common)}'
+        problem, found = self._state.problem, self._found()
+        here = [each for each in presets(problem) if self._state.at(each)]
+        # Of several at one place, the one that says most of it.
+        preset = max(here, key=_named) if here else None
+        badge = f'<span class="badge">{found.level.capitalize()}</span>' if found.level else ""
+        reason = sentence(found.reason) if found.level not in ("", RELIABLE) else ""
+        words = [found.bound, preset.learnt if preset else ""]
+        why = " ".join([badge, reason, *(escape(text) for text in words if text)])
         self.panel.object = (
-            f'<div class="said" style="{colour}">'
-            f'<p class="headline" role="status">{escape(found.text)}</p>'
+            f'<div class="said" style="--level: var(--{VERDICTS.get(found.level, "muted")})">'
+            f'<p class="definition">{_coloured(*definition(problem))}</p>'
+            f'<p class="headline" role="status">{_coloured(found.text, found.marks)}</p>'
             f'<p class="why">{why}</p></div>'
         )
+        self._about.object = "".join(
+            f"<p>{escape(text)}</p>"
+            for text in (
+                problem.description,
+                f"{preset.name}: {preset.watch}" if preset else "",
+                how_typical(typical(problem, self._state.y)),
+            )
+            if text
+        )
+        if self._formula.object != formula(problem.formula):
+            self._formula.object = formula(problem.formula)
 
     def _found(self) -> Headline:
-        summary, curves = (self._results.of(name) for name in ("strip", "errors"))
+        summary, curves = (self._results.of(name) for name in ("summary", "errors"))
         choice = self._state.settings
         if summary and curves and curves.complete:
             if summary.asked.settings == curves.asked.settings == choice:
                 return headline(summary.value, curves.value)
-        failed = [self._results.failed(name) for name in ("strip", "errors")]
+        failed = [self._results.failed(name) for name in ("summary", "errors")]
         if any(asked is not None and asked.settings == choice for asked in failed):
             return Headline("The errors could not be computed here.")
         known = log_truth(self._state.problem, *choice.pair)
         return awaited(known, about_truth(self._state.problem, known))
+
+
+def _coloured(text: str, marks: Mapping[str, str]) -> str:
+    """A text as HTML, with these words in the colours of their curves."""
+    if not marks:
+        return escape(text)
+    words = "|".join(re.escape(word) for word in sorted(marks, key=len, reverse=True))
+    return "".join(
+        f'<b style="--of: var(--of-{marks[part]})">{escape(part)}</b>'
+        if part in marks
+        else escape(part)
+        for part in re.split(f"({words})", text)
+    )
+
+
+def _named(preset: Preset) -> int:
+    """How many choices a preset names."""
+    return sum(value is not None for value in vars(preset).values())

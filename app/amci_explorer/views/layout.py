@@ -11,7 +11,9 @@ __all__ = [
     "explain",
     "heading",
     "hide",
+    "place_on_phones",
     "row",
+    "sections",
     "side_by_side",
 ]
 
@@ -19,7 +21,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import panel as pn
+import panel_material_ui as pmui
 import param
+
+from amci_explorer.views.style import NARROW
 
 TITLE = """
 h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4; }
@@ -37,6 +42,16 @@ CARD = """
         min-width: 0; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 """
+
+SECTIONS = {
+    "boxShadow": "none",
+    "background": "transparent",
+    "borderTop": "1px solid var(--line)",
+    "&::before": {"display": "none"},
+    "& .MuiAccordionSummary-root": {"minHeight": "40px", "padding": "0 4px"},
+    "& .MuiAccordionSummary-content": {"margin": "8px 0"},
+    "& .title": {"fontSize": "var(--text)", "fontWeight": 600},
+}
 
 
 class HTML(pn.pane.HTML):
@@ -95,6 +110,17 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
         if place not in part.stylesheets:
             part.stylesheets = [*part.stylesheets, place]
     return column(*parts, gap=gap, stylesheet=wrapped)
+
+
+def sections(*named: tuple[str, Any]) -> pmui.Accordion:
+    """Parts of the page that are folded away until they are wanted, under their titles."""
+    looks = {"active": [], "disable_gutters": True, "sizing_mode": "stretch_width", "margin": 0}
+    return pmui.Accordion(*named, sx=SECTIONS, **looks)
+
+
+def place_on_phones(part: Any, order: int) -> None:
+    """Gives a part another place in the page's one column, where it has only one."""
+    part.stylesheets = [*part.stylesheets, f"@media {NARROW} {{ :host {{ order: {order}; }} }}"]
 
 
 def hide(part: Any, hidden: bool) -> None:

@@ -39,15 +39,16 @@ BENCH = f"""
 @media {NARROW} {{ :host {{ flex-flow: column nowrap !important; padding-bottom: 150px; }} }}
 """
 SIDE = f"""
-:host {{ flex: 0 0 264px !important; width: 264px !important; position: sticky; top: 0;
+:host {{ flex: 0 0 248px !important; width: 248px !important; position: sticky; top: 0;
         max-height: calc(100vh - var(--bar)) !important; overflow-y: auto; padding-bottom: 12px;
         box-sizing: border-box; scrollbar-width: thin; }}
 @media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; position: static;
-                          max-height: none !important; overflow: visible; order: 2; }} }}
+                          max-height: none !important; overflow: visible; }} }}
 """
+# On a narrow page its parts stand in one column with the controls.
 REST = f"""
 :host {{ flex: 1 1 0 !important; min-width: 0; width: auto !important; }}
-@media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; order: 1; }} }}
+@media {NARROW} {{ :host {{ display: contents !important; }} }}
 """
 
 
@@ -68,7 +69,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
         handles = explorer.controls.case.panel
         main = column(
-            explorer.story.alerts,
+            explorer.alerts,
             side_by_side(shown, handles, least=280),
             explorer.address,
             stylesheet=MAIN,

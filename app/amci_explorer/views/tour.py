@@ -19,7 +19,9 @@ from amci_explorer.views.style import NARROW
 
 STYLE = (
     INLINE
-    + f"@media not {NARROW} {{ :host {{ position: sticky; top: 0; z-index: 15; }} }}"
+    # At the bottom, where it covers neither the headline nor the pictures.
+    + f"@media not {NARROW} {{ :host {{ position: sticky; bottom: 0; z-index: 15; }} }}"
+    + f"@media {NARROW} {{ :host {{ order: -1; }} }}"
     + """
 .tour { display: grid; grid-template-columns: 1fr auto; gap: 4px 24px; padding: 10px 16px;
         background: var(--paper); border-radius: 10px; border-left: 6px solid var(--accent);
@@ -29,7 +31,7 @@ STYLE = (
 .count { font-size: var(--small); color: var(--muted); margin: 0; }
 h2 { font-size: var(--title); margin: 0; line-height: 1.4; }
 p { font-size: var(--text); line-height: 1.5; margin: 0; max-width: 100ch; }
-.words { min-height: 6.4rem; }
+.words { min-height: 4.6rem; }
 .ways { display: grid; grid-template-columns: 1fr 1fr; gap: 6px; align-content: start; }
 button { font: inherit; font-size: var(--small); padding: 5px 12px; border-radius: 6px;
          border: 1px solid var(--accent); background: transparent; color: var(--accent);

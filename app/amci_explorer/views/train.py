@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import panel_material_ui as pmui
@@ -71,7 +71,8 @@ class TrainCard(ErrorCard):
     # The progress of the error curves is not shown here.
     unit = ""
     help = HELP["train"]
-    drawn = ("relative",)
+    drawn: ClassVar[tuple[str, ...]] = ("measure", "spread")
+    handled: ClassVar[bool] = False
     height = 340
 
     def content(self) -> list[Any]:

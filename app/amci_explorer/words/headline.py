@@ -2,10 +2,11 @@ r"""The page's headline: what AMCI is worth at this case, in one sentence, from 
 
 from __future__ import annotations
 
-__all__ = ["Headline", "awaited", "headline", "how_typical"]
+__all__ = ["Compared", "Error", "Headline", "awaited", "compare", "headline", "how_typical"]
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,29 +29,58 @@ NOTHING_TO_GAIN = 0.1
 # How an error is known; and the effective number of errors from which on a mean that the runs do
 # not determine is told: it is then right to a third or so.
 ABOUT, TYPICALLY, ROUGH = "about", "typically", 8
+# How the sentence names an estimator, where its label in pictures would not say enough.
+NAMES = {
+    "snis-q1": "SNIS from q₁",
+    "snis-q2": "SNIS from q₂",
+    "snis-qm": "SNIS from the mixture qₘ",
+    "snis-qm-stratified": "SNIS from the same draws",
+}
+MARKS = {"AMCI": "amci"}
 # Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
 
 
 @dataclass(frozen=True)
 class Headline:
-    """What stands in large type.
+    """What stands in large type, and below it.
 
     Arguments:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
         bound: The bound on self-normalized samplers, in a sentence; or nothing.
+        marks: Words of the text that have the colour of a curve, and that curve's estimator.
     """
 
     text: str
     level: str = ""
     reason: str = ""
     bound: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class _Error:
+class Compared:
+    """Relative errors at one number of draws, all of one kind.
+
+    Arguments:
+        amci: AMCI's.
+        control: AMCI's with control variates.
+        rival: The best of the estimators that it is compared with; empty where there is none.
+        rivals: Their errors.
+        bound: The bound on self-normalized samplers, a root mean square; NaN without one.
+    """
+
+    amci: Error
+    control: Error | None
+    rival: str
+    rivals: Mapping[str, Error]
+    bound: float
+
+
+@dataclass(frozen=True)
+class Error:
     """A relative error of an estimator over the runs.
 
     Arguments:
@@ -65,7 +95,7 @@ class _Error:
     how: str = ""
 
     @classmethod
-    def mean(cls, curve: Curve, at: int) -> _Error | None:
+    def mean(cls, curve: Curve, at: int) -> Error | None:
         """The root mean square, if there are runs enough for one."""
         root, noise = math.sqrt(curve.mean[at]), float(curve.mean_error[at])
         if curve.determined[at]:
@@ -73,13 +103,13 @@ class _Error:
         return cls(root, noise, ABOUT) if curve.effective[at] >= ROUGH else None
 
     @classmethod
-    def median(cls, curve: Curve, at: int, runs: int) -> _Error:
+    def median(cls, curve: Curve, at: int, runs: int) -> Error:
         low, median, high = (float(quartile[at]) for quartile in curve.quartiles)
         # As for a normal distribution; for squares of one it is a tenth less.
         noise = math.sqrt(math.pi / 2 / runs) * (high - low) / 1.35
         return cls(math.sqrt(median), noise, TYPICALLY)
 
-    def differs(self, other: _Error) -> bool:
+    def differs(self, other: Error) -> bool:
         """Whether two errors differ by more than the noise of the runs."""
         return abs(self.size**2 - other.size**2) > 2 * math.hypot(self.noise, other.noise)
 
@@ -105,58 +135,62 @@ def awaited(log_truth: float, about_truth: str) -> Headline:
 
 def headline(found: Summary, curves: ErrorCurves) -> Headline:
     """The sentence for a case whose figures and complete error curves are there."""
-    at = int(np.searchsorted(curves.budgets, min(found.total, int(curves.budgets[-1]))))
-    draws = f"{curves.budgets[at]:,} draws"
+    at = position(curves, found.total)
     if found.verdict == NO_TRUST:
-        return Headline(f"Do not trust AMCI here. {_measured(curves, at)}", NO_TRUST, found.reason)
+        text = f"Do not trust AMCI here. {_measured(curves, at)}"
+        return Headline(text, NO_TRUST, found.reason, marks=MARKS)
     if np.isnan(curves.truth_error):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
         return Headline(text, found.verdict, found.reason)
-    amci, rivals, control = _compared(curves, at)
-    useless = amci.size > USELESS and found.verdict == RELIABLE
+    errors = compare(curves, at)
+    useless = errors.amci.size > USELESS and found.verdict == RELIABLE
     level, reason = MORE_DRAWS if useless else found.verdict, found.reason
-    if not math.isfinite(amci.size):
+    if not math.isfinite(errors.amci.size):
         return Headline("These runs do not determine the errors.", MORE_DRAWS, reason)
-    bound = about_bound(curves, at)
-    own = f"{draws}: AMCI is {_off(amci, control)}"
-    if not rivals:
-        return Headline(f"{own}.", level, reason, bound)
-    name = min(rivals, key=lambda each: rivals[each].size)
-    rival, label = rivals[name], ESTIMATORS[name].label
-    if rival.size > ALIKE * amci.size:
-        if len(rivals) > 1 and name not in PLAIN:
-            label = f"the best SNIS from the same proposals ({label.removeprefix('SNIS ')})"
-        text = f"{own}, {label} by {rival}."
-        if amci.size >= EXACT and amci.how != TYPICALLY:
-            times = _times((rival.size / amci.size) ** 2)
-            some = "some " if ABOUT in (amci.how, rival.how) else ""
-            text += f" That is {some}{times} less squared error."
-        return Headline(text, level, reason, bound)
     small = "There is little mismatch here. " if found.level.value < NOTHING_TO_GAIN else ""
-    return Headline(f"{small}{own}, {label} by {rival}.", level, reason, bound)
+    text, marks = f"With {curves.budgets[at]:,} draws AMCI {_errs(errors)}", dict(MARKS)
+    if errors.rival:
+        label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
+        text += f", {label} by {errors.rivals[errors.rival]}"
+        marks[label] = errors.rival
+        if errors.rivals[errors.rival].size > ALIKE * errors.amci.size:
+            small = ""
+    return Headline(f"{small}{text}.", level, reason, about_bound(errors), marks)
 
 
-def _compared(curves: ErrorCurves, at: int) -> tuple[_Error, dict[str, _Error], _Error | None]:
+def position(curves: ErrorCurves, total: int) -> int:
+    """Which of the curves' numbers of draws is that of a run."""
+    return int(np.searchsorted(curves.budgets, min(total, int(curves.budgets[-1]))))
+
+
+def compare(curves: ErrorCurves, at: int) -> Compared:
     """Errors of one kind: AMCI's, those of self-normalized samplers, AMCI's with control variates.
 
     Root mean squares where there are runs enough for AMCI's and that of whoever may have the
     least, else medians. Who gives one answer in nearly all runs, as SNIS with a q1 that is never
     below the threshold, does not estimate: its error says how far that answer is from the truth.
+
+    Arguments:
+        curves: Complete error curves.
+        at: Which of their numbers of draws.
     """
     # Where E2 is known nobody self-normalizes.
-    names = [each for each in curves.by_name if each in PLAIN] or [
-        each for each in curves.by_name if each.startswith("snis-")
-    ]
+    plain = [each for each in curves.by_name if each in PLAIN]
+    names = plain or [each for each in curves.by_name if each.startswith("snis-")]
     found = {name: curves[name] for name in names if _estimates(curves[name], at)}
-    medians = {name: _Error.median(curve, at, curves.runs) for name, curve in found.items()}
-    means = {name: _Error.mean(curve, at) for name, curve in found.items()}
+    medians = {name: Error.median(curve, at, curves.runs) for name, curve in found.items()}
+    means = {name: Error.mean(curve, at) for name, curve in found.items()}
     errors = {name: each for name, each in means.items() if each is not None}
-    amci, control = (_Error.mean(curves[name], at) for name in ("amci", "amci-cv"))
+    amci, control = (Error.mean(curves[name], at) for name in ("amci", "amci-cv"))
     least = min((error.size for error in errors.values()), default=math.inf)
     if amci is None or any(medians[n].size < least for n in found.keys() - errors.keys()):
-        amci, control = (_Error.median(curves[n], at, curves.runs) for n in ("amci", "amci-cv"))
+        amci, control = (Error.median(curves[n], at, curves.runs) for n in ("amci", "amci-cv"))
         errors = medians
-    return amci, {name: each for name, each in errors.items() if math.isfinite(each.size)}, control
+    rivals = {name: each for name, each in errors.items() if math.isfinite(each.size)}
+    known = "bound" in curves.by_name and curves.budgets[at] >= BOUND_FROM and not plain
+    bound = math.sqrt(float(curves["bound"].mean[at])) if known else math.nan
+    best = min(rivals, key=lambda each: rivals[each].size, default="")
+    return Compared(amci, control, best, rivals, bound)
 
 
 def _estimates(curve: Curve, at: int) -> bool:
@@ -166,21 +200,15 @@ def _estimates(curve: Curve, at: int) -> bool:
     return varies or math.sqrt(median) < EXACT
 
 
-def about_bound(curves: ErrorCurves, at: int) -> str:
-    """The bound on SNIS in its own words; empty where it is not known, and for a few draws.
+def about_bound(errors: Compared) -> str:
+    """The bound on SNIS in a sentence; empty where it is not known, and for a few draws.
 
     Nor is it given where E2 is known, since there nobody self-normalizes.
     """
-    if "bound" not in curves.by_name or curves.budgets[at] < BOUND_FROM:
+    if not math.isfinite(errors.bound):
         return ""
-    if not PLAIN.keys().isdisjoint(curves.by_name):
-        return ""
-    bound = float(curves["bound"].mean[at])
-    if not math.isfinite(bound):
-        return ""
-    least = _percent(math.sqrt(bound))
-    which = "With many independent draws from one proposal"
-    return f"{which}, no SNIS has a root mean squared error below {least}."
+    least = _percent(errors.bound)
+    return f"Asymptotic bound for SNIS with independent draws from one proposal: {least}."
 
 
 def how_typical(share: float) -> str:
@@ -198,18 +226,19 @@ def how_typical(share: float) -> str:
 
 def _measured(curves: ErrorCurves, at: int) -> str:
     """How wrong it is, as far as the runs show it."""
-    own, _, control = _compared(curves, at)
-    if not math.isfinite(own.size):
+    errors = compare(curves, at)
+    if not math.isfinite(errors.amci.size):
         return "Its draws miss part of the integral."
-    return f"In {curves.runs:,} runs it was {_off(own, control)}."
+    return f"In {curves.runs:,} runs with {curves.budgets[at]:,} draws it {_errs(errors)}."
 
 
-def _off(amci: _Error, control: _Error | None) -> str:
+def _errs(errors: Compared) -> str:
     """AMCI's error, and that with control variates where it is another one."""
+    amci, control = errors.amci, errors.control
     if amci.size < EXACT:
-        return "exact (Theorem 1)"
+        return "is exact (Theorem 1)"
     other = f" (with control variates {control})" if control and amci.differs(control) else ""
-    return f"{'typically ' if amci.how == TYPICALLY else ''}off by {amci}{other}"
+    return f"{'typically ' if amci.how == TYPICALLY else ''}errs by {amci}{other}"
 
 
 def _percent(error: float) -> str:
@@ -218,16 +247,3 @@ def _percent(error: float) -> str:
     if error >= 10:
         return f"a factor of {number(error, 2)}"
     return f"{number(100 * error, 2)} %"
-
-
-def _times(ratio: float) -> str:
-    """How many times less, to one digit: nobody remembers more."""
-    if ratio < 10:
-        return f"{ratio:.1f} times"
-    power = math.floor(math.log10(ratio))
-    rounded = round(ratio / 10**power) * 10**power
-    for size, name in ((10**9, "billion"), (10**6, "million")):
-        if size <= rounded < 1000 * size:
-            count = f"{rounded / size:,.0f}"
-            return f"{'a' if count == '1' else count} {name} times"
-    return f"{rounded:,.0f} times" if rounded < 10**6 else f"{number(float(rounded), 1)} times"

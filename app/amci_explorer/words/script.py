@@ -1,4 +1,4 @@
-r"""The figures of the strip as a script of one's own."""
+r"""The figures of the summary as a script of one's own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for name in ("amci", "amci-cv", *default_estimators(problem, proposals)[1:]):
 
 
 def script(choice: Settings) -> str:
-    """A Python script that prints what the strip shows for a choice."""
+    """A Python script that prints what the summary shows for a choice."""
     y, theta = choice.pair
     about = ", ".join(f"{n} = {v}" for n, v in (("y", y), ("theta", theta)) if v is not None)
     imports, problem, proposals = _made(*registry.split(choice.problem), choice.variant)

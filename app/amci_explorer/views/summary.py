@@ -1,8 +1,8 @@
-r"""The strip of figures, in words."""
+r"""The case in numbers: tiles, and one run of every estimator."""
 
 from __future__ import annotations
 
-__all__ = ["StripCard"]
+__all__ = ["SummaryCard"]
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import pandas as pd
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.numbers.known import Level, Mu, log_truth, truth
+from amci_explorer.numbers.known import Level, Mu, exact, log_truth
 from amci_explorer.numbers.summary import ROUNDING, Row, Summary, proposal_of
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import about_truth
@@ -22,16 +22,22 @@ from amci_explorer.text import doubt, number, ratio
 from amci_explorer.text import effective as effective_size
 from amci_explorer.views import export
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, side_by_side
+from amci_explorer.views.layout import HTML
 from amci_explorer.words import HELP
 
+# Equal columns in one row; where that is too narrow two, of which the last takes what is left.
 TILES = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; }
+:host { container-type: inline-size; }
+.tiles { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 12px; }
 .tile { border-left: 3px solid var(--line); padding: 0 0 0 10px; min-width: 0; }
-.tile .name { font-size: var(--small); opacity: 0.75; line-height: 1.3; }
-.tile .figure { font-size: var(--figure); font-weight: 600; line-height: 1.4; white-space: nowrap;
+.tile .name { font-size: var(--small); color: var(--muted); line-height: 1.3; }
+.tile .figure { font-size: var(--title); font-weight: 600; line-height: 1.5;
                 font-variant-numeric: tabular-nums; }
 .tile .words { font-size: var(--small); line-height: 1.4; min-height: 2.8em; }
+@container (max-width: 639.95px) {
+  .tiles { grid-auto-flow: row; grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .tile:last-child:nth-child(odd) { grid-column: 1 / -1; }
+}
 """
 TABLE = """
 .wide { overflow-x: auto; container-type: inline-size; }
@@ -52,8 +58,9 @@ svg { vertical-align: middle; margin-right: 6px; }
 }
 """
 NAMES = ("estimator", "estimate", "± standard error", "relative error")
-AWAITED = "…"
-TRUTH, SIZE = "Truth μ(y, θ)", "Effective sample size"
+# What is not known yet.
+AWAITED = "–"
+ESTIMATE, SIZE = "Estimate of μ", "Effective sample size"
 # Where the error comes from, where one term has all of it and where both have some.
 SOURCE, KAPPA = "Error comes from", "κ: relative error of E₁ / E₂"
 # An error of so many times that of the truth is told.
@@ -62,22 +69,21 @@ CLEAR = 10
 AGAINST = ("A", "relative standard error, B / A")
 
 
-class StripCard(Card):
+class SummaryCard(Card):
     """The figures of the case, and one run of every estimator."""
 
-    name = "strip"
+    name = "summary"
     title = "This case in numbers"
     unit = ""
     is_table = True
-    help = HELP["strip"]
+    help = HELP["summary"]
 
     def content(self) -> list[Any]:
-        self._point = HTML("", TILES)
-        self._terms = HTML("", TILES)
+        self._tiles = HTML("", TILES)
         self._rows = HTML("", TABLE, margin=(12, 0, 0, 0))
         # What is known without a draw follows the sliders.
-        self.faded = (self._terms, self._rows)
-        return [side_by_side(self._point, self._terms, least=320), self._rows]
+        self.faded = (self._rows,)
+        return [self._tiles, self._rows]
 
     def asked(self, case: State) -> Request:
         return Request("summary", case.settings)
@@ -88,43 +94,60 @@ class StripCard(Card):
 
     def clear(self) -> None:
         # What is to come has its place: nothing below jumps when it does.
-        signed = "E1_minus" in self.store.terms
-        names = [f"{SIZE}, {proposal_of(term, signed=signed)}" for term in self.store.terms]
-        self._tile_terms([_tile(name, AWAITED, "") for name in (SOURCE, *names)])
         answers = (name for name in self.store.estimators if name != "bound")
         awaited = dict.fromkeys(answers, [AWAITED] * 3 + [""])
         self._tabulate("One run of every estimator", NAMES, awaited)
 
     def redraw(self) -> None:
-        """Shows what is known without a single draw; follows the sliders."""
-        problem, pair, beside = self.state.problem, self.state.settings.pair, self.state.beside
-        mu, level = truth(problem, *pair), Level(self.state.level, self.state.level_error)
-        of_a = None if beside is None else truth(problem, *beside.settings.pair)
-        if math.isnan(mu):
-            here = self.shown is not None and self.shown.asked.settings.pair == pair
-            of_a = None if self.kept is None else self.kept.value.mu.value
-            tiles = [_reference_tile(self.shown.value.mu if self.shown and here else Mu(), of_a)]
-        else:
-            about = about_truth(problem, log_truth(problem, *pair))
-            tiles = [_tile(TRUTH, number(mu, 4), about, (of_a, mu))]
-        if level.error == 0 or self.shown is not None:
-            of_a = None if self.kept is None else self.kept.value.level.value
-            tiles.append(_level_tile(level, of_a, problem.y is not None))
-        self._point.object = f'<div class="tiles">{"".join(tiles)}</div>'
+        """Shows what is known without a draw, which follows the sliders; and what is not."""
+        pair = self.state.settings.pair
+        here = self.shown is not None and self.shown.asked.settings.pair == pair
+        found: Summary | None = self.shown.value if self.shown and here else None
+        kept: Summary | None = None if self.kept is None else self.kept.value
+        mu = exact(self.state.problem, *pair)
+        if found is not None and math.isnan(mu.value):
+            mu = found.mu
+        level = Level(self.state.level, self.state.level_error)
+        tiles = [
+            _estimate_tile(found, kept, self._about_mu(mu)),
+            _level_tile(level, kept, self.state.problem.y is not None)
+            if level.error == 0 or found is not None
+            else _tile("Mismatch, estimated", AWAITED, ""),
+            *self._term_tiles(found, kept),
+        ]
+        self._tiles.object = f'<div class="tiles">{"".join(tiles)}</div>'
+
+    def _about_mu(self, mu: Mu) -> str:
+        """What the estimate is compared with, in words."""
+        if math.isnan(mu.value):
+            return "the problem gives no exact value"
+        if mu.error:
+            value = f"{number(mu.value, 4)} ± {number(abs(mu.value) * mu.error, 1)}"
+            return f"reference value {value}, by another computation"
+        about = about_truth(
+            self.state.problem, log_truth(self.state.problem, *self.state.settings.pair)
+        )
+        return f"truth {number(mu.value, 4)}{f': {about}' if about else ''}"
+
+    def _term_tiles(self, found: Summary | None, kept: Summary | None) -> list[str]:
+        signed, terms = "E1_minus" in self.store.terms, self.store.terms
+        if found is None:
+            names = [f"{SIZE}, {proposal_of(term, signed=signed)}" for term in terms]
+            return [_tile(name, AWAITED, "") for name in (SOURCE, *names)]
+        tiles = [_source_tile(found, kept)]
+        for term, effective in found.effective.items():
+            name = f"{SIZE}, {proposal_of(term, signed=signed)}"
+            figure = f"{effective_size(effective)} of {found.seen:,}"
+            beside = (None if kept is None else kept.effective.get(term), effective)
+            tiles.append(_tile(name, figure, found.about(term), beside))
+        return tiles
 
     def draw(self, found: Summary, *, complete: bool) -> None:
         del complete
         if self.shown is not None:
             self.state.learn(self.shown.asked.settings, found.level)
-            self.redraw()
+        self.redraw()
         kept: Summary | None = None if self.kept is None else self.kept.value
-        tiles = [_source_tile(found, kept)]
-        signed = "E1_minus" in found.effective
-        for term, effective in found.effective.items():
-            name = f"{SIZE}, {proposal_of(term, signed=signed)} (of {found.seen:,})"
-            beside = (None if kept is None else kept.effective.get(term), effective)
-            tiles.append(_tile(name, effective_size(effective), found.about(term), beside))
-        self._tile_terms(tiles)
         of_a = {} if kept is None else {row.name: row for row in kept.rows}
         self._tabulate(
             f"One run of every estimator, {found.total:,} draws from proposals and "
@@ -147,9 +170,6 @@ class StripCard(Card):
         self.redraw()
         if self.shown is not None:
             self.draw(self.shown.value, complete=True)
-
-    def _tile_terms(self, tiles: list[str]) -> None:
-        self._terms.object = f'<div class="tiles">{"".join(tiles)}</div>'
 
     def _tabulate(self, label: str, names: Sequence[str], cells: Mapping[str, list[str]]) -> None:
         """Fills the table: every estimator's cells, under these names and none for remarks."""
@@ -219,16 +239,22 @@ def _source_tile(found: Summary, kept: Summary | None) -> str:
     return _tile(KAPPA, number(found.kappa, 2), found.about_kappa, beside)
 
 
-def _reference_tile(mu: Mu, of_a: float | None) -> str:
-    """What a problem that does not know its truth is compared with."""
-    if math.isnan(mu.value):
-        return _tile(TRUTH, "not known", "the problem gives no exact value")
-    about = f"by another computation; relative standard error {number(mu.error, 1)}"
-    return _tile("Reference value of μ(y, θ)", number(mu.value, 4), about, (of_a, mu.value))
+def _estimate_tile(found: Summary | None, kept: Summary | None, about: str) -> str:
+    """AMCI's estimate, and what it should be."""
+    row, of_a = (
+        next((row for row in each.rows if row.name == "amci"), None) if each else None
+        for each in (found, kept)
+    )
+    if row is None:
+        return _tile(ESTIMATE, AWAITED, about)
+    error = doubt(row.standard_error, row.f_width)
+    words = f"± {error}; {about}" if math.isfinite(row.standard_error) else about
+    return _tile(ESTIMATE, number(row.value, 4), words, (of_a.value if of_a else None, row.value))
 
 
-def _level_tile(level: Level, kept: float | None, observed: bool) -> str:
+def _level_tile(level: Level, of_a: Summary | None, observed: bool) -> str:
     """The mismatch; with its error where it is estimated."""
+    kept = None if of_a is None else of_a.level.value
     if math.isnan(level.value):
         return _tile("Mismatch, estimated", "not judged", "too few draws reach both densities")
     if level.error == 0:
