@@ -59,7 +59,8 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
         assert drawn
         for name, y in (("errors-snis-qm-a", 1.0), ("errors-snis-qm", 1.5)):
             found, drawn = source(explorer.errors.panel, name)
-            np.testing.assert_allclose(found["mean"], curves(y)["snis-qm"].remse, rtol=1e-12)
+            expected = 100 * np.sqrt(curves(y)["snis-qm"].remse)
+            np.testing.assert_allclose(found["error"], expected, rtol=1e-12)
             assert drawn
 
     in_a_loop(body, QUERY | {"theta": "3"})

@@ -1,5 +1,7 @@
 """How a page turns from one problem to another, and what it says when something fails."""
 
+from html import escape
+
 import panel_material_ui as pmui
 import pytest
 from amci_explorer.compute.results import Results
@@ -91,14 +93,16 @@ def test_a_preset_opens_the_card_that_it_speaks_of_and_its_words_go_when_the_cas
             button.label: button
             for button in explorer.controls.top.select(lambda part: hasattr(part, "clicks"))
         }
-        words = explorer.story.panel[0]
+        words, about = explorer.headline.panel, explorer.headline.about[0]
         buttons[told.name].clicks += 1
         assert explorer.tabs.card.name == "diagnostics"
-        assert f"<b>{told.name}" in words.object
+        assert escape(told.learnt) in words.object
+        assert escape(told.watch) in about.object
         explorer.state.set(seed=3)
-        assert f"<b>{told.name}" in words.object
+        assert escape(told.learnt) in words.object
         explorer.state.move(theta=1.0)
-        assert f"<b>{told.name}" not in words.object
+        assert escape(told.learnt) not in words.object
+        assert escape(told.watch) not in about.object
 
     in_a_loop(body)
 

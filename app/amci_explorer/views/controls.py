@@ -54,7 +54,7 @@ CHIPS = """
         flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 24px 3px 3px;
         box-sizing: border-box;
         mask-image: linear-gradient(90deg, #000 calc(100% - 24px), transparent); }
-:host > * { flex: none; }
+:host > * { flex: none; white-space: nowrap; }
 """
 
 

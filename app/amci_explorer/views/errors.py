@@ -50,7 +50,8 @@ TICKS = """
     const digits = Math.round(Math.log10(tick)), raised = "⁰¹²³⁴⁵⁶⁷⁸⁹"
     const power = [...String(Math.abs(digits))].map(digit => raised[digit]).join("")
     const plain = digits >= -4 && digits < 6
-    const text = plain ? tick.toLocaleString("en", {maximumSignificantDigits: 2})
+    const text = unit == "" && digits >= 3 && digits < 6 ? `${tick / 1000}k`
+        : plain ? tick.toLocaleString("en", {maximumSignificantDigits: 2})
         : `10${digits < 0 ? "⁻" : ""}${power}`
     return text + unit
 """
@@ -157,7 +158,9 @@ class ErrorCard(Card):
 
     def redraw(self) -> None:
         axis, measure = self.figure.yaxis[0], self.state.measure
-        axis.axis_label, axis.formatter = MEASURES[measure], self._formatters[measure == "percent"]
+        # The card's title says what is in per cent.
+        axis.axis_label = None if measure == "percent" else MEASURES[measure]
+        axis.formatter = self._formatters[measure == "percent"]
         total = self._total
         self._line.location = total
         if self.handled:
@@ -211,7 +214,7 @@ class ErrorCard(Card):
             x_range=Range1d(*_ends(BUDGETS)),
             y_range=Range1d(1e-3, 1e3),
         )
-        shown.stylesheets = [*shown.stylesheets, LOWER]
+        shown.update(stylesheets=[*shown.stylesheets, LOWER], min_border_left=66)
         self._formatters = {
             percent: CustomJSTickFormatter(code=TICKS, args={"unit": " %" if percent else ""})
             for percent in (True, False)

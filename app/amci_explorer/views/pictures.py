@@ -57,5 +57,6 @@ class Pictures:
     def __init__(self, *cards: Any) -> None:
         for card in cards:
             card.stylesheets = [*card.stylesheets, PICTURE]
+            card.css_classes = [*card.css_classes, "picture"]
         switch = Switch(sizing_mode="stretch_width", margin=0)
         self.panel = column(switch, column(*cards, stylesheet=PLACE))

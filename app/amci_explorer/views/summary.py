@@ -13,10 +13,9 @@ import pandas as pd
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.numbers.known import Level, Mu, exact, log_truth
+from amci_explorer.numbers.known import Level, Mu, exact
 from amci_explorer.numbers.summary import ROUNDING, Row, Summary, proposal_of
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.problems.presets import about_truth
 from amci_explorer.state.state import State
 from amci_explorer.text import doubt, number, ratio
 from amci_explorer.text import effective as effective_size
@@ -120,14 +119,11 @@ class SummaryCard(Card):
     def _about_mu(self, mu: Mu) -> str:
         """What the estimate is compared with, in words."""
         if math.isnan(mu.value):
-            return "the problem gives no exact value"
+            return "truth not known"
         if mu.error:
             value = f"{number(mu.value, 4)} ± {number(abs(mu.value) * mu.error, 1)}"
             return f"reference value {value}, by another computation"
-        about = about_truth(
-            self.state.problem, log_truth(self.state.problem, *self.state.settings.pair)
-        )
-        return f"truth {number(mu.value, 4)}{f': {about}' if about else ''}"
+        return f"truth {number(mu.value, 4)}"
 
     def _term_tiles(self, found: Summary | None, kept: Summary | None) -> list[str]:
         signed, terms = "E1_minus" in self.store.terms, self.store.terms

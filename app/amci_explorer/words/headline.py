@@ -2,7 +2,19 @@ r"""The page's headline: what AMCI is worth at this case, in one sentence, from 
 
 from __future__ import annotations
 
-__all__ = ["Compared", "Error", "Headline", "awaited", "compare", "headline", "how_typical"]
+__all__ = [
+    "EXACT",
+    "RELIABLE",
+    "TYPICALLY",
+    "Compared",
+    "Error",
+    "Headline",
+    "awaited",
+    "compare",
+    "headline",
+    "how_typical",
+    "position",
+]
 
 import math
 from collections.abc import Mapping
