@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
-from amci_explorer.compute.store import store_of  # noqa: E402
+from amci_explorer.compute.computations import computations_of  # noqa: E402
 from amci_explorer.numbers.pictures import densities  # noqa: E402
 from amci_explorer.numbers.weights import LIVE  # noqa: E402
 from amci_explorer.state.state import State  # noqa: E402
@@ -227,7 +227,7 @@ def turns(page: Any) -> None:
 def of_densities(name: str) -> float:
     """Seconds of processor time that one move of theta, or of y, takes to compute."""
     state = State(name)
-    proposals = store_of(name).proposals(state.settings)
+    proposals = computations_of(name).proposals(state.settings)
     variable = "y" if state.problem.theta is None else "theta"
     middle = getattr(state, variable)
     start = time.process_time()

@@ -12,7 +12,7 @@ import panel as pn
 
 from amci_core.evaluation import ErrorCurves
 from amci_core.flows import Proposals
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.plots import diagnostics, error_curves
 from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
@@ -132,7 +132,7 @@ def diagnosis_picture(
     """
     state = _state(problem, y, theta)
     state.set(variant=variant, draws=draws)
-    *_, found = store_of(problem).diagnosis(state.settings)
+    *_, found = computations_of(problem).diagnosis(state.settings)
     verdict = HTML(f"<h3>{VERDICTS[found.level].label}</h3>{about_verdict(found)}")
     picture = pn.pane.HoloViews(diagnostics(found), sizing_mode="stretch_width")
     return column(verdict, picture)

@@ -14,7 +14,7 @@ from functools import cache
 import panel as pn
 
 import amci_explorer.server.guard  # noqa: F401  it begins when it is imported
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
@@ -94,5 +94,5 @@ async def _look_at_all() -> None:
 
 def _look_at(state: State) -> None:
     state.level_range()
-    proposals = store_of(state.problem.name).proposals(state.settings)
+    proposals = computations_of(state.problem.name).proposals(state.settings)
     densities(state.problem, proposals, *state.settings.pair)

@@ -3,7 +3,7 @@ import csv
 import numpy as np
 import pytest
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.state.fields import plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views import export
@@ -83,9 +83,9 @@ def test_the_layer_that_is_chosen_is_drawn(found):
 
 
 def test_terms_are_those_with_proposals():
-    assert store_of("tail-1d").terms == ("E1_plus", "E2")
-    assert store_of("gain-loss").terms == ("E1_plus", "E1_minus", "E2")
-    assert store_of("peak").terms == ("E1_plus",)
+    assert computations_of("tail-1d").terms == ("E1_plus", "E2")
+    assert computations_of("gain-loss").terms == ("E1_plus", "E1_minus", "E2")
+    assert computations_of("peak").terms == ("E1_plus",)
 
 
 def test_the_file_has_one_line_for_every_case(found):

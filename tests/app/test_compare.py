@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import BUDGETS
+from amci_explorer.compute.computations import BUDGETS
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.shell import page
 from scipy.stats import norm

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers import evaluated
 from amci_explorer.state.state import State
 from amci_explorer.views import export
@@ -164,7 +164,7 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
             cases=3,
             runs=8,
             budgets=evaluated.BUDGETS,
-            estimators=store_of("tail-1d").swept,
+            estimators=computations_of("tail-1d").swept,
         )
         found = card.shown.value
         np.testing.assert_equal(dict(found.estimators), expected.estimators)

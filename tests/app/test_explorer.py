@@ -5,7 +5,7 @@ from html import escape
 import panel_material_ui as pmui
 import pytest
 from amci_explorer.compute.results import Results
-from amci_explorer.compute.session import callback, one_message
+from amci_explorer.server.session import callback, one_message
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.views import export
@@ -16,7 +16,7 @@ from amci_core.diagnostics import LEVELS
 
 @pytest.fixture(scope="module")
 def store():
-    return store_of("tail-1d")
+    return computations_of("tail-1d")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     state = State("gain-loss")
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
-    *_, curves = store_of("gain-loss").error_curves(state.settings)
+    *_, curves = computations_of("gain-loss").error_curves(state.settings)
     *_, last = lines_of(export.curves(curves))
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]

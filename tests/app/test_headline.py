@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.state.state import State
 from amci_explorer.words.headline import awaited, compare, headline, how_typical, position
 
@@ -28,7 +28,7 @@ def numbers(problem, *, runs=60, **choices):
     state = State(problem)
     state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
     state.set(runs=runs, **choices)
-    store = store_of(problem)
+    store = computations_of(problem)
     *_, summary = store.summary(state.settings)
     *_, curves = store.error_curves(state.settings)
     return summary, curves

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from amci_explorer.compute.requests import Request
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.examples import examples
 from amci_explorer.state.state import State
@@ -148,7 +148,7 @@ def test_examples_fit_and_every_computation_is_at_work(name):
     ]
     for f in examples(original).values():
         state.open(name, f=f)
-        problem, store = state.problem, store_of(state.problem.name)
+        problem, store = state.problem, computations_of(state.problem.name)
         assert state.link()["f"] == f
         assert densities(problem, store.proposals(state.settings), *state.settings.pair).columns
         found = Request("summary", state.settings).part(0)[1]

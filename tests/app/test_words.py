@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from amci_explorer.compute.store import store_of
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.state import State
@@ -40,7 +40,7 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
     y, theta = choice.pair
     expected = summarize(
         state.problem,
-        store_of(name).proposals(choice),
+        computations_of(name).proposals(choice),
         y=y,
         theta=theta,
         draws=choice.draws,
@@ -68,7 +68,7 @@ def test_a_file_name_has_letters_that_every_system_takes():
 def test_what_is_off_the_scale_is_named_in_its_unit():
     state = State("tail-1d")
     state.set(runs=8, variant="oracle")
-    *_, found = store_of("tail-1d").error_curves(state.settings)
+    *_, found = computations_of("tail-1d").error_curves(state.settings)
     # SNIS with q1 answers 1, whatever mu is.
     assert "SNIS q₁ is off the scale (2.4 × 10⁷)." in outside(found, complete=True)
     mu = float(found["amci"].truth.unit)
@@ -79,7 +79,7 @@ def test_what_is_off_the_scale_is_named_in_its_unit():
 
 
 def test_a_sentence_that_begins_with_a_symbol_keeps_it():
-    *_, found = store_of("tail-1d").diagnosis(State("tail-1d").settings)
+    *_, found = computations_of("tail-1d").diagnosis(State("tail-1d").settings)
     told = about_verdict(replace(found, level="unreliable", reasons=("mu: it is small",)))
     assert "μ: it is small." in told
 

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import BUDGETS, REUSE_GRID
+from amci_explorer.compute.computations import BUDGETS, REUSE_GRID
 from amci_explorer.text import number
 from playwright.sync_api import expect
 from visit import PATIENCE

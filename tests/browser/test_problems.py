@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import BUDGETS
+from amci_explorer.compute.computations import BUDGETS
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.problems.presets import PRESETS, coordinate_names
 from amci_explorer.state.state import State

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import MAP_SIZES
+from amci_explorer.compute.computations import MAP_SIZES
 from cards import (
     MAP_IMAGE,
     choose,

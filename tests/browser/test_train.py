@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.store import BUDGETS
+from amci_explorer.compute.computations import BUDGETS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 

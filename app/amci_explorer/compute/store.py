@@ -6,10 +6,10 @@ from amci_explorer.compute.computations import (
     REUSE_GRID,
 )  # fmt: skip
 from amci_explorer.compute.computations import (
-    Computations as Store,
+    Computations as Computations,
 )
 from amci_explorer.compute.computations import (
-    computations_of as store_of,
+    computations_of as computations_of,
 )
 
-__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Store", "store_of"]
+__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Computations", "computations_of"]

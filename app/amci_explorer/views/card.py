@@ -14,8 +14,8 @@ import panel_material_ui as pmui
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.compute.session import callback
-from amci_explorer.compute.store import Store, store_of
+from amci_explorer.server.session import callback
+from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.state.state import State
 from amci_explorer.views.export import joined, table
 from amci_explorer.views.faint import Faint, Kept
@@ -152,9 +152,9 @@ class Card:
         return self.state.beside if self.compares else None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Computations:
         """What follows for the state's problem."""
-        return store_of(self.state.problem.name)
+        return computations_of(self.state.problem.name)
 
     def open(self) -> None:
         """Turns to the state's problem."""

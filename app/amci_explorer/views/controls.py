@@ -15,7 +15,7 @@ from html import escape
 from itertools import zip_longest
 from typing import Any
 
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset, presets
 from amci_explorer.state.fields import FIELDS, problem_names

@@ -15,7 +15,7 @@ import panel_material_ui as pmui
 from amci_core.estimators.draws import Array
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.plots.evaluation import evaluation, shown_errors

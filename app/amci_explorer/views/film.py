@@ -12,8 +12,8 @@ from panel.custom import JSComponent
 
 from amci_core.flows import HistoryEntry
 from amci_core.proposals import DEFAULT_VARIANT
-from amci_explorer.compute.session import callback
-from amci_explorer.compute.store import store_of
+from amci_explorer.server.session import callback
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.js.scripts import FILM
 from amci_explorer.plots.colours import SHAPES
 from amci_explorer.state.state import State
@@ -72,7 +72,7 @@ class FilmView:
 
     def open(self) -> None:
         """Takes the film of the state's problem; without frames it is shut."""
-        self._snapshots = snapshots = store_of(self._state.problem.name).snapshots
+        self._snapshots = snapshots = computations_of(self._state.problem.name).snapshots
         last = max(len(snapshots) - 1, 0)
         self.player.param.update(end=max(last, 1), disabled=len(snapshots) < 2)
         self.show()

@@ -16,8 +16,8 @@ from bokeh.models import ColumnDataSource, Label, Plot
 from panel.custom import JSComponent
 
 from amci_explorer.compute.requests import Request
-from amci_explorer.compute.session import callback
-from amci_explorer.compute.store import store_of
+from amci_explorer.server.session import callback
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Playback
@@ -199,7 +199,7 @@ class DensityPanel:
         if "pair" in self.view.choices:
             first, second = self._state.pair
             look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
-        proposals = store_of(case.problem.name).proposals(case.settings)
+        proposals = computations_of(case.problem.name).proposals(case.settings)
         return densities(case.problem, proposals, *case.settings.pair, **look)
 
 

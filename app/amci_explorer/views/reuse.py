@@ -13,8 +13,8 @@ import panel_material_ui as pmui
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
-from amci_explorer.compute.session import callback
-from amci_explorer.compute.store import store_of
+from amci_explorer.server.session import callback
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.plots import reuse_cut, reuse_map
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
@@ -86,7 +86,7 @@ class ReuseCard(Card):
 
     @staticmethod
     def why_not(problem: Problem) -> str:
-        if store_of(problem.name).shares_samples:
+        if computations_of(problem.name).shares_samples:
             return ""
         why = (
             "E₂ is known, so there is no q₂ to share with"

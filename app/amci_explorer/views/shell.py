@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.explorer import Explorer
 from amci_explorer.js.scripts import (
     CONNECTION_LOST,

@@ -10,7 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from amci_explorer.compute.results import Results
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.text import number
 from amci_explorer.views.layout import HELP, HTML
 

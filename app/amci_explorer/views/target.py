@@ -12,7 +12,7 @@ from bokeh.models import Div
 from panel.util import edit_readonly
 
 from amci_core.models.expression import LONGEST
-from amci_explorer.compute.session import callback
+from amci_explorer.server.session import callback
 from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.state.state import State
