@@ -35,7 +35,14 @@ LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
 TICKS = ("train-densities-draws", "train-marginal-data-draws")
 # Plain draws are for problems whose E2 is known.
 PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
-MAY_BE_EMPTY = ("errors-bound", *PLAIN, "train-bound", *LEARNING, *TICKS)
+MAY_BE_EMPTY = (
+    *("errors-brackets", "train-brackets"),
+    "errors-bound",
+    *PLAIN,
+    "train-bound",
+    *LEARNING,
+    *TICKS,
+)
 
 
 def do_at_once(results, card, asked):
