@@ -20,9 +20,9 @@ from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
 from amci_explorer.problems.files import Source, in_a_line
 from amci_explorer.server.session import building, callback, weakly
+from amci_explorer.shell import page
 from amci_explorer.state.state import State, decoded
 from amci_explorer.state.tour import TourError, tour
-from amci_explorer.views.shell import page
 from amci_explorer.views.style import VARIABLES
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, quote_from_bytes, urlencode
 
 import pytest
 from amci_explorer.explorer import Explorer
+from amci_explorer.shell import page
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State, decoded
-from amci_explorer.views.shell import page
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 from servers import run_apart

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.shell import page
 from amci_explorer.views.layout import HTML
-from amci_explorer.views.shell import page
 from scipy.stats import norm
 
 import amci_core as amci

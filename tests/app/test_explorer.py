@@ -5,15 +5,15 @@ from html import escape
 import panel_material_ui as pmui
 import pytest
 from amci_explorer.compute.results import Results
-from amci_explorer.server.session import callback, one_message
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
+from amci_explorer.server.session import callback, one_message
+from amci_explorer.shell import page
 from amci_explorer.state.state import State
 from amci_explorer.views import panel
 from amci_explorer.views.film import FilmPlayer
 from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
-from amci_explorer.views.shell import page
 from amci_explorer.views.slider import Slider
 from bokeh.models import Label
 

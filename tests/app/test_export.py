@@ -4,9 +4,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.views import export

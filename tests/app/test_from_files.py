@@ -13,10 +13,10 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.files import FILES, Source
 from amci_explorer.problems.registry import serve_files, troubles
 from amci_explorer.server import serve
+from amci_explorer.shell import page
 from amci_explorer.state.fields import FIELDS, OutOfBounds
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
-from amci_explorer.views.shell import page
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
 from own_problems import SQUARE, write

@@ -7,15 +7,15 @@ import time
 from dataclasses import replace
 
 import pytest
-from amci_explorer.compute.requests import Request
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.examples import examples
+from amci_explorer.shell import page
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.figures import Picture
 from amci_explorer.views.layout import HTML
-from amci_explorer.views.shell import page
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
 from amci_explorer.words.settings import about_kept, file_name

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.computations import REUSE_GRID
+from amci_explorer.compute.results import Result, Results
 from amci_explorer.state.state import State
 from amci_explorer.views.reuse import ReuseCard
 from bokeh.events import Pan, PanEnd, Tap

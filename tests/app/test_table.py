@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from amci_explorer.compute.uploads import File, TableResult, UploadedTable, sample_table
 from amci_explorer.state.state import State
+from amci_explorer.views.about_table import frame
 from amci_explorer.views.upload import CHUNK, Upload
-from amci_explorer.words.table import frame
 from scipy.stats import norm
 
 import amci_core as amci

@@ -27,7 +27,7 @@ from amci_explorer.compute.training import (
 from amci_explorer.compute.uploads import unzipped, zipped
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.state.state import State
-from amci_explorer.words.train import about_end, about_phase
+from amci_explorer.views.about_training import about_end, about_phase
 from bokeh.document import Document
 from own_problems import SQUARE
 from servers import run_apart

@@ -12,8 +12,8 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
-from amci_explorer.server.session import callback
 from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.text import number

@@ -12,10 +12,10 @@ import pandas as pd
 import panel_material_ui as pmui
 
 from amci_core.models import Problem
+from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.server.session import callback
-from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.state.state import State
 from amci_explorer.views.export import joined, table
 from amci_explorer.views.faint import Faint, Kept

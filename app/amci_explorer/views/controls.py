@@ -15,9 +15,9 @@ from html import escape
 from itertools import zip_longest
 from typing import Any
 
-from amci_explorer.server.session import callback
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import Preset, presets
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS, problem_names
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls, bound

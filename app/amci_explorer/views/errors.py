@@ -17,8 +17,8 @@ from bokeh.plotting import figure
 from panel.custom import JSComponent
 
 from amci_core.evaluation import ErrorCurves
-from amci_explorer.compute.requests import Request
 from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import HANDLE
 from amci_explorer.plots.colours import ESTIMATORS, Style
 from amci_explorer.plots.errors import FAINT, MEASURES, Scaled, extent, scaled

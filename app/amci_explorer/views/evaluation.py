@@ -15,10 +15,10 @@ import panel_material_ui as pmui
 from amci_core.estimators.draws import Array
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
-from amci_explorer.server.session import callback
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.plots.evaluation import evaluation, shown_errors
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS, nearest
 from amci_explorer.state.state import State
 from amci_explorer.text import number

@@ -12,10 +12,10 @@ from panel.custom import JSComponent
 
 from amci_core.flows import HistoryEntry
 from amci_core.proposals import DEFAULT_VARIANT
-from amci_explorer.server.session import callback
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.js.scripts import FILM
 from amci_explorer.plots.colours import SHAPES
+from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.layout import HTML

@@ -15,15 +15,15 @@ import param
 from bokeh.models import ColumnDataSource, Label, Plot
 from panel.custom import JSComponent
 
-from amci_explorer.compute.requests import Request
-from amci_explorer.server.session import callback
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import FINGER
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of
+from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import tie

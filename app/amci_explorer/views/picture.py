@@ -12,8 +12,8 @@ import panel as pn
 from bokeh.models import CustomAction, HoverTool
 from bokeh.plotting import figure
 
-from amci_explorer.server.session import callback
 from amci_explorer.js.scripts import FIGURES
+from amci_explorer.server.session import callback
 from amci_explorer.views.figures import SAVE_SVG, SVG_ICON, TOOLS, WITH_TOOLS, script
 from amci_explorer.views.layout import column
 

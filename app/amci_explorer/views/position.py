@@ -15,9 +15,9 @@ from panel.custom import JSComponent
 from amci_core.amortization import default_plane
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
-from amci_explorer.server.session import callback
 from amci_explorer.js.scripts import MAP
 from amci_explorer.numbers.typical import drawn
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views.slider import same

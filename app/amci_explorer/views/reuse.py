@@ -12,10 +12,10 @@ import panel_material_ui as pmui
 
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
-from amci_explorer.compute.requests import Request
-from amci_explorer.server.session import callback
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_cut, reuse_map
+from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.text import in_per_cent

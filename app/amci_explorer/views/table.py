@@ -21,12 +21,12 @@ from amci_explorer.compute.uploads import (
 )
 from amci_explorer.plots.colours import VERDICTS
 from amci_explorer.state.state import State
+from amci_explorer.views.about_table import EXPECTED, about_table, frame
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import Message
 from amci_explorer.views.layout import HTML, row
 from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
-from amci_explorer.words.table import EXPECTED, about_table, frame
 
 INTRODUCTION = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 RESULT = """

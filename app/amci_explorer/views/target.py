@@ -12,9 +12,9 @@ from bokeh.models import Div
 from panel.util import edit_readonly
 
 from amci_core.models.expression import LONGEST
-from amci_explorer.server.session import callback
 from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
+from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.inputs import flat_button, select
 from amci_explorer.views.layout import HELP, HTML, column, explain, hide

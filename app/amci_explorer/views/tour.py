@@ -10,8 +10,8 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from amci_explorer.server.session import callback
 from amci_explorer.js.scripts import TOUR
+from amci_explorer.server.session import callback
 from amci_explorer.state.tour import Step, tour
 from amci_explorer.views.formula import INLINE, with_formulas
 from amci_explorer.views.layout import hide

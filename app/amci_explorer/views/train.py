@@ -40,6 +40,7 @@ from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.fields import number as read_number
 from amci_explorer.state.state import State
 from amci_explorer.text import number
+from amci_explorer.views.about_training import INTRODUCTION, about_end, about_log, about_phase
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.figures import Theme, add_hover, describe, pane, picture, set_range
 from amci_explorer.views.inputs import Message, Typed, select
@@ -49,7 +50,6 @@ from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.status import Status
 from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
-from amci_explorer.words.train import INTRODUCTION, about_end, about_log, about_phase
 
 TEXT = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }"
 SAID = """

@@ -11,7 +11,6 @@ import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
 
-from amci_explorer.server.session import callback
 from amci_explorer.explorer import Explorer
 from amci_explorer.js.scripts import (
     CONNECTION_LOST,
@@ -22,6 +21,7 @@ from amci_explorer.js.scripts import (
     SKIP,
 )
 from amci_explorer.server.compat import start_busy_timer
+from amci_explorer.server.session import callback
 from amci_explorer.views.layout import column, side_by_side
 from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
 from amci_explorer.views.style import NARROW, THEME
