@@ -23,7 +23,7 @@ COLUMN = """([source, name]) => {
     const column = models.findLast(each => each != null)?.data[name]
     return column == null ? [] : Array.from(column)
 }"""
-END = "() => Bokeh.documents.map(each => each.roots()[0].children[0]).at(0).y_range.end"
+END = "() => Bokeh.documents[0].get_model_by_name('densities-q1').y_range.end"
 SIDEWAYS = "() => document.documentElement.scrollWidth - innerWidth"
 DURATIONS = """() => [...document.querySelectorAll("*")]
     .map(each => getComputedStyle(each)).filter(style => parseFloat(style.transitionDuration) > 0

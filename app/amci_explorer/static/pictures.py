@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["BUDGETS", "KINDS", "RUNS", "Case", "densities", "embedded", "errors"]
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import panel as pn
 from bokeh.embed import json_item
 from bokeh.layouts import column
 from bokeh.models import LayoutDOM
-from bokeh.themes import Theme
+from bokeh.themes import built_in_themes
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -25,19 +25,19 @@ from amci_explorer import plots
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.numbers.pictures import densities as densities_of
-from amci_explorer.plots.colours import SHAPES
 from amci_explorer.plots.diagnostics import weights_histogram
 from amci_explorer.problems.presets import opening
 from amci_explorer.text import number
 from amci_explorer.views.figures import describe
 from amci_explorer.views.panel import VIEWS
 from amci_explorer.views.planes import MarginalView
-from amci_explorer.views.style import PALETTE
 from amci_explorer.words.curves import about_curves
 from amci_explorer.words.plane import about_map
 from amci_explorer.words.reuse import about_map as about_reuse
 
 BUDGETS, RUNS = (10, 30, 100, 300, 1000), 1000
+# Their grounds are those of the page's cards.
+THEMES = {name: built_in_themes[f"{name}_minimal"] for name in ("light", "dark")}
 
 Draw = Callable[[bool], Sequence[LayoutDOM]]
 
@@ -99,44 +99,13 @@ def numbers(text: str) -> tuple[float, ...]:
 def embedded(draw: Draw) -> dict[str, Any]:
     """Figures, one below the other, as BokehJS embeds them, by theme."""
     found = {}
-    for theme, colours in PALETTE.items():
-        item: Any = json_item(
-            column(*draw(theme == "dark"), sizing_mode="stretch_width"), theme=_theme(colours)
-        )
-        # Panel's own models, which no figure has.
+    for name, theme in THEMES.items():
+        figures = column(*draw(name == "dark"), sizing_mode="stretch_width")
+        item: Any = json_item(figures, theme=theme)
+        # Definitions of Panel's own models.
         item["doc"].pop("defs", None)
-        found[theme] = item
+        found[name] = item
     return found
-
-
-def _theme(colours: Mapping[str, str]) -> Theme:
-    ink, line, paper = (colours[name] for name in ("ink", "line", "paper"))
-    text = {"axis_label_text_color": ink, "major_label_text_color": ink}
-    strokes = ("axis_line_color", "major_tick_line_color", "minor_tick_line_color")
-    return Theme(
-        json={
-            "attrs": {
-                "Plot": {
-                    "background_fill_color": paper,
-                    "border_fill_color": paper,
-                    "outline_line_color": line,
-                },
-                "Axis": {**text, **dict.fromkeys(strokes, line)},
-                "BaseColorBar": {
-                    "background_fill_color": paper,
-                    "major_label_text_color": ink,
-                    "title_text_color": ink,
-                },
-                "Grid": {"grid_line_color": line},
-                "Legend": {
-                    "background_fill_color": paper,
-                    "border_line_color": line,
-                    "label_text_color": ink,
-                },
-                "Title": {"text_color": ink},
-            }
-        }
-    )
 
 
 def densities(case: Case) -> tuple[Draw, str]:
@@ -206,33 +175,13 @@ def weights(case: Case) -> tuple[Draw, str]:
 
 
 def training(case: Case) -> tuple[Draw, str]:
-    """How q1 grew towards g; the errors at the end if x is not on the line."""
-    if case.problem.x.dim > 1:
-        return errors(case)
-    frames = [
-        densities_of(case.problem, each.proposals, case.y, case.theta)
-        for each in amci.load_history(case.problem.name)
-    ]
-    start, end = (number(each.divergence, 2) for each in (frames[0], frames[-1]))
-    words = f"The divergence of q1 from g falls from {start} to {end} nats during training."
-    return _rendered(words, partial(_grown, frames))
-
-
-def _grown(frames: Sequence[Any], *, dark: bool) -> hv.Overlay:
-    g, q1, last = SHAPES["target"], SHAPES["q1"], frames[-1]
-    shades = np.linspace(0.25, 1, len(frames))
-    lines = [
-        hv.Curve((each.x, each.q1), "x", "density").opts(color=q1.colour(dark), alpha=shade)
-        for each, shade in zip(frames, shades.tolist(), strict=True)
-    ]
-    area = hv.Area((last.x, last.target), "x", "density").opts(color=g.colour(dark), alpha=0.35)
-    room = 0.4 * np.ptp(last.region)
-    return hv.Overlay([area, *lines]).opts(
-        xlim=(last.region[0] - room, last.region[1] + room),
-        ylim=(0, 1.6 * float(last.target.max())),
-        responsive=True,
-        height=340,
+    """The densities before and after the training of q1."""
+    first, *_, last = amci.load_history(case.problem.name)
+    (start, before), (end, after) = (
+        densities(replace(case, proposals=each.proposals)) for each in (first, last)
     )
+    words = f"Before its training: {before} After it: {after}"
+    return lambda dark: [*start(dark), *end(dark)], words
 
 
 # By the part of the page that shows the same live.

@@ -9,17 +9,13 @@ const SEED = 1
 const FLOOR = 1e-7, CEILING = 3162, LABEL = 15, BELOW = 58
 const percent = square => Math.max(100 * Math.sqrt(square), FLOOR)
 
-/** Heights of labels, in pixels from below: no two overlap. */
-function apart(heights, top) {
-    const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b])
+/** Heights of labels, in pixels from below, each pushed up by the one below it. */
+function apart(heights) {
     const found = [...heights]
-    for (const [rank, i] of order.entries()) {
-        const below = rank == 0 ? LABEL / 2 : found[order[rank - 1]] + LABEL
-        found[i] = Math.max(found[i], below)
-    }
-    for (let rank = order.length - 1, above = top; rank >= 0; rank--) {
-        found[order[rank]] = Math.min(found[order[rank]], above - LABEL / 2)
-        above = found[order[rank]] - LABEL / 2
+    let least = LABEL / 2
+    for (const i of [...heights.keys()].sort((a, b) => heights[a] - heights[b])) {
+        found[i] = Math.max(found[i], least)
+        least = found[i] + LABEL
     }
     return found
 }
@@ -67,51 +63,48 @@ export class Errors {
 
     /** Fills the picture as `amci_explorer.plots.error_curves` does. */
     draw(curves, {name, y, theta}, ended) {
-        const {budgets, labels} = this.state.facts, target = TARGETS[name]
-        const mu = truth(target, y, theta), dev = target.deviation(y, theta) / (mu || 1)
-        const bound = budgets.map(total => {
-            const mean = dev ** 2 / total
-            return {mean, low: mean, median: mean, high: mean, determined: false}
-        })
-        const [figure] = this.page.roots()[0].children, firm = [], ends = []
-        for (const [way, points] of Object.entries({...curves, bound})) {
+        const {budgets: draws, labels} = this.state.facts, target = TARGETS[name], firm = []
+        const mu = truth(target, y, theta), deviation = target.deviation(y, theta) / (mu || 1)
+        const bound = draws.map(total => ({mean: deviation ** 2 / total}))
+        const [figure] = this.page.roots()[0].children
+        const named = Object.entries({...curves, bound}).map(([way, points]) => {
             const line = figure.renderers.find(each => each.name == labels[way])
-            const column = key => points.map(point => percent(point[key]))
+            const column = key => points.map(point => percent(point[key] ?? point.mean))
             const error = column("mean"), color = line.glyph.line_color.value
-            line.data_source.data = {draws: budgets, error, low: column("low"),
-                median: column("median"), high: column("high")}
-            for (let i = 0; i + 1 < budgets.length; i++) {
-                if (points[i].determined && points[i + 1].determined) {
-                    firm.push({draws: budgets[i], error: error[i], to_draws: budgets[i + 1],
+            const [low, median, high] = ["low", "median", "high"].map(column)
+            line.data_source.data = {draws, error, low, median, high}
+            points.slice(1).forEach((point, i) => {
+                if (point.determined && points[i].determined) {
+                    firm.push({draws: draws[i], error: error[i], to_draws: draws[i + 1],
                         to_error: error[i + 1], color})
                 }
-            }
-            ends.push({way, error, text: labels[way], text_color: color})
-        }
-        const every = ends.flatMap(({error}) => error)
-        const low = 10 ** Math.floor(Math.log10(Math.min(...every))) / 1.3
-        const top = Math.ceil(Math.log10(Math.min(Math.max(...every), CEILING)))
-        const high = 10 ** Math.max(top, Math.log10(low * 1.3) + 1) * 1.3
-        figure.y_range.setv({start: low, end: high, reset_start: low, reset_end: high})
-        const scale = (figure.height - BELOW) / Math.log(high / low)
-        const named = ends.map(end => ({...end, last: end.error[budgets.length - 1]}))
-            .filter(({last}) => last <= high)
-        const places = apart(named.map(({last}) => scale * Math.log(last / low)), figure.height - BELOW)
+            })
+            return {x: draws.at(-1), text: labels[way], text_color: color, error, end: error.at(-1)}
+        })
+        const every = named.flatMap(({error}) => error)
+        const [low, top] = [Math.min(...every), Math.min(Math.max(...every), CEILING)].map(Math.log10)
+        const start = 10 ** Math.floor(low) / 1.3
+        const end = 10 ** Math.max(Math.ceil(top), Math.floor(low) + 1) * 1.3
+        figure.y_range.setv({start, end, reset_start: start, reset_end: end})
+        const scale = (figure.height - BELOW) / Math.log(end / start)
+        const inside = named.filter(each => each.end <= end)
+        const heights = apart(inside.map(each => scale * Math.log(each.end / start)))
         fill(figure, "Segment", firm)
-        fill(figure, "Text", named.map(({text, text_color}, i) => ({
-            x: budgets[budgets.length - 1], y: low * Math.exp(places[i] / scale), text, text_color,
-        })))
-        if (!ended) { return }
-        const said = ends.map(({text, error}) => `${text} ${number(error[error.length - 1], 2)} %`)
-        describe(this.page, `Error at ${budgets[budgets.length - 1]} total draws, relative to μ: `
-            + `${said.join(", ")}.`)
-        if (mu == 0) { byId("errors-status").textContent += " μ is 0: errors are in per cent of 1." }
+        fill(figure, "Text", inside.map((each, i) =>
+            ({...each, y: start * Math.exp(heights[i] / scale)})))
+        if (ended) {
+            const said = named.map(({text, end}) => `${text} ${number(end, 2)} %`).join(", ")
+            describe(this.page, `Error at ${draws.at(-1)} total draws, relative to μ: ${said}.`)
+            if (mu == 0) { byId("errors-status").textContent += " μ is 0: errors are in per cent of 1." }
+        }
     }
 }
 
 /** Fills the source of the only glyph of that type with rows. */
 function fill(figure, type, rows) {
-    const {data_source: source} = figure.renderers.find(each => each.glyph.type == type)
+    const {glyph, data_source: source} = figure.renderers.find(each => each.glyph.type == type)
+    // HoloViews maps the colours of an empty source as numbers.
+    if (type == "Segment") { glyph.line_color = {field: "color"} }
     source.data = Object.fromEntries(
         Object.keys(source.data).map(name => [name, rows.map(row => row[name])]))
 }
