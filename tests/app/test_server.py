@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from amci_explorer.server.guard import MOST_SENT, policy
-from amci_explorer.server.messages import LONGEST_MESSAGE, MOST_EVENTS, check
+from amci_explorer.server.messages import LONGEST_MESSAGE, MOST_EVENTS, Bounded, check
 from amci_explorer.server.records import LONGEST_RECORD, MOST_RECORDS
 from amci_explorer.views.upload import CHUNK
 from bokeh.core.serialization import Deserializer
+from bokeh.protocol import Protocol
 from bokeh.protocol.exceptions import ProtocolError
 from bokeh.util.token import get_session_id
 from protocol import Page
@@ -213,6 +214,21 @@ def test_a_piece_of_a_file_is_unpacked_once_as_bokeh_would():
     check(content, LONGEST_MESSAGE)
     found = Deserializer().deserialize(content)
     assert found["events"][0]["msg_data"] == {"data": piece, "chunk": 1}
+
+
+def test_a_piece_of_a_file_may_come_as_a_buffer_that_is_named_once():
+    async def receive(times: int):
+        named = [{"type": "bytes", "data": {"id": "1"}}] * times
+        content = {"events": [{"kind": "MessageSent", "msg_data": named}]}
+        parts = PATCH[:-1] + ', "num_buffers": 1}', "{}", json.dumps(content), '{"id": "1"}'
+        receiver = Bounded(Protocol())
+        for part in parts:
+            assert await receiver.consume(part) is None
+        return await receiver.consume(bytes(CHUNK))
+
+    assert run_apart(receive(1)).buffers[0].data == bytes(CHUNK)
+    with pytest.raises(ProtocolError, match="too much"):
+        run_apart(receive(4))
 
 
 REFUSED = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["LONGEST_MESSAGE", "Bounded", "check"]
 
+import json
 import zlib
 from base64 import b64decode
 from typing import Any
@@ -40,18 +41,21 @@ class Bounded:
     """
 
     def __init__(self, protocol: Any) -> None:
-        self._protocol, self._parts = protocol, list[str]()
+        self._protocol, self._parts = protocol, list[Any]()
         # Bytes of the last message, as it came and unpacked.
         self.size = 0
 
     async def consume(self, part: str | bytes) -> Any:
-        """The message, once its header, metadata and content are there.
+        """The message, once its parts are there.
 
         Raises:
             ProtocolError: a page sends no such message.
         """
-        # A page has no buffers to send, the only parts that are bytes.
-        if not isinstance(part, str) or sum(map(part.count, ",[{")) > MOST_VALUES:
+        # After header, metadata and content come the header and the bytes of a piece of a file.
+        is_piece = len(self._parts) == 4
+        if isinstance(part, str) == is_piece:
+            raise ProtocolError("a page sends no such part of a message")
+        if isinstance(part, str) and sum(map(part.count, ",[{")) > MOST_VALUES:
             raise ProtocolError("a page sends no such part of a message")
         self._parts.append(part)
         room = LONGEST_MESSAGE - sum(map(len, self._parts))
@@ -60,24 +64,30 @@ class Bounded:
         if len(self._parts) < 3:
             return None
         try:
-            message = self._protocol.assemble(*self._parts)
-            self._parts = []
-            if message.header["msgtype"] not in KINDS or message.header.get("num_buffers"):
+            message = self._protocol.assemble(*self._parts[:3])
+            buffers = message.header.get("num_buffers", 0)
+            if message.header["msgtype"] not in KINDS or buffers not in (0, 1):
                 raise ProtocolError("a page sends no message of that kind")
+            if len(self._parts) < 3 + 2 * buffers:
+                return None
+            if buffers:
+                message.assemble_buffer(json.loads(self._parts[3]), self._parts[4])
             if message.header["msgtype"] == "PATCH-DOC":
-                room = check(message.content, room)
+                room = check(message.content, room, len(self._parts[4]) if buffers else 0)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ProtocolError(f"no message: {type(error).__name__}") from None
+        self._parts = []
         self.size = LONGEST_MESSAGE - room
         return message
 
 
-def check(content: Any, room: int) -> int:
+def check(content: Any, room: int, piece: int = 0) -> int:
     """Refuses changes that a page does not make, and unpacks their bytes in place.
 
     Arguments:
         content: What a message says, as JSON has it.
         room: Bytes that all of its parts together may unpack to.
+        piece: Bytes of its buffer, which count as often as it is named.
 
     Returns:
         The room that is left.
@@ -88,15 +98,19 @@ def check(content: Any, room: int) -> int:
     events = content["events"]
     if not 1 <= len(events) <= MOST_EVENTS or any(each["kind"] not in EVENTS for each in events):
         raise ProtocolError("expected changes of models, or events")
-    return _check(events, room)
+    return _check(events, room, piece)
 
 
-def _check(value: Any, room: int) -> int:
+def _check(value: Any, room: int, piece: int) -> int:
     if isinstance(value, dict):
         kind, dtype = str(value.get("type", "map")), str(value.get("dtype"))
         if kind not in TYPES or ("array" in kind[1:] and dtype not in DTYPES):
             raise ProtocolError("a page sends no value of that type")
-        if kind == "bytes":
+        if kind == "bytes" and isinstance(value["data"], dict):
+            room -= piece
+            if room < 0:
+                raise ProtocolError("the message unpacks to too much")
+        elif kind == "bytes":
             # Bokeh takes a buffer as it is; text it would unpack without a bound.
             data = _unpacked(value["data"], room)
             value["data"] = Buffer("", data)
@@ -104,7 +118,7 @@ def _check(value: Any, room: int) -> int:
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
-            room = _check(each, room)
+            room = _check(each, room, piece)
     return room
 
 
