@@ -200,9 +200,11 @@ class Visit:
 
     def unfold(self, title: str) -> None:
         """Opens a folded part of the page."""
-        fold = self.page.locator("details").filter(has=self.page.get_by_text(title, exact=True))
-        if fold.first.get_attribute("open") is None:
-            fold.first.locator("summary").first.click()
+        fold = self.page.get_by_role("button", name=title, exact=True).and_(
+            self.page.locator("[aria-expanded]")
+        )
+        if fold.get_attribute("aria-expanded") == "false":
+            fold.click()
 
     def press(self, name: str) -> None:
         # A picture has tools of its own.

@@ -130,18 +130,6 @@ def its_tools_are_one_stop_and_come_when_they_are_reached(opened):
     assert focused(opened).startswith("density over x")
 
 
-def test_a_legend_hides_a_curve_and_shows_it_again(visit):
-    # Where there is more room the curves are named at their ends.
-    opened = visit("?runs=4&draws=8", width=390, height=844)
-    opened.wait_for_end(4)
-    entry = opened.page.get_by_role("button", name="SNIS q₂", exact=True)
-    entry.focus()
-    for key, pressed in (("Space", "false"), ("Enter", "true")):
-        opened.page.keyboard.press(key)
-        expect(entry).to_have_attribute("aria-pressed", pressed)
-        expect(entry).to_be_focused()
-
-
 def what_has_gone_and_come_back_has_its_roles(opened):
     for name in ("Diagnostics", "Sample reuse"):
         opened.page.get_by_role("tab", name=name).click()
@@ -177,10 +165,10 @@ def a_picture_is_a_table_for_those_who_unfold_it(opened):
 def a_table_that_moves_on_keeps_the_focus(opened):
     opened.unfold("Draws, runs, seed")
     resample = opened.page.get_by_role("button", name="Resample")
-    table = opened.page.get_by_role("table", name="Error against draws")
+    table = opened.page.get_by_role("table", name="Relative error")
     opened.page.locator("summary.as-table").nth(1).focus()
     opened.page.keyboard.press("Enter")
-    for name in ("As a table", "Error against draws, as a table"):
+    for name in ("As a table", "Relative error, as a table"):
         before = table.inner_text()
         resample.evaluate("button => button.click()")  # a script takes no focus
         expect(table).not_to_have_text(before)

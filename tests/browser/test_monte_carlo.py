@@ -79,10 +79,13 @@ def curves_are_those_of_the_core(opened, problem, paper):
         np.testing.assert_array_equal(opened.data(source, "draws"), budgets)
         low, median, high = expected[name].remse_quartiles
         for column, values in [("low", low), ("median", median), ("high", high)]:
-            np.testing.assert_allclose(opened.data(source, column), values, rtol=1e-12)
-        np.testing.assert_allclose(opened.data(source, "mean"), expected[name].remse, rtol=1e-12)
+            shown = opened.data(source, column)
+            np.testing.assert_allclose(shown, 100 * np.sqrt(values), rtol=1e-12)
+        shown = opened.data(source, "error")
+        np.testing.assert_allclose(shown, 100 * np.sqrt(expected[name].remse), rtol=1e-12)
     bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(budgets)
-    np.testing.assert_allclose(opened.data("errors-bound", "median"), bound, rtol=1e-12)
+    shown = opened.data("errors-bound", "error")
+    np.testing.assert_allclose(shown, 100 * np.sqrt(bound), rtol=1e-12)
 
 
 def the_strip_shows_the_estimates_of_the_core(opened, problem, paper):
@@ -175,17 +178,18 @@ def a_key_brings_the_handle_to_the_best_split(opened):
 
 
 def errors_can_be_absolute(opened, problem):
-    relative = opened.data("errors-snis-q2", "mean")
+    relative = opened.data("errors-snis-q2", "error")
     opened.press("MSE")
-    absolute = opened.wait_for_other("errors-snis-q2", "mean", relative)
-    np.testing.assert_allclose(absolute, relative * problem.truth(2.0, 1.0) ** 2, rtol=1e-12)
+    absolute = opened.wait_for_other("errors-snis-q2", "error", relative)
+    mu = problem.truth(2.0, 1.0)
+    np.testing.assert_allclose(absolute, (relative / 100 * mu) ** 2, rtol=1e-12)
 
 
 def resample_draws_anew(opened):
     seed = opened.page.get_by_label("Seed", exact=True)
-    before, old = opened.data("errors-snis-qm", "mean"), seed.input_value()
+    before, old = opened.data("errors-snis-qm", "error"), seed.input_value()
     opened.press("Resample")
-    opened.wait_for_other("errors-snis-qm", "mean", before)
+    opened.wait_for_other("errors-snis-qm", "error", before)
     expect(seed).not_to_have_value(old)
 
 
@@ -228,15 +232,15 @@ def another_visitor_is_not_blocked(busy, other):
 
 
 def curves_can_be_called_off_and_run_again(opened, other):
-    opened.press_in("Error against draws", "Cancel")
+    opened.press_in("Relative error", "Cancel")
     opened.wait_for_text("cancelled after")
     # A moment of another visitor's work goes by, in which the curves would have grown.
-    stopped = opened.data("errors-amci", "median")
+    stopped = opened.data("errors-amci", "error")
     other.type("Runs", "30")
     other.wait_for_end(30)
-    np.testing.assert_array_equal(opened.data("errors-amci", "median"), stopped)
-    opened.press_in("Error against draws", "Run again")
-    opened.wait_for_other("errors-amci", "median", stopped)
+    np.testing.assert_array_equal(opened.data("errors-amci", "error"), stopped)
+    opened.press_in("Relative error", "Run again")
+    opened.wait_for_other("errors-amci", "error", stopped)
 
 
 def a_moved_control_starts_the_curves_afresh(opened, problem):
@@ -244,8 +248,8 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     opened.move("Threshold θ", 1)
     opened.wait_for_other("errors-bound", "median", old_bound)
     budgets = sorted({*BUDGETS, 2 * 64})
-    expected = 4 * (1 - problem.truth(1.0, 1.0)) ** 2 / np.array(budgets)
-    np.testing.assert_allclose(opened.data("errors-bound", "median"), expected, rtol=1e-12)
+    expected = 200 * (1 - problem.truth(1.0, 1.0)) / np.sqrt(budgets)
+    np.testing.assert_allclose(opened.data("errors-bound", "error"), expected, rtol=1e-12)
     assert progress(opened) < ENDLESS / 2
     opened.type("Runs", "30")
     opened.wait_for_end(30)
@@ -254,15 +258,15 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     proposals = amci.load_proposals("tail-1d")
     curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=budgets, runs=30)
     np.testing.assert_allclose(
-        opened.data("errors-snis-qm", "mean"), curves["snis-qm"].remse, rtol=1e-12
+        opened.data("errors-snis-qm", "error"), curves["snis-qm"].remse, rtol=1e-12
     )
 
 
 def test_curves_grow_beside_another_visitor_and_can_be_called_off_and_started(visit, problem):
     opened = visit(f"?runs={ENDLESS}")
     opened.unfold("Draws, runs, seed")
-    first = opened.wait_for_data("errors-amci", "median")
-    opened.wait_for_other("errors-amci", "median", first)
+    first = opened.wait_for_data("errors-amci", "error")
+    opened.wait_for_other("errors-amci", "error", first)
     other = visit("?runs=20&y=2")
     other.unfold("Draws, runs, seed")
     another_visitor_is_not_blocked(opened, other)

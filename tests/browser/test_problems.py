@@ -82,7 +82,7 @@ def the_curves_are_those_of_the_core(opened, state):
     curves = amci.error_curves(
         problem, proposals, *state.settings.pair, **settings, estimators=names
     )
-    expected = np.clip(curves["amci"].remse_median, 1e-18, None)
+    expected = 100 * np.sqrt(np.clip(curves["amci"].remse_median, 1e-18, None))
     np.testing.assert_allclose(opened.data("errors-amci", "median"), expected, rtol=1e-9)
 
 

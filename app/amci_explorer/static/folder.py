@@ -43,7 +43,7 @@ MARK_TEXT = "`python -m amci_explorer.static` writes this folder and replaces al
 BOKEH = "bokeh.min.js"
 VARIANT = "spline"
 # Parts that the page has for its live problems; others have a picture in the step.
-PARTS = {"headline", "handles", "densities", "errors", "strip"}
+PARTS = {"headline", "handles", "densities", "errors", "summary"}
 # Parts that take a server.
 SERVED = {"play", "film", "own-f", "train"}
 NOTE = "<p><i>Playing, training and your own f need the page with its server.</i></p>"

@@ -48,13 +48,16 @@ HANDLES = f"""
 }}
 """
 # Presets in a line beside the problem; where that is too long one pushes it sideways.
-TOP = ":host { flex-wrap: nowrap !important; }"
+TOP = """
+:host { flex-wrap: nowrap !important; }
+@media (max-width: 599.95px) { :host > :first-child { width: 210px !important; } }
+"""
 CHIPS = """
 :host { flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
         flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 24px 3px 3px;
         box-sizing: border-box;
         mask-image: linear-gradient(90deg, #000 calc(100% - 24px), transparent); }
-:host > * { flex: none; white-space: nowrap; }
+:host > * { flex: none; white-space: nowrap; max-width: none !important; }
 """
 
 

@@ -24,6 +24,7 @@ from amci_explorer.server.session import callback
 from amci_explorer.views.figures import (
     Theme,
     add_hover,
+    at_most,
     describe,
     pane,
     picture,
@@ -44,6 +45,8 @@ CAPTIONS = {
 }
 # Of the panels in pixels, the lower one with its axis.
 HEIGHTS, RATIO_HEIGHT = (146, 194), 160
+# And at most on a low screen.
+LOWER = (90, 135)
 # A proposal higher than so many times its target leaves the panel; above either is some room.
 HIGHEST, ROOM = SHARED["HIGHEST"], SHARED["ROOM"]
 # The logarithmic axis, in units of the highest density.
@@ -143,6 +146,7 @@ class Lines:
             y_range=Range1d(*(DECADES if self._logarithmic else (0, 1))),
             y_axis_type="log" if self._logarithmic else "linear",
         )
+        shown.stylesheets = [*shown.stylesheets, at_most(LOWER[is_last])]
         shown.xaxis.visible = is_last
         shown.yaxis.visible = self._logarithmic
         shown.yaxis.ticker.desired_num_ticks = 3

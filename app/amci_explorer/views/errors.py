@@ -30,9 +30,9 @@ from amci_explorer.text import number
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, describe, pane, picture, set_range
+from amci_explorer.views.figures import add_hover, at_most, describe, pane, picture, set_range
 from amci_explorer.views.layout import HTML, column
-from amci_explorer.views.style import LOW, PALETTE
+from amci_explorer.views.style import PALETTE
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import about_curves, outside
 from amci_explorer.words.headline import EXACT, TYPICALLY, compare, position
@@ -43,8 +43,8 @@ INK = Style("ink", PALETTE["light"]["ink"], PALETTE["dark"]["ink"])
 PAPER = Style("paper", PALETTE["light"]["paper"], PALETTE["dark"]["paper"])
 # Of the axis of draws and the tools, in pixels; and between two names, so that they stay apart in
 # the lower picture of a low screen as well.
-BELOW, APART = 58, 17.0
-LOWER = f"@media {LOW} {{ :host {{ height: 290px !important; }} }}"
+BELOW, APART = 58, 20.0
+LOWER = 225
 # A power of ten where a number would be all zeros.
 TICKS = """
     const digits = Math.round(Math.log10(tick)), raised = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -214,7 +214,7 @@ class ErrorCard(Card):
             x_range=Range1d(*_ends(BUDGETS)),
             y_range=Range1d(1e-3, 1e3),
         )
-        shown.update(stylesheets=[*shown.stylesheets, LOWER], min_border_left=66)
+        shown.update(stylesheets=[*shown.stylesheets, at_most(LOWER)], min_border_left=66)
         self._formatters = {
             percent: CustomJSTickFormatter(code=TICKS, args={"unit": " %" if percent else ""})
             for percent in (True, False)

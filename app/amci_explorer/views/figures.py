@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "Theme",
     "add_hover",
+    "at_most",
     "decimal_step_above",
     "describe",
     "entitle",
@@ -42,6 +43,7 @@ from bokeh.plotting import figure
 from amci_explorer.js.scripts import FIGURES
 from amci_explorer.plots.colours import Style
 from amci_explorer.server.compat import Clickable
+from amci_explorer.views.style import LOW, NARROW
 
 # Scripts find what they are of by themselves: one of each serves all pictures.
 SAVE_SVG = """
@@ -133,6 +135,11 @@ def picture(
     )
     created.xaxis.ticker.desired_num_ticks = 6
     return created
+
+
+def at_most(height: int) -> str:
+    """A style sheet of a figure, by which it is no higher than this on a low, narrow screen."""
+    return f"@media {LOW} and {NARROW} {{ :host {{ max-height: {height}px !important; }} }}"
 
 
 def add_hover(

@@ -97,6 +97,8 @@ class HeadlineView:
 
 def _coloured(text: str, marks: Mapping[str, str]) -> str:
     """A text as HTML, with these words in the colours of their curves."""
+    # A number stays with its unit.
+    text = text.replace(" %", "\u00a0%")
     if not marks:
         return escape(text)
     words = "|".join(re.escape(word) for word in sorted(marks, key=len, reverse=True))

@@ -27,8 +27,11 @@ import param
 from amci_explorer.views.style import NARROW
 
 TITLE = """
-h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4; }
+h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4;
+     display: var(--title-display, block); }
 """
+# Where the title stands in the page's tabs, tools come after the picture.
+TOP = ":host { order: var(--tools-order, 0); flex-wrap: wrap !important; }"
 HELP = """
 details { font-size: var(--small); line-height: 1.5; }
 summary { cursor: pointer; color: var(--muted); width: max-content; border-radius: 4px; }
@@ -154,7 +157,7 @@ def card(
     top = heading(title)
     top.margin = (0, 0, 0 if tools else 8, 0)
     return column(
-        row(top, *tools, margin=(0, 0, 8, 0)) if tools else top,
+        row(top, *tools, margin=(0, 0, 8, 0), stylesheet=TOP) if tools else top,
         *content,
         *([more] if help_text else []),
         stylesheet=CARD,

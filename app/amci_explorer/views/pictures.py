@@ -29,6 +29,7 @@ PLACE = f"""
          gap: 12px !important; }}
 @media {NARROW} {{
   :host {{ display: flex !important; flex-flow: row nowrap !important; gap: 0 !important;
+           --tools-order: 1; --title-display: none;
            overflow-x: auto !important; scroll-snap-type: x mandatory; scrollbar-width: none; }}
 }}
 """
@@ -57,6 +58,5 @@ class Pictures:
     def __init__(self, *cards: Any) -> None:
         for card in cards:
             card.stylesheets = [*card.stylesheets, PICTURE]
-            card.css_classes = [*card.css_classes, "picture"]
         switch = Switch(sizing_mode="stretch_width", margin=0)
         self.panel = column(switch, column(*cards, stylesheet=PLACE))
