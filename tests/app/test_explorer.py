@@ -1,10 +1,14 @@
 """How a page turns from one problem to another, and what it says when something fails."""
 
+import importlib
+import sys
 from html import escape
+from urllib.parse import urlencode
 
 import panel_material_ui as pmui
 import pytest
 from amci_explorer.compute.results import Results
+from amci_explorer.explorer import TABS
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
 from amci_explorer.server.session import callback, one_message
@@ -15,6 +19,7 @@ from amci_explorer.views.film import FilmPlayer
 from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.slider import Slider
+from amci_explorer.words import CARDS, HELP
 from bokeh.models import Label
 
 import amci_core as amci
@@ -141,6 +146,56 @@ def test_what_is_to_come_has_its_place(in_a_loop):
             assert all(f"</svg>{ESTIMATORS[each].label}</td><td>–" in shown for each in answers)
 
     in_a_loop(body)
+
+
+CARD = '''
+"""The estimates of all estimators, in words."""
+import pandas as pd
+
+from amci_explorer.compute.requests import Request
+from amci_explorer.views.card import Card
+from amci_explorer.views.layout import HTML
+from amci_explorer.words import CARDS, HELP
+
+
+class EstimatesCard(Card):
+    name, title, help, unit = "estimates", CARDS["estimates"], HELP["estimates"], ""
+
+    def content(self):
+        self.words = HTML()
+        return [self.words]
+
+    def asked(self, case):
+        return Request("summary", case.settings)
+
+    def progress(self, found):
+        return 1, 1
+
+    def draw(self, found, *, complete):
+        self.words.object = ", ".join(f"{row.name} {row.value:.3g}" for row in found.rows)
+
+    def frame(self, found):
+        return pd.DataFrame([(row.name, row.value) for row in found.rows])
+'''
+
+
+def test_a_card_is_one_file_one_line_and_its_words(in_a_loop, monkeypatch, tmp_path):
+    monkeypatch.setitem(CARDS, "estimates", "Estimates")
+    monkeypatch.setitem(HELP, "estimates", "What each estimator says.")
+    (tmp_path / "estimates.py").write_text(CARD)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("estimates").EstimatesCard
+    monkeypatch.setattr(sys.modules["amci_explorer.explorer"], "TABS", (*TABS, made))
+
+    def body(turned):
+        turned.does = True
+        explorer = turned.explorer
+        assert explorer.tabs.card.title == "Estimates"
+        assert "card=estimates" in urlencode(explorer.state.link())
+        explorer.state.commit()
+        assert "amci 0.000203" in explorer.tabs.card.words.object
+
+    in_a_loop(body, {"card": "estimates", "runs": "4"})
 
 
 def test_what_fails_is_told_as_text(in_a_loop):

@@ -46,7 +46,7 @@ CAPTIONS = {
 # Of the panels in pixels, the lower one with its axis.
 HEIGHTS, RATIO_HEIGHT = (146, 194), 160
 # And at most on a low screen.
-LOWER = (90, 135)
+LOWER = (82, 122)
 # A proposal higher than so many times its target leaves the panel; above either is some room.
 HIGHEST, ROOM = SHARED["HIGHEST"], SHARED["ROOM"]
 # The logarithmic axis, in units of the highest density.

@@ -6,6 +6,7 @@ __all__ = ["ErrorCard"]
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ PAPER = Style("paper", PALETTE["light"]["paper"], PALETTE["dark"]["paper"])
 # Of the axis of draws and the tools, in pixels; and between two names, so that they stay apart in
 # the lower picture of a low screen as well.
 BELOW, APART = 58, 20.0
-LOWER = 225
+LOWER = 205
 # A power of ten where a number would be all zeros.
 TICKS = """
     const digits = Math.round(Math.log10(tick)), raised = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -121,6 +122,14 @@ class ErrorCard(Card):
 
     def asked(self, case: State) -> Request:
         return Request("error_curves", case.settings)
+
+    def wanted(self) -> Request | None:
+        # Curves over all numbers of draws answer another of these as well.
+        asked = self.asked(self.state)
+        if asked is None or self.shown is None:
+            return asked
+        draws = self.shown.asked.settings.draws
+        return replace(asked, settings=replace(asked.settings, draws=draws))
 
     def clear(self) -> None:
         self.limit(self.store.measured)
