@@ -117,7 +117,7 @@ class Served:
     def _serve(self) -> None:
         asyncio.set_event_loop(asyncio.new_event_loop())
         # The guard, if another test has imported it, asks for the server's name.
-        self._server = get_server(self._page, port=0, websocket_origin=["*"])
+        self._server = get_server(self._page, port=0, websocket_origin=["*:*"])
         self._server.start()
         self._server.io_loop.add_callback(self._ready.set)
         self._server.io_loop.start()
