@@ -8,7 +8,8 @@ export function render({model}) {
     thumb.setAttribute("aria-label", model.label)
     let shown = null
     const place = () => {
-        const {stops, at} = model, value = stops[at]
+        // Stops and place come one after the other.
+        const {stops, at} = model, value = stops[Math.min(at, stops.length - 1)]
         thumb.textContent = `⇄ ${value.toLocaleString("en")}`
         const said = {valuemin: stops[0], valuemax: stops.at(-1), valuenow: value}
         for (const [name, number] of Object.entries(said)) { thumb.setAttribute(`aria-${name}`, number) }

@@ -33,6 +33,8 @@ class Faint:
     def __init__(self, panel: Any) -> None:
         self._panel = panel
         self._copies: dict[figure, list[tuple[GlyphRenderer, GlyphRenderer]]] = {}
+        # Pictures may share the data that they draw.
+        self._sources: dict[str, ColumnDataSource] = {}
         self._ends: dict[Range1d, tuple[float, float]] = {}
 
     @property
@@ -44,7 +46,7 @@ class Faint:
         """Keeps what the pictures draw now."""
         for shown in {pane.object for pane in self._panel.select(pn.pane.Bokeh)}:
             if shown not in self._copies:
-                self._copies[shown] = _copies(shown)
+                self._copies[shown] = _copies(shown, self._sources)
             for drawn, copy in self._copies[shown]:
                 copy.data_source.data = dict(drawn.data_source.data)
                 copy.visible = drawn.visible
@@ -94,9 +96,10 @@ class Kept:
         self._card.end_kept(message)
 
 
-def _copies(shown: figure) -> list[tuple[GlyphRenderer, GlyphRenderer]]:
+def _copies(
+    shown: figure, sources: dict[str, ColumnDataSource]
+) -> list[tuple[GlyphRenderer, GlyphRenderer]]:
     """Each renderer of a figure that draws lines or areas, and its faint copy below all others."""
-    sources: dict[Any, ColumnDataSource] = {}
     found = []
     for drawn in [each for each in shown.renderers if isinstance(each, GlyphRenderer)]:
         if isinstance(drawn.glyph, LEFT_OUT) or "draws" in drawn.tags:

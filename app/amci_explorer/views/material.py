@@ -20,8 +20,12 @@ COMPONENTS: dict[str, Any] = {
     "MuiIconButton": {"variants": [{"props": {"color": "default"}, "style": {"color": TEXT}}]},
     # On a phone the drawer is a dialogue, and has a name.
     "MuiDrawer": {"defaultProps": {"slotProps": {"paper": {"aria-label": "Controls"}}}},
-    # What unfolds is no landmark of its own.
-    "MuiAccordion": {"defaultProps": {"slotProps": {"region": {"role": "presentation"}}}},
+    # What unfolds is no landmark of its own, and its title is no heading of the third level.
+    "MuiAccordion": {
+        "defaultProps": {
+            "slotProps": {"region": {"role": "presentation"}, "heading": {"component": "div"}}
+        }
+    },
     "MuiSlider": {"styleOverrides": {"thumb": {"&.Mui-focusVisible": OUTLINE}}},
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
 }
