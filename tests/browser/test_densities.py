@@ -110,7 +110,7 @@ def test_draws_are_ticks_on_the_axis_as_long_as_they_are_the_cases(visit):
 
     def drawn(theta):
         proposals = amci.load_proposals(problem)
-        lanes = playback(problem, proposals, [1.0], [theta], seed=5).lanes
+        lanes = playback(problem, proposals, [1.0], [theta], draws=16, seed=5).lanes
         return {lane.proposal: lane.x[:16] for lane in lanes}
 
     first = opened.wait_for_data("densities-draws", "q1")
