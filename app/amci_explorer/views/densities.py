@@ -142,6 +142,8 @@ class Lines:
             x_label="x",
             y_label="density",
             height=self._heights[is_last],
+            # The axis is one, and so are the tools that move it: as many as there is room for.
+            tools="pan,box_zoom,reset" if is_last else "",
             x_range=x_range,
             y_range=Range1d(*(DECADES if self._logarithmic else (0, 1))),
             y_axis_type="log" if self._logarithmic else "linear",
