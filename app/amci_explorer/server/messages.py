@@ -108,7 +108,8 @@ def _check(value: Any, room: int, piece: int) -> int:
             raise ProtocolError("a page sends no value of that type")
         if kind == "bytes" and isinstance(value["data"], dict):
             room -= piece
-            if room < 0:
+            # A buffer that has not come is named as well.
+            if room < 0 or not piece:
                 raise ProtocolError("the message unpacks to too much")
         elif kind == "bytes":
             # Bokeh takes a buffer as it is; text it would unpack without a bound.
