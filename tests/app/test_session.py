@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import panel as pn
 import pytest
-from amci_explorer.server.session import LONGEST, PACE, Turns, browser_of, one_message
+from amci_explorer.server.session import browser_of, one_message
 from amci_explorer.server.shares import COOKIE, new_cookie
 from bokeh.client import pull_session
 from bokeh.document import Document
@@ -116,8 +116,7 @@ class Served:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(asyncio.new_event_loop())
-        # The guard, if another test has imported it, asks for the server's name.
-        self._server = get_server(self._page, port=0, websocket_origin=["*:*"])
+        self._server = get_server(self._page, port=0, websocket_origin=["*"])
         self._server.start()
         self._server.io_loop.add_callback(self._ready.set)
         self._server.io_loop.start()
@@ -172,63 +171,6 @@ def test_a_line_behind_a_long_message_arrives(served):
         # The sender of the long one takes it that nothing is left, and the other believes it.
         time.sleep(0.2)
     served.wait_until(lambda: served.told() == "last")
-
-
-class Clock:
-    """A clock that stands still until it is told to go on."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def turns(clock):
-    """Turns after one that took 40 ms."""
-    created = Turns(clock)
-    assert created.wait() == 0
-    with created.answering():
-        clock.now += 0.04
-    return created
-
-
-def test_after_a_turn_there_is_time_for_reading(turns, clock):
-    assert turns.wait() == pytest.approx((PACE - 1) * 0.04)
-    clock.now += 1
-    assert turns.behind == turns.wait() == 0
-
-
-def test_turns_come_one_after_the_other(turns):
-    first, *others = (turns.wait() for _ in range(16))
-    expected = [first + i * PACE * 0.04 for i in range(1, 16)]
-    assert others == pytest.approx(expected)
-    assert turns.behind == pytest.approx(expected[-1] + PACE * 0.04)
-
-
-def test_no_turn_holds_up_the_others_for_long(turns, clock):
-    with turns.answering():
-        clock.now += 20
-    assert turns.behind <= PACE * LONGEST
-
-
-def test_a_turn_that_fails_counts_as_well(clock):
-    turns = Turns(clock)
-
-    def fail():
-        with turns.answering():
-            clock.now += 0.1
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert turns.behind == pytest.approx((PACE - 1) * 0.1)
 
 
 def test_what_a_page_holds_is_looked_for_once_and_only_where_it_changes(monkeypatch):

@@ -3,8 +3,6 @@ r"""When a page may be told what: many changes in one message, none before it st
 from __future__ import annotations
 
 __all__ = [
-    "TURNS",
-    "Turns",
     "browser_of",
     "building",
     "callback",
@@ -41,50 +39,6 @@ _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
 # How to say something on a visitor's page, and when that was done last, by the document.
 _SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
 _SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
-
-
-# From one turn to the next there is so much of a turn's time, and none counts as longer.
-PACE, LONGEST = 1.5, 0.3
-
-
-class Turns:
-    """When pages are told something, so that a part of the time is left for reading what they say.
-
-    To read a move takes many rounds of the server's loop. Were a whole class answered in each, its
-    moves would wait in the network, the newest ones behind all others.
-
-    Arguments:
-        clock: Seconds that never go back.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._free, self._usual = clock, 0.0, 0.0
-
-    def wait(self) -> float:
-        """Takes the next turn: seconds until it comes."""
-        now = self._clock()
-        start = max(now, self._free)
-        self._free = start + PACE * self._usual
-        return start - now
-
-    @property
-    def behind(self) -> float:
-        """Seconds until all turns that were taken are over."""
-        return max(0.0, self._free - self._clock())
-
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Notes how long one takes."""
-        started = self._clock()
-        try:
-            yield
-        finally:
-            ended = self._clock()
-            self._usual = min(ended - started, LONGEST)
-            self._free = max(self._free, ended + (PACE - 1) * self._usual)
-
-
-TURNS = Turns()
 
 
 @contextmanager
@@ -146,20 +100,19 @@ def guarded(document: Any) -> Iterator[None]:
 
 
 async def on_page(document: Any, *acts: Callable[[], None]) -> None:
-    """Changes a page in a turn of its own, as one message, and waits until that is done.
+    """Changes a page as one message, and waits until that is done.
 
     Arguments:
         document: The session's Bokeh document.
         acts: Each is called though another one fails. None is if this is cancelled before.
     """
-    await asyncio.sleep(TURNS.wait())
     done = asyncio.get_running_loop().create_future()
 
     def turn() -> None:
         if done.cancelled():
             return
         try:
-            with TURNS.answering(), one_message(document):
+            with one_message(document):
                 for act in acts:
                     with guarded(document):
                         act()
