@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Explorer"]
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from amci_explorer.compute.training import TrainingSession
 from amci_explorer.js.scripts import REPLACE_ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
-from amci_explorer.server.session import browser_of, callback, guarded, on_failure, on_news
+from amci_explorer.server.session import browser_of, guarded, on_failure, on_news
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
 from amci_explorer.state.tour import Step, tour
@@ -47,9 +47,6 @@ from amci_explorer.words.script import script
 
 log = logging.getLogger(__name__)
 
-# Another problem's handles and densities have so long to be painted before the rest of the page is
-# made ready: what a message brings meanwhile is built before anything is painted.
-MILLISECONDS_AHEAD = 250
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (
     PlayCard,
@@ -77,8 +74,6 @@ class Explorer:
             self.state, document, browser_of(document), resting=lambda: self.results.resting
         )
         self._document = document
-        # While views are still to be turned to the problem; and whether to compute for it then.
-        self._turning = self._asked = False
         wrong = self.state.read(query)
         # For slides and frames: one picture, of the densities unless a card is named.
         self.small = query.get("ui") == "min"
@@ -118,16 +113,16 @@ class Explorer:
             self.tour.panel,
             gap=8,
         )
-        self.tour.light_up(
-            {
-                "headline": self.headline.panel,
-                "densities": self.densities.panel,
-                "errors": self.errors.panel,
-                "summary": self.summary.panel,
-                **self.controls.parts,
-                **{card.name: self.tabs.panel for card in TABS},
-            }
-        )
+        # What steps of the tour light up is found by its class.
+        for name, part in {
+            "headline": self.headline.panel,
+            "densities": self.densities.panel,
+            "errors": self.errors.panel,
+            "summary": self.summary.panel,
+            **self.controls.parts,
+            **{card.name: self.tabs.panel for card in TABS},
+        }.items():
+            part.css_classes = [*part.css_classes, f"part-{name}"]
         self.header: list[Any] = [header_button("Tour", lambda _: self.tour.open())]
         on_failure(document, self.report)
         on_news(document, self.complain)
@@ -137,8 +132,7 @@ class Explorer:
         self.state.param.watch(lambda _: self._write_address(), "theme")
         self.state.param.watch(lambda _: self._renew(), "renewed")
         self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % ["tour", *FIELDS]))
-        self._open_case()
-        self._open_rest()
+        self._open()
         if "tour" in query and not self.small:
             self.tour.open(query["tour"], visit="problem" not in query)
             if query["tour"] and tour().index(query["tour"]) is None:
@@ -165,9 +159,6 @@ class Explorer:
 
     def start(self) -> None:
         """Starts Monte Carlo for what the state asks for, unless that is under way or done."""
-        if self._turning:
-            self._asked = True
-            return
         self._write_address()
         self.densities.describe()
         for card in self.cards:
@@ -194,21 +185,17 @@ class Explorer:
         """Follows the state: another problem brings another point with it, once."""
         changed = {event.name for event in events}
         if "problem" in changed:
-            # The page builds what one looks at first while the server makes ready the rest.
-            self._open_case()
-            self._turning = True
-            self._document.add_timeout_callback(callback(self._turn), MILLISECONDS_AHEAD)
+            self._open()
             return
         self.densities.follow(changed)
         self._show_draws()
         if changed & {"variant", "snapshot"}:
             self.film.show()
         self.headline.show()
-        if not self._turning:
-            if "card" in changed:
-                self.tabs.show()
-            for card in self.cards:
-                card.follow(changed)
+        if "card" in changed:
+            self.tabs.show()
+        for card in self.cards:
+            card.follow(changed)
 
     def _show_draws(self) -> None:
         """Marks the draws that are played, as long as they are the case's."""
@@ -218,40 +205,23 @@ class Explorer:
 
     def _renew(self) -> None:
         """Follows proposals that got better: pictures are drawn anew, and errors computed."""
-        if not self._turning:
-            self.densities.follow({"variant"})
-            for card in self.cards:
-                card.follow({"variant"})
-            self.start()
+        self.densities.follow({"variant"})
+        for card in self.cards:
+            card.follow({"variant"})
+        self.start()
 
-    def _turn(self) -> None:
-        """Turns what is left to the state's problem, and computes if that was asked for."""
-        if self._turning:
-            asked, self._turning, self._asked = self._asked, False, False
-            self._open_rest()
-            if asked:
-                self.start()
+    def _open(self) -> None:
+        """Opens the state's problem in every view, and calls off all computing.
 
-    def _open_case(self) -> None:
-        """Turns handles and densities to the state's problem, and calls off all computing."""
+        If one view fails the visitor is told, and the others are opened all the same.
+        """
         self.results.forget()
-        self._each(
-            self.densities.open,
-            self.headline.show,
-            self.controls.open,
-            self.film.open,
-            self.summary.open,
-        )
-
-    def _open_rest(self) -> None:
-        """Turns the other views to it; nothing of another problem stays."""
-        self._each(self.errors.open, self.tabs.open)
-
-    def _each(self, *acts: Callable[[], None]) -> None:
-        """Does each; where one fails that is told, and the others are done all the same."""
-        for act in acts:
+        for view in (self.densities, self.controls, self.film, self.summary, self.errors):
             with guarded(self._document):
-                act()
+                view.open()
+        with guarded(self._document):
+            self.headline.show()
+            self.tabs.open()
 
     def _visit(self, step: Step) -> None:
         """Goes to a step of the tour."""

@@ -60,14 +60,6 @@ class Turned:
         self.explorer.state.open(name)
         self.explorer.state.commit()
 
-    def wait(self):
-        """Lets the time pass that the page has for what comes first."""
-        waiting = self.document.session_callbacks
-        for each in waiting:
-            self.document.remove_timeout_callback(each)
-            each.callback()
-        return len(waiting)
-
 
 @pytest.fixture
 def in_a_loop(monkeypatch):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from amci_explorer.js.bundle import bundle
+from amci_explorer.state.tour import Tour
 from amci_explorer.static.__main__ import main
 from amci_explorer.static.folder import BOKEH, MARK, html_of, write
 from static_steps import STEPS
@@ -81,7 +82,7 @@ def test_the_command_says_where_the_page_is_and_tells_a_mistake_in_one_line(
     monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: {})
     # A tour of ours, whose titles look like places of the page's parts, instead of the page's own.
     step = dataclasses.replace(STEPS[0], title="{{script}}", text="{{worker}} {{else}}")
-    monkeypatch.setattr("amci_explorer.state.tour.steps", lambda: [step])
+    monkeypatch.setattr("amci_explorer.state.tour.tour", lambda: Tour("", (step,)))
     assert main([str(tmp_path / "new" / "page")]) == 0
     assert "index.html" in capsys.readouterr().out
     page = (tmp_path / "new" / "page" / "index.html").read_text("utf-8")

@@ -2,7 +2,7 @@ r"""The tour: every step sets a state that there is, and a file that is none say
 
 import pytest
 from amci_explorer.state.state import State
-from amci_explorer.state.tour import LIGHTS, TourError, read_tour, tour
+from amci_explorer.state.tour import TourError, read_tour, tour
 
 STEP = '[[steps]]\nname = "one"\ntitle = "One"\ntext = "Text $x$."\n'
 
@@ -23,7 +23,6 @@ def test_every_step_of_the_shipped_tour_has_a_question_and_its_answer():
     for step in steps:
         assert step.question.endswith("?")
         assert step.answer
-        assert step.light in LIGHTS
         assert 0 < len(step.text) < 600
 
 
@@ -61,21 +60,18 @@ def test_a_tour_of_ones_own_is_read(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("steps = 3", r"expected 1 to 100 tables as \[\[steps\]\], got 3"),
-        ("", "expected 1 to 100 tables"),
-        ("steps = [", "not valid TOML"),
-        ("colour = 1\n" + STEP, "expected title and steps alone"),
-        (STEP + "colour = 1\n", r"step 1: expected entries of .*, got \['colour'\]"),
-        ('[[steps]]\nname = "one"\ntitle = "One"\n', "step 1: expected a text as text, got None"),
-        (STEP + STEP, "expected a name of its own for every step, got 'one'"),
+        ("steps = [", "my_tour.toml: Invalid value"),
+        ("", r"expected tables as \[\[steps\]\]"),
+        ("steps = []", "expected at least one step"),
+        (STEP + "colour = 1\n", "step 1: unexpected keyword argument 'colour'"),
+        ('[[steps]]\nname = "one"\ntitle = "One"\n', "step 1: missing 1 .* argument: 'text'"),
+        (STEP + STEP, "step 2: expected a name of its own, got 'one'"),
         (STEP + 'light = "sun"\n', "step 1: expected one of headline, .* as light, got 'sun'"),
         (STEP + 'question = "Why?"\n', "step 1: expected an answer with its question"),
         (STEP.replace('"one"', '"a b"'), "letters, digits and hyphens as name, got 'a b'"),
-        (STEP + "state = 3\n", "step 1: expected a table as state, got 3"),
-        (STEP + "[steps.state]\ncolour = 3\n", "colour: expected one of problem, "),
+        (STEP + "[steps.state]\ncolour = 3\n", "colour: no such field"),
         (STEP + '[steps.state]\nproblem = "none"\n', "problem: expected one of tail-1d"),
         (STEP + "[steps.state]\ny = [99.0]\n", "y: "),
-        (STEP + '[steps.state]\nf = "x1 >"\n', "f: "),
     ],
 )
 def test_a_file_that_is_no_tour_says_what_is_wrong(written, text, message):
@@ -85,12 +81,9 @@ def test_a_file_that_is_no_tour_says_what_is_wrong(written, text, message):
     assert str(path) in str(told.value)
 
 
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
-    with pytest.raises(TourError, match=r"nothing.toml: cannot be read \(No such file"):
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(TourError, match=r"No such file"):
         read_tour(tmp_path / "nothing.toml")
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TourError, match="cannot be read"):
-        read_tour(tmp_path / "bytes.toml")
 
 
 def test_a_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path):

@@ -182,24 +182,3 @@ def test_a_link_to_a_step_opens_it_without_a_complaint(visit, step):
     opened.wait_for_text("Step 6 of" if step == "learning" else "Step 12 of")
     opened.wait("() => Bokeh.documents[0].is_idle")
     opened.wait_for_frames(10)
-
-
-BOTH = """() => {
-    const find = (root, text) => {
-        for (const el of root.querySelectorAll("*")) {
-            if (el.tagName == "BUTTON" && el.textContent == text) { return el }
-            const found = el.shadowRoot && find(el.shadowRoot, text)
-            if (found) { return found }
-        }
-    }
-    find(document, "Next").click()
-    find(document, "Show again").click()
-}"""
-
-
-def test_two_ways_in_one_message_are_one_step(visit):
-    opened = visit("?tour=1")
-    opened.wait_for_text("Step 1 of 13")
-    opened.page.evaluate(BOTH)
-    opened.wait_for_text("Step 2 of 13")
-    assert not [each for each in opened.page.get_by_role("alert").all() if each.is_visible()]

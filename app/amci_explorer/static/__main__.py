@@ -22,12 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import torch
 
     from amci_core.io import StoredFileError
-    from amci_explorer.state.tour import TourError, steps
+    from amci_explorer.state.tour import TourError, tour
     from amci_explorer.static.folder import write
 
     torch.set_num_threads(1)
     try:
-        written = write(folder, steps())
+        written = write(folder, tour().steps)
     except (StoredFileError, TourError) as error:
         print(f"amci_explorer.static: {error}", file=sys.stderr)
         return 2

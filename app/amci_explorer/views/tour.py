@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["TourView"]
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import param
@@ -49,12 +49,6 @@ summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-co
 }
 """
 )
-LIT = {
-    "outline": "3px solid var(--accent)",
-    "outline-offset": "-3px",
-    "border-radius": "10px",
-}
-UNLIT = {"outline": "none"}
 
 
 class TourPanel(JSComponent):
@@ -63,7 +57,6 @@ class TourPanel(JSComponent):
     step: Any = param.Integer(default=0, doc="Which step, from 0 on.")
     count: Any = param.Integer(default=1, doc="How many there are.")
     opened: Any = param.Boolean(default=False, doc="Whether the tour is shown.")
-    again: Any = param.Integer(default=0, doc="Grows when the step is to be shown again.")
     words: Any = param.String(doc="Title and text, HTML.")
     question: Any = param.String(doc="The question, HTML.")
     answer: Any = param.String(doc="Its answer, HTML.")
@@ -73,27 +66,21 @@ class TourPanel(JSComponent):
 
 
 class TourView:
-    """Creates the tour of one visitor, closed, at its first step.
+    """Creates the tour of one session, closed, at its first step.
 
     Arguments:
         visit: Called with a step that the page is to be set to.
-        left: Called when the visitor leaves, and when one comes back.
+        moved: Called when the tour opens, closes or goes on.
     """
 
-    def __init__(self, visit: Callable[[Step], Any], left: Callable[[], Any]) -> None:
-        self._visit, self._left = visit, left
-        self._parts: Mapping[str, Any] = {}
-        # Whether another step sets the page.
-        self._visiting = True
-        self._lit: Any = None
+    def __init__(self, visit: Callable[[Step], Any], moved: Callable[[], Any]) -> None:
+        self._visit, self._moved = visit, moved
         count = len(tour().steps)
         self.panel = TourPanel(count=count, sizing_mode="stretch_width", margin=0)
         hide(self.panel, True)
         shown = callback(self._show)
-        self.panel.param.watch(lambda *_: self._visiting and shown(), ["step", "again"])
-        # First of all: what is closed takes no room, also where the step cannot be shown.
-        self.panel.param.watch(lambda event: hide(self.panel, not event.new), "opened")
-        self.panel.param.watch(callback(lambda _: self._turn()), "opened")
+        self._opening = False
+        self.panel.param.watch(lambda *_: self._opening or shown(), ["step", "opened"])
 
     @property
     def opened(self) -> bool:
@@ -105,12 +92,6 @@ class TourView:
         """The step that it is at."""
         return tour().steps[self.panel.step]
 
-    def light_up(self, parts: Mapping[str, Any]) -> None:
-        """Takes the parts of the page that steps light up, by their names."""
-        self._parts = parts
-        for name, part in parts.items():
-            part.css_classes = [*part.css_classes, f"part-{name}"]
-
     def open(self, name: str = "", *, visit: bool = True) -> None:
         """Opens the tour where it was left, or at a step; an unknown one leads to the first.
 
@@ -119,44 +100,25 @@ class TourView:
             visit: Whether the page is set to the step.
         """
         index = tour().index(name) or 0 if name else self.panel.step
-        self._visiting = visit
-        try:
-            self.panel.param.update(step=index, opened=True)
-        finally:
-            self._visiting = True
-        if visit:
-            self._show()
-        else:
-            self._tell()
-            self._left()
+        self._opening = True
+        self.panel.param.update(step=index, opened=True)
+        self._opening = False
+        self._show(visit=visit)
 
-    def _show(self) -> None:
+    def _show(self, *_: Any, visit: bool = True) -> None:
         """Sets the page to the step, and says what it is about."""
-        self._visit(self.step)
-        self._tell()
-        self._left()
-
-    def _tell(self) -> None:
         step, panel = self.step, self.panel
-        place = f"Step {panel.step + 1} of {panel.count}. {tour().title}"
-        panel.param.update(
-            words=f'<p class="count">{with_formulas(place)}</p>'
-            f"<h2>{with_formulas(step.title)}</h2>"
-            f"<p>{with_formulas(' '.join(step.text.split()))}</p>",
-            question=with_formulas(step.question),
-            answer=with_formulas(step.answer),
-            lit=step.light if step.light in self._parts else "",
-        )
-        self._shine()
-
-    def _turn(self) -> None:
-        self._shine()
-        self._left()
-
-    def _shine(self) -> None:
-        part = self._parts.get(self.step.light) if self.opened else None
-        if part is not self._lit:
-            for each, styles in ((self._lit, UNLIT), (part, LIT)):
-                if each is not None:
-                    each.styles = {**each.styles, **styles}
-            self._lit = part
+        hide(panel, not self.opened)
+        if self.opened:
+            if visit:
+                self._visit(step)
+            place = f"Step {panel.step + 1} of {panel.count}. {tour().title}"
+            panel.param.update(
+                lit=step.light,
+                question=with_formulas(step.question),
+                answer=with_formulas(step.answer),
+                words=f'<p class="count">{with_formulas(place)}</p>'
+                f"<h2>{with_formulas(step.title)}</h2>"
+                f"<p>{with_formulas(' '.join(step.text.split()))}</p>",
+            )
+        self._moved()
