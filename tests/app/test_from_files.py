@@ -233,7 +233,6 @@ def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
         assert explorer.tabs.card.name == "map"
         turned.does = True
         turned.choose("neither")
-        turned.wait()
         assert state.settings.pair == (None, None)
         page(explorer, turned.document)
         found = explorer.summary.shown.value.rows[0]

@@ -117,7 +117,6 @@ def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_l
         said = card.result.object
         started = len(turned.started)
         turned.choose("peak")
-        turned.wait()
         assert turned.explorer.tabs.card is card
         assert card.result.object == said
         assert "table" not in turned.started[started:]

@@ -431,7 +431,6 @@ def test_bad_input_is_told_beside_the_field_and_nothing_is_lost(at_the_card):
 def test_another_f_is_trained_for_under_its_own_name(at_the_card):
     def body(turned, card, noted):
         turned.explorer.state.open("tail-1d", f="x1 > theta1")
-        turned.wait()
         card.start_button.clicks += 1
         assert noted.requests[0].problem == turned.explorer.state.problem.name
 
