@@ -81,8 +81,7 @@ class Controls:
         downloads: list[Any],
         choose: Callable[[Preset], Any],
     ) -> None:
-        self._state = state
-        self._choose = choose
+        self._state, self._choose = state, choose
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         names = problem_names()
         titles = {title: name for name, title in names.items()}
@@ -101,24 +100,19 @@ class Controls:
             flat_button("", partial(self._chose_preset, i), chip=True) for i in range(most)
         ]
         self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
-        self._steps = [
-            flat_button(label, partial(self._go, step))
-            for label, step in (("Back", -1), ("Forward", 1))
-        ]
+        self._steps = [flat_button("Back", lambda _: state.go(-1))]
+        self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._kept = HTML("", NOTE)
         self._position = PositionView(state)
         proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
+        counts = [field.widget for field in self.counts.values()]
         self._sections = {
             "problem": ("The problem", about),
             "proposals": ("Proposals", column(proposals, self._messages["variant"], gap=8)),
             "counts": (
                 "Draws, runs, seed",
-                column(
-                    *(field.widget for field in self.counts.values()),
-                    flat_button("Resample", self._resample),
-                    gap=8,
-                ),
+                column(*counts, flat_button("Resample", self._resample), gap=8),
             ),
             "film": ("Training film", column(*film.parts, gap=8)),
             "own-f": ("Your own f", column(self.target.panel, gap=8)),
@@ -129,11 +123,11 @@ class Controls:
         self.parts = {"handles": self.case.panel} | dict.fromkeys(
             ("film", "own-f", "proposals"), self._accordion
         )
-        state.param.watch(self._show_steps, "committed")
-        self._show_steps()
+        state.param.watch(lambda *_: self._show_steps(), "committed")
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
-        self.open()
         state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
+        self._show_steps()
+        self.open()
         self.top = column(
             row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=8, stylesheet=TOP),
             self._messages["problem"],
@@ -174,19 +168,18 @@ class Controls:
 
     def complain(self, wrong: dict[str, str]) -> None:
         """Says beside each control what is wrong with what was asked of it."""
+        folded = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.counts, "counts")
         for name, text in wrong.items():
+            if name in folded:
+                self.unfold(folded[name], only=False)
             if name in self.counts:
                 self.counts[name].complain(text)
-                self.unfold("counts", only=False)
-            elif name in self._messages:
-                self._messages[name].say(text)
-                if name == "variant":
-                    self.unfold("proposals", only=False)
             elif name == "f":
                 self.target.complain(text)
-                self.unfold("own-f", only=False)
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
+            elif name in self._messages:
+                self._messages[name].say(text)
             else:
                 self._messages["else"].say(f"{name}: {text}")
 
@@ -194,24 +187,18 @@ class Controls:
         self.case.show()
         self._position.show()
 
-    def _go(self, step: int, _: Any) -> None:
-        self._state.go(step)
-
-    def _show_steps(self, *_: Any) -> None:
-        for button, can in zip(self._steps, self._state.can_go, strict=True):
-            button.disabled = not can
+    def _show_steps(self) -> None:
         state = self._state
+        for button, can in zip(self._steps, state.can_go, strict=True):
+            button.disabled = not can
         self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
         kept = None if state.reference is None else state.reference.settings
-        text = about_kept(kept, state.settings)
-        self._kept.object = f"<p>{escape(text)}</p>" if text else ""
+        self._kept.object = f"<p>{escape(about_kept(kept, state.settings))}</p>"
 
     def _show_note(self) -> None:
         """Says below the problem what its proposals were not trained for."""
         text = note(self._state.problem.name, self._state.variant)
-        content = f'<p role="status">{escape(text)}</p>' if text else ""
-        if self._note.object != content:
-            self._note.object = content
+        self._note.object = f'<p role="status">{escape(text)}</p>' if text else ""
 
     def _chose_problem(self, event: Any) -> None:
         if event.new != self._state.original:
