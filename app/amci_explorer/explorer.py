@@ -10,13 +10,13 @@ from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-import panel as pn
 import panel_material_ui as pmui
-from bokeh.models import CustomJS, Div
+import param
+from panel.custom import JSComponent
 
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.js.scripts import REPLACE_ADDRESS
+from amci_explorer.js.scripts import ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
 from amci_explorer.server.session import browser_of, guarded, on_failure, on_news
@@ -59,6 +59,15 @@ TABS: tuple[type[Card], ...] = (
 )
 
 
+class Address(JSComponent):
+    """Writes the case into the page's address; nothing of it shows."""
+
+    link: Any = param.String(doc="The query of the case.")
+    script: Any = param.String(doc="The case as a Python script.")
+    names: Any = param.List(default=["problem", "tour", *FIELDS], doc="What the query may have.")
+    _esm = ADDRESS
+
+
 class Explorer:
     """Creates everything that one visitor sees, and starts computing for the point asked for.
 
@@ -79,9 +88,7 @@ class Explorer:
         self.small = query.get("ui") == "min"
         self._with_card = "card" in query
         self.densities = DensityPanel(self.state)
-        # What the page makes its address of; nothing of it shows.
-        self._link = Div(visible=False, name="link")
-        self.address = pn.pane.Bokeh(self._link, width=0, height=0, margin=0)
+        self.address = Address(width=0, height=0, margin=0)
         self.alerts = column()
         self.headline = HeadlineView(self.state, self.results)
         self.results.heard += [self.headline.show, self._show_draws]
@@ -131,7 +138,6 @@ class Explorer:
         # The theme starts nothing.
         self.state.param.watch(lambda _: self._write_address(), "theme")
         self.state.param.watch(lambda _: self._renew(), "renewed")
-        self._link.js_on_change("tags", CustomJS(code=REPLACE_ADDRESS % ["tour", *FIELDS]))
         self._open()
         if "tour" in query and not self.small:
             self.tour.open(query["tour"], visit="problem" not in query)
@@ -232,7 +238,7 @@ class Explorer:
     def _write_address(self) -> None:
         step = {"tour": self.tour.step.name} if self.tour.opened else {}
         link = urlencode({**self.state.link(), **step}, safe=",")
-        self._link.tags = [link, script(self.state.settings)]
+        self.address.param.update(link=link, script=script(self.state.settings))
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:
@@ -242,8 +248,8 @@ class Explorer:
             )
 
         return [
-            copying("Copy link", self._link, "window.location.href"),
-            copying("Copy Python", self._link, "source.tags[1]"),
+            copying("Copy link", "window.location.href"),
+            copying("Copy Python", "window.case_in_python()"),
             button("Densities, CSV", "densities.csv", self.densities.table),
             button("Everything, JSON", "amci-explorer.json", self._everything),
         ]

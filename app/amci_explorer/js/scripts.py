@@ -3,6 +3,7 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 from __future__ import annotations
 
 __all__ = [
+    "ADDRESS",
     "CHOOSE_THEME",
     "CONNECTION_LOST",
     "FIGURES",
@@ -15,7 +16,6 @@ __all__ = [
     "MAP",
     "OWN_F",
     "PLAY",
-    "REPLACE_ADDRESS",
     "SHARED",
     "SKIP",
     "SLIDER",
@@ -38,19 +38,18 @@ FOLDER = Path(__file__).parent
     FOLDS,
     KEEP_THEME,
     OWN_F,
-    REPLACE_ADDRESS,
     SKIP,
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
         *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
-        *("own_f", "replace_address", "skip"),
+        *("own_f", "skip"),
     )
 )
 # Components of their own, as modules.
-FILM, HANDLE, MAP, PLAY, SLIDER, SWITCH, TOUR = (
+ADDRESS, FILM, HANDLE, MAP, PLAY, SLIDER, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("film", "handle", "map", "play", "slider", "switch", "tour")
+    for name in ("address", "film", "handle", "map", "play", "slider", "switch", "tour")
 )
 FINGER = component(FOLDER / "finger.mjs")
 # Constants of the pictures that the page draws as well.

@@ -151,15 +151,14 @@ def header_button(label: str, act: Callable[[Any], Any]) -> pmui.Button:
     return created
 
 
-def copying(label: str, source: Any, text: str) -> pmui.Button:
+def copying(label: str, text: str) -> pmui.Button:
     """A button that copies a text of the page, and says that it did.
 
     Arguments:
         label: What it copies.
-        source: A Bokeh model that the page has.
-        text: What is copied, in JavaScript, of `source`.
+        text: What is copied, in JavaScript.
     """
-    script = CustomJS(args={"source": source}, code=COPY % (text, label))
+    script = CustomJS(code=COPY % (text, label))
     return Scripted(
         script,
         label=label,
