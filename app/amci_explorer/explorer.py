@@ -62,9 +62,9 @@ TABS: tuple[type[Card], ...] = (
 class Address(JSComponent):
     """Writes the case into the page's address; nothing of it shows."""
 
-    link: Any = param.String(doc="The query of the case.")
+    query: Any = param.String(doc="Of the case.")
     script: Any = param.String(doc="The case as a Python script.")
-    names: Any = param.List(default=["problem", "tour", *FIELDS], doc="What the query may have.")
+    fields: Any = param.List(default=["problem", "tour", *FIELDS], doc="Names in a query.")
     _esm = ADDRESS
 
 
@@ -238,7 +238,7 @@ class Explorer:
     def _write_address(self) -> None:
         step = {"tour": self.tour.step.name} if self.tour.opened else {}
         link = urlencode({**self.state.link(), **step}, safe=",")
-        self.address.param.update(link=link, script=script(self.state.settings))
+        self.address.param.update(query=link, script=script(self.state.settings))
 
     def _downloads(self) -> list[Any]:
         def button(label: str, filename: str, make: Any) -> Any:

@@ -28,13 +28,13 @@ export function render({model}) {
         const to = model.step + by
         if (to >= 0 && to < model.count) { model.step = to }
     }
-    let lit = null
+    let lit = null, waiting = 0
     const light = () => {
         const part = model.opened && model.lit ? find(document, `part-${model.lit}`) : null
         if (lit != null) { lit.style.outline = "" }
         if (part != null) {
             part.style.outline = "3px solid var(--accent)"
-            part.style.outlineOffset = "-3px"
+            part.style.borderRadius = "10px"
         }
         lit = part
     }
@@ -58,7 +58,8 @@ export function render({model}) {
         next.disabled = model.step == model.count - 1
         // What the step opens is laid out first. On a narrow page the step would leave the screen:
         // there one is led by the button.
-        window.setTimeout(window.innerWidth < NARROW ? light : lead, 500)
+        window.clearTimeout(waiting)
+        waiting = window.setTimeout(window.innerWidth < NARROW ? light : lead, 500)
     }
     back.onclick = () => go(-1)
     next.onclick = () => go(1)
@@ -74,7 +75,7 @@ export function render({model}) {
     }
     document.addEventListener("keydown", keys)
     model.on("remove", () => document.removeEventListener("keydown", keys))
-    for (const name of ["words", "opened"]) { model.on(name, show) }
+    for (const name of ["words", "question", "answer", "lit", "opened"]) { model.on(name, show) }
     show()
     return place
 }
