@@ -36,38 +36,8 @@ MOVED = f"""([label, value]) => {{{HAND}
     return {{...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
             bound, name}}
 }}"""
-# What is drawn of a case in the plane: rings and lines of every level, and the close-up's ends.
-PLANE = """() => {
-    const page = Bokeh.documents[0]
-    const plain = values => [...values].map(v => (typeof v == "number" ? v : plain(v)))
-    const of = name => {
-        const {xs, ys} = page.get_model_by_name(name).data
-        return [plain(xs), plain(ys)]
-    }
-    const {x_range, y_range} = page.get_model_by_name("plane-close-up")
-    return {target: of("plane-target-data"), q1: of("plane-q1-data"),
-            closer: [x_range.start, x_range.end, y_range.start, y_range.end]}
-}"""
-# Gives what is drawn before anybody can have answered.
-MOVED_IN_THE_PLANE = f"""([label, value]) => {{
-    {HAND}
-    const page = Bokeh.documents[0], source = page.get_model_by_name("plane-q1-data")
-    window.before = source.data
-    const let_go = moved(label, value)
-    window.painted = source.data
-    const found = ({PLANE})()
-    let_go()
-    return found
-}}"""
-# Where nobody answers in time, what was there before comes back.
 ANSWERED = """source => ![window.before, window.painted].includes(
     Bokeh.documents[0].get_model_by_name(source).data)"""
-CLOSER = """([left, right, bottom, top, tolerance]) => {
-    const {x_range, y_range} = Bokeh.documents[0].get_model_by_name("plane-close-up")
-    const ends = [x_range.start - left, x_range.end - right, y_range.start - bottom,
-                  y_range.end - top]
-    return ends.every(apart => Math.abs(apart) < tolerance)
-}"""
 
 
 @pytest.fixture
@@ -111,54 +81,6 @@ def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, th
     np.testing.assert_allclose(
         page.data("densities", "q1"), np.maximum(expected, 1e-30), rtol=1e-8
     )
-
-
-def area(xs, ys):
-    """Of a level: what its polygons' first rings hold, without the others."""
-    rings = [
-        (1 if i == 0 else -1) * abs(np.trapezoid(np.array(y), np.array(x)))
-        for polygon in zip(xs, ys, strict=True)
-        for i, (x, y) in enumerate(zip(*polygon, strict=True))
-    ]
-    return sum(rings)
-
-
-def distance(one, other):
-    """The farthest that any point of a level's lines has to the nearest of the other."""
-    first, second = (np.array(each, dtype=float).T for each in (one, other))
-    first, second = (each[~np.isnan(each).any(1)] for each in (first, second))
-    if max(len(first), len(second)) == 0:
-        return 0.0
-    assert min(len(first), len(second)) > 10
-    apart = np.linalg.norm(first[:, None] - second, axis=2)
-    return max(apart.min(0).max(), apart.min(1).max())
-
-
-@pytest.mark.parametrize(
-    ("label", "value"),
-    [
-        ("Centre u₂", 1.0),  # the peak's other half lies outside of the square
-        ("Mismatch level, nats", 2.0),
-    ],
-)
-def test_a_move_in_the_plane_is_painted_as_the_server_confirms_it(opened, label, value):
-    page = opened("&problem=peak")
-    page.reach(label)
-    painted = page.page.evaluate(MOVED_IN_THE_PLANE, [label, value])
-    page.wait(ANSWERED, "plane-q1-data")
-    confirmed = page.page.evaluate(PLANE)
-    for ours, theirs in zip(
-        *(zip(*each["q1"], strict=True) for each in (painted, confirmed)), strict=True
-    ):
-        assert distance(ours, theirs) < 1e-6
-    ours, theirs = (
-        [area(*level) for level in zip(*each["target"], strict=True)]
-        for each in (painted, confirmed)
-    )
-    assert len(ours) == 5
-    assert ours == pytest.approx(theirs, abs=1e-6)
-    assert sum(ours) > 1e-4
-    page.wait(CLOSER, [*painted["closer"], 1e-6])
 
 
 def test_the_mismatch_leads_along_its_path(opened):

@@ -2,12 +2,23 @@
 // of the term t (E1_plus, E1_minus, E2) that comes from the draws of j (q1_plus, q1_minus, q2).
 
 import {proposalAt} from "./proposals.mjs"
-import {uniforms} from "./random.mjs"
-import {truth} from "./targets.mjs"
+import {logPosterior, truth} from "./targets.mjs"
 
 const PROPOSALS = ["q1_plus", "q1_minus", "q2"]
 // Two runs' seeds are this far apart.
 const STRIDE = 7919
+
+/** A function that gives uniform numbers in (0, 1], the same for the same seed: mulberry32. */
+function uniforms(seed) {
+    let state = seed | 0
+    return () => {
+        state = (state + 0x6d2b79f5) | 0
+        let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+        mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+        // Zero is the end of a tail.
+        return 1 - ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+    }
+}
 
 /**
  * Sums of h and of h^2 over the first i draws of each proposal, for i up to counts[j], h being
@@ -19,10 +30,10 @@ function drawn(target, densities, y, theta, counts, uniform) {
     return densities.map((q, j) => {
         if (q == null) { return null }
         const [sums, squares] = [0, 1].map(() =>
-            [0, 1, 2].map(() => new Float64Array(counts[j] + 1)))
+            PROPOSALS.map(() => new Float64Array(counts[j] + 1)))
         for (let i = 0; i < counts[j]; i++) {
-            const [x, logQ] = q.draw(Array.from({length: target.dim}, uniform))
-            const w = Math.exp(target.logPosterior(x, y) - logQ), f = target.f(x, theta)
+            const [x, logQ] = q.draw(uniform())
+            const w = Math.exp(logPosterior(x, y) - logQ), f = target.f(x, theta)
             const brought = [Math.max(f, 0) * w, Math.max(-f, 0) * w, w]
             brought.forEach((h, t) => {
                 sums[t][i + 1] = sums[t][i] + h
@@ -35,16 +46,9 @@ function drawn(target, densities, y, theta, counts, uniform) {
 
 /** An estimate of mu out of the first counts[j] draws of each proposal. */
 function estimate(table, draws, counts) {
-    const terms = [0, 0, 0]
-    let shared = 0
-    table.forEach((shares, j) => shares.forEach((share, t) => {
-        if (share != 0 && draws[j] != null) {
-            terms[t] += share * draws[j].sums[t][counts[j]] / counts[j]
-            shared += t == 2 ? share : 0
-        }
-    }))
-    // Without a share of E2 it is known.
-    return (terms[0] - terms[1]) / (shared == 0 ? 1 : terms[2])
+    const [plus, minus, below] = PROPOSALS.map((_, t) => table.reduce((sum, shares, j) =>
+        sum + (shares[t] && draws[j] ? shares[t] * draws[j].sums[t][counts[j]] / counts[j] : 0), 0))
+    return (plus - minus) / below
 }
 
 /** How many draws of each proposal a table gets of a budget: as many from each that it uses. */

@@ -3,19 +3,13 @@
 
 import {evaluatorOf, movedCase, paint} from "./live.mjs"
 
-const SOURCES = ["densities", "plane-q1-data"]
-// Milliseconds without an answer after a release; then what the server last said is shown.
-const PATIENCE = 5000
-
 export function render({view}) {
     // A layout that changes renders it again; what it listens to is there for as long as the page.
     const page = view.model.document, model = view.model.data
     if (page.finger == model) { return }
     page.finger = model
     // Where the handles are, if that is not yet answered.
-    let evaluator = null, here = null, timer = null, painting = false
-    // What the server last said, by source.
-    const said = new Map()
+    let evaluator = null, here = null, painting = false, watched = null
 
     const isAnswered = () => ["y", "theta"].every(name =>
         here[name].every((v, i) => Math.abs(v - model[name][i]) <= 1e-4 * Math.max(1, Math.abs(v))))
@@ -29,34 +23,18 @@ export function render({view}) {
         if (here == null) { return }
         if (model.key != evaluator?.key || isAnswered()) { here = null } else { show() }
     }
-    const watch = () => {
-        for (const source of SOURCES.map(name => page.get_model_by_name(name))) {
-            if (source == null || said.has(source)) { continue }
-            said.set(source, source.data)
-            source.properties.data.change.connect(() => {
-                if (painting) { return }
-                said.set(source, source.data)
-                // The rest of the message comes first.
-                queueMicrotask(answered)
-            })
-        }
-    }
     document.addEventListener("amci:move", event => {
         if (evaluator == null || evaluator.key != model.key) { return }
         event.preventDefault()
-        window.clearTimeout(timer)
-        watch()
+        const source = page.get_model_by_name("densities")
+        if (source != watched) {
+            watched = source
+            // The rest of a message comes first.
+            source.properties.data.change.connect(() => painting || queueMicrotask(answered))
+        }
         here = movedCase(evaluator, here ?? model, event.detail)
         show()
         if (isAnswered()) { here = null }
-    })
-    document.addEventListener("amci:release", () => {
-        window.clearTimeout(timer)
-        timer = window.setTimeout(() => {
-            if (here == null) { return }
-            here = null
-            for (const [source, data] of said) { source.setv({data}, {sync: false}) }
-        }, PATIENCE)
     })
     // Weights are asked for when a handle is first reached.
     const reached = event => {

@@ -1,19 +1,17 @@
-// What `amci_explorer.numbers.line` computes for a problem on the line, in the page: the columns of its
-// picture at points x, so that a drag can be painted without asking the server.
+// What `amci_explorer.numbers.line` computes, in the page: the columns of a picture at points x, so
+// that a drag can be painted without asking the server.
 
-import {densest, even} from "./grids.mjs"
 import {proposalAt} from "./proposals.mjs"
-import {TARGETS, logWanted} from "./targets.mjs"
+import {TARGETS, logPosterior} from "./targets.mjs"
 
 // Instead of zero, which a logarithmic axis cannot show.
 const SMALLEST_DENSITY = 1e-30
-// The share of a density that is looked at more closely.
-const SHOWN = 0.9995
-const EVEN = 201, CLOSER = 121, COARSE = 401
+// Points over the picture, and more of them where g is above this share of its maximum.
+const EVEN = 401, CLOSER = 121, HIGH = 1e-3
 const EDGE = 1e-7 // just inside the end of f's support, where g may jump
-const density = log => Math.max(Math.exp(log), SMALLEST_DENSITY)
-const ratio = (logQ, logG) =>
-    (Number.isFinite(logQ) && Number.isFinite(logG) ? logQ - logG : NaN)
+
+const even = (low, high, count) =>
+    Array.from({length: count}, (_, i) => low + (high - low) * i / (count - 1))
 
 /**
  * The columns of a picture on the line, by name, as long as x.
@@ -23,26 +21,25 @@ const ratio = (logQ, logG) =>
  * NaN where g is zero.
  *
  * weights: stored proposals by name (q1_plus, q1_minus, q2), out of `decoded`
- * problem: name of a problem on the line, a key of TARGETS
+ * problem: a key of TARGETS
  * y, theta: arrays of numbers
  * x: points, an array of numbers
  */
 export function lineColumns(weights, problem, y, theta, x) {
-    const target = TARGETS[problem], points = Float64Array.from(x)
-    const columns = {x: points, posterior: points.map(v => density(target.logPosterior([v], y)))}
-    const sides = [["q1_plus", 1, ""], ["q1_minus", -1, "_minus"]]
-    for (const [name, sign, ending] of sides.slice(0, target.signed ? 2 : 1)) {
-        const q = proposalAt(weights[name], y, theta)
-        const logQ = points.map(v => q.logProb([v]))
-        const logG = points.map(v => logWanted(target, [v], y, theta, sign))
-        columns[`target${ending}`] = logG.map(density)
-        columns[`q1${ending}`] = logQ.map(density)
-        columns[`log_ratio${ending}`] = logQ.map((log, i) => ratio(log, logG[i]))
-    }
-    if (weights.q2) {
-        const q2 = proposalAt(weights.q2, y, theta)
-        columns.q2 = points.map(v => density(q2.logProb([v])))
-    }
+    const {f, logParts} = TARGETS[problem], points = Float64Array.from(x)
+    const of = log => points.map(v => Math.max(Math.exp(log(v)), SMALLEST_DENSITY))
+    const learnt = name => of(proposalAt(weights[name], y, theta).logProb)
+    const columns = {x: points, posterior: of(v => logPosterior(v, y)), q2: learnt("q2")}
+    logParts(y, theta).forEach((whole, i) => {
+        const [name, ending] = i ? ["q1_minus", "_minus"] : ["q1_plus", ""]
+        const g = of(v => Math.log(Math.max((i ? -1 : 1) * f(v, theta), 0))
+            + logPosterior(v, y) - whole)
+        const q = learnt(name)
+        columns[`target${ending}`] = g
+        columns[`q1${ending}`] = q
+        columns[`log_ratio${ending}`] =
+            q.map((v, k) => (g[k] > SMALLEST_DENSITY ? Math.log(v / g[k]) : NaN))
+    })
     return columns
 }
 
@@ -52,13 +49,13 @@ export function lineColumns(weights, problem, y, theta, x) {
  * extent: ends of what the picture shows of x; all else as for `lineColumns`
  */
 export function lineCase(weights, problem, y, theta, extent) {
-    const target = TARGETS[problem], sides = target.signed ? [1, -1] : [1]
-    const coarse = even(...target.window(y, theta), COARSE)
-    const close = sides.map(sign => densest(
-        coarse, coarse.map(v => Math.exp(logWanted(target, [v], y, theta, sign))), SHOWN))
-    const x = Float64Array.from([
-        ...even(...extent, EVEN), ...close.flatMap(ends => even(...ends, CLOSER)),
-        theta[0] - EDGE, theta[0], theta[0] + EDGE,
-    ]).sort()
-    return lineColumns(weights, problem, y, theta, x)
+    const coarse = lineColumns(weights, problem, y, theta, even(...extent, EVEN))
+    const closer = [coarse.target, coarse.target_minus].filter(g => g).flatMap(g => {
+        const least = HIGH * Math.max(...g)
+        const ends = [Math.max(g.findIndex(v => v > least) - 1, 0),
+            Math.min(g.findLastIndex(v => v > least) + 1, EVEN - 1)]
+        return even(...ends.map(i => coarse.x[i]), CLOSER)
+    })
+    const x = [...coarse.x, ...closer, theta[0] - EDGE, theta[0], theta[0] + EDGE]
+    return lineColumns(weights, problem, y, theta, Float64Array.from(x).sort())
 }

@@ -1,4 +1,4 @@
-r"""Numbers that the pictures of densities show: no widgets, and nothing that a visitor has."""
+r"""Numbers that the pictures show: no widgets, and nothing that a session has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DENSITIES = ("target", "posterior", "q1", "q2", "target_minus", "q1_minus")
 
 @dataclass(frozen=True)
 class Look:
-    """What is looked at beside the case.
+    """What is shown of a case.
 
     Arguments:
         labels: Names of the coordinates of x.
@@ -42,8 +42,9 @@ class Densities:
         q1: The proposal for E1_plus.
         q2: The proposal for E2; None where none is needed.
         target_minus: Where f takes both signs, as `target` for f_minus.
-        q1_minus: Likewise, the proposal for E1_minus.
+        q1_minus: The proposal for E1_minus, where f takes both signs.
         variant: Which proposals.
+        divergence: KL(g || q1) in nats; NaN where it is not known.
         doubt: What is not judged and why, in words.
     """
 
@@ -54,35 +55,26 @@ class Densities:
     target_minus: Array | None = None
     q1_minus: Array | None = None
     variant: str
+    divergence: float
     doubt: str = ""
 
     @property
-    def divergence(self) -> float:
-        """KL(g || q1) in nats; NaN where it is not known."""
-        raise NotImplementedError
-
-    @property
-    def axes(self) -> dict[str, Array]:
-        """The coordinates of every point that is shown, by name."""
-        raise NotImplementedError
-
-    @property
-    def columns(self) -> dict[str, Array]:
-        """A table of what is shown, by name, of equal lengths."""
-        there = self.axes | {name: getattr(self, name) for name in DENSITIES}
-        return {name: np.ravel(v) for name, v in there.items() if v is not None}
-
-    def along(self, coordinate: int) -> dict[str, Array]:
-        """Densities along a coordinate of x, from 0 on: x and those that there are, (n,) each."""
-        del coordinate
-        return {n: v for n, v in self.columns.items() if n in ("x", *DENSITIES)}
-
-    def sentences(self) -> list[str]:
-        """What is shown and where it lies."""
-        raise NotImplementedError
+    def shown(self) -> dict[str, Array]:
+        """The densities that there are, by name."""
+        there = {name: getattr(self, name) for name in DENSITIES}
+        return {name: values for name, values in there.items() if values is not None}
 
     def about(self) -> str:
         """What is shown, in words, for someone who cannot see it."""
-        found = self.divergence
-        known = f"The divergence of q1 from g is {found:.2g} nats." if found == found else ""
-        return " ".join(filter(None, [*self.sentences(), known, self.doubt]))
+        known = np.isfinite(self.divergence)
+        parts = (
+            self.place,
+            f"The divergence of q1 from g is {self.divergence:.2g} nats." if known else "",
+            self.doubt,
+        )
+        return " ".join(filter(None, parts))
+
+    @property
+    def place(self) -> str:
+        """What is shown and where it lies, in words."""
+        raise NotImplementedError

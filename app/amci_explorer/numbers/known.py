@@ -15,8 +15,7 @@ from torch import Tensor
 
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_explorer.numbers.grids import LEAST
-from amci_explorer.numbers.weighted import FEWEST, weighted
+from amci_explorer.numbers.weighted import FEWEST, LEAST, weighted
 
 # Figures of cases that are kept, of all problems and visitors together.
 KEPT = 16_384

@@ -2,11 +2,10 @@ r"""Densities over x on the line, by a quadrature that finds where they are."""
 
 from __future__ import annotations
 
-__all__ = ["Line", "LineDensities", "line_densities"]
+__all__ = ["LineDensities", "line_densities"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,22 @@ import torch
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
-from amci_core.flows import ConditionalDensity, Proposals
-from amci_core.models import DefensiveDensity, Problem
-from amci_core.models.base import Density
-from amci_explorer.numbers import Densities, Look
-from amci_explorer.numbers.grids import (
+from amci_core.flows import Proposals
+from amci_core.models import Problem
+from amci_explorer.numbers import SMALLEST_DENSITY, Densities, Look
+from amci_explorer.numbers.weighted import (
     EDGE,
     LEAST,
-    REGION_MASS,
+    NAMES,
     densest,
     ends_of_f,
-    exponential,
-    integral,
+    log_densities,
     outward,
+    weighted,
 )
-from amci_explorer.numbers.weighted import NAMES, WANTED, log_densities, present_at
 
-SHOWN_MASS = 0.9995
+# The share of g that lies in the region which is shaded, and of each density in the picture.
+REGION_MASS, SHOWN_MASS = 0.99, 0.9995
 # Draws of each density that say where to look, and points in the picture beside those needed.
 DRAWS, EVEN = 64, 151
 # An interval is divided in four while straight lines over it are wrong by this share of a
@@ -39,14 +37,13 @@ STRAIGHT, ROUNDS, MOST = 3e-5, 24, 1500
 QUARTERS = np.array([0.25, 0.5, 0.75])
 # A density of which a larger share is not resolved is not shown.
 LARGEST_DOUBT = 0.01
-# Distances from the prior's median and from an end of f, in units of the prior's spread.
+# Distances from the draws' median and from an end of a range, in units of the draws' spread.
 FAR = np.sinh(np.linspace(-10, 10, 61))
-NEAR = 4.0 ** np.arange(-10, 6)
-OPTIMAL = {"target": "q1_plus", "target_minus": "q1_minus", "posterior": "q2"}
+NEAR = np.array([0.0, *4.0 ** np.arange(-10, 6)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line(Densities):
+class LineDensities(Densities):
     """Densities over one coordinate at n points, (n,) each.
 
     Arguments:
@@ -54,51 +51,45 @@ class Line(Densities):
         region: An interval that carries 99 % of g.
         extent: What the picture shows of x.
         threshold: Where f begins or ends, if that is known.
+        label: The coordinate's name.
     """
 
     x: Array
     region: tuple[float, float]
     extent: tuple[float, float]
     threshold: float | None
+    label: str = "x"
 
     @property
-    def axes(self) -> dict[str, Array]:
-        return {"x": self.x}
+    def log_ratio(self) -> Array:
+        """log q1 - log g in nats, NaN where g is zero; (n,)."""
+        return log_ratio(self.q1, self.target)
 
-    def sentences(self) -> list[str]:
-        at = [] if self.threshold is None else [f"The threshold is at {self.threshold:.3g}."]
-        low, high = self.region
-        known = np.isfinite(self.target).any()
-        return [*at, *([f"99 % of g lies from {low:.3g} to {high:.3g}."] if known else [])]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LineDensities(Line):
-    """Densities over x on the line.
-
-    Arguments:
-        log_ratio: log q1 - log g in nats, NaN where g is zero; (n,).
-        log_ratio_minus: Where f takes both signs, likewise for q1_minus; (n,).
-    """
-
-    log_ratio: Array
-    log_ratio_minus: Array | None = None
+    @property
+    def log_ratio_minus(self) -> Array | None:
+        """Where f takes both signs, the same for q1_minus; (n,)."""
+        if self.q1_minus is None or self.target_minus is None:
+            return None
+        return log_ratio(self.q1_minus, self.target_minus)
 
     @property
     def columns(self) -> dict[str, Array]:
+        """A table of what is shown, by name, of equal lengths."""
         minus = {} if self.log_ratio_minus is None else {"log_ratio_minus": self.log_ratio_minus}
-        return super().columns | {"log_ratio": self.log_ratio} | minus
+        return {"x": self.x, **self.shown, "log_ratio": self.log_ratio, **minus}
+
+    def along(self, coordinate: int) -> dict[str, Array]:
+        """Densities along a coordinate of x, from 0 on: x and those that there are, (n,) each."""
+        del coordinate
+        return {"x": self.x, **self.shown}
 
     @property
-    def divergence(self) -> float:
-        # Where g is zero there is no ratio; where g is not known the divergence is not, either.
-        log_g_over_q = -np.nan_to_num(self.log_ratio)
-        # Both densities have mass one: with them the integrand is nowhere negative.
-        found = integral(self.target * log_g_over_q - self.target + self.q1, self.x)
-        return max(float(found), 0.0)
-
-    def sentences(self) -> list[str]:
-        return ["Densities over x.", *super().sentences()]
+    def place(self) -> str:
+        low, high = self.region
+        at = "" if self.threshold is None else f" The threshold is at {self.threshold:.3g}."
+        known = np.isfinite(self.target).any()
+        g = f" 99 % of g lies from {low:.3g} to {high:.3g}." if known else ""
+        return f"Densities over {self.label}.{at}{g}"
 
 
 def line_densities(
@@ -107,7 +98,7 @@ def line_densities(
     """What proposals on the line look like beside what they should be.
 
     f p(x, y), p(x, y) and the proposals are computed on points that grow closer until straight
-    lines between them will do; what is known in closed form takes their place.
+    lines between them will do.
 
     Arguments:
         problem: A problem whose x is one number.
@@ -116,92 +107,75 @@ def line_densities(
         theta: Checked, (D_theta,), or None.
         settings: How wide the picture is.
     """
-    present = present_at(proposals, y, theta)
+    drawn = weighted(problem, proposals, y, theta, draws=DRAWS)
     bounds = ends_of_f(problem, theta)
-    x, log_all, doubts = _resolved(
-        lambda x: _log_all(problem, present, y, theta, x),
-        _first_points(problem, present, y, theta, bounds),
-    )
-    log_wanted = log_all[: len(log_all) - len(present)]
-    low, high = extent = settings.extent or _extent(x, log_wanted, problem)
+
+    def logs(x: Array) -> dict[str, Array]:
+        points = torch.from_numpy(x)[:, None]
+        learnt = {name: q.log_prob(points).numpy() for name, q in drawn.present.items()}
+        return log_densities(problem, points, y, theta) | learnt
+
+    first = _first_points(problem, drawn.x[:, 0], bounds)
+    x, rows, doubts = _resolved(lambda x: np.stack(list(logs(x).values())), first)
+    # Where the problem knows them, the masses are exact.
+    known = _log_masses(problem, y, theta)
+    log_mass, ends = {}, []
+    for name, row, doubt in zip(drawn.wanted, rows, doubts, strict=False):
+        top = max(row.max(), LEAST)
+        density = np.exp(row - top)
+        with np.errstate(divide="ignore"):  # f can be zero everywhere
+            by_points = np.log(np.trapezoid(density, x)) + top
+        log_mass[name] = known.get(name, by_points if doubt <= LARGEST_DOUBT else np.nan)
+        ends += [densest(x, density, SHOWN_MASS)] if row.max() > -np.inf else []
+    low, high = np.transpose(ends or [(x[0], x[-1])])
+    low, high = extent = settings.extent or outward(float(low.min()), float(high.max()), problem)
     edges = [bound + side * EDGE for bound in bounds for side in (-1, 0, 1)]
     shown = np.unique([*x, *np.linspace(low, high, EVEN), *edges])
     # At an end of the range itself, which x leaves out, a density may be infinite.
     shown = shown[(shown >= max(low, x[0])) & (shown <= min(high, x[-1]))]
-    top = np.maximum(log_wanted.max(-1, keepdims=True), LEAST)
-    with np.errstate(divide="ignore"):  # f can be zero everywhere
-        log_mass = np.log(integral(np.exp(log_wanted - top), x)) + log_wanted.max(-1)
-    points = torch.from_numpy(shown)[:, None]
-    optimal = problem.optimal_proposals() or {}
-    log_p = log_densities(problem, points, y, theta)
-    for (name, row), mass, doubt in zip(log_p.items(), log_mass, doubts, strict=False):
-        best = optimal.get(OPTIMAL[name])
-        if best is not None:
-            log_p[name] = best(y, theta).log_prob(points).numpy()
-        else:
-            log_p[name] = row - mass if doubt <= LARGEST_DOUBT else np.full_like(row, np.nan)
-    unknown = [NAMES[name] for name, row in log_p.items() if np.isnan(row).all()]
-    log_q = {name: q.log_prob(points).numpy() for name, q in present.items()}
-    found: dict[str, Any] = {n: exponential(row) for n, row in (log_p | log_q).items()}
-    for name, ratio in (("q1", "log_ratio"), ("q1_minus", "log_ratio_minus")):
-        if name in log_q:
-            found[ratio] = _log_ratio(log_p[WANTED[name]], log_q[name])
+    found: dict[str, Any] = {
+        name: np.maximum(np.exp(row - log_mass.get(name, 0.0)), SMALLEST_DENSITY)
+        for name, row in logs(shown).items()
+    }
+    unknown = [NAMES[name] for name in log_mass if np.isnan(found[name]).all()]
+    g, q = found["target"], found["q1"]
+    # Both have mass one: with them the integrand is nowhere negative.
+    divergence = np.trapezoid(g * np.log(g / q) - g + q, shown)
     return LineDensities(
         x=shown,
         **found,
-        region=densest(shown, np.nan_to_num(found["target"]), REGION_MASS),
+        region=densest(shown, np.nan_to_num(g), REGION_MASS),
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         variant=proposals.variant,
+        divergence=max(float(divergence), 0.0),
         doubt=f"Not judged: {' and '.join(unknown)}, which could not be located."
         if unknown
         else "",
     )
 
 
-def _log_ratio(log_g: Array, log_q: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(log_g) & np.isfinite(log_q), log_q - log_g, np.nan)
+def log_ratio(q: Array, g: Array) -> Array:
+    """log q - log g in nats, NaN where g is zero; (n,)."""
+    q, low = np.maximum(q, SMALLEST_DENSITY), g <= SMALLEST_DENSITY
+    return np.where(low, np.nan, np.log(q / np.where(low, 1.0, g)))
 
 
-def _log_all(
-    problem: Problem,
-    present: dict[str, ConditionalDensity],
-    y: Tensor,
-    theta: Tensor | None,
-    x: Array,
-) -> Array:
-    """What `log_densities` and then the proposals give at points x (n,), in one array (k, n)."""
-    points = torch.from_numpy(x)[:, None]
-    wanted = log_densities(problem, points, y, theta).values()
-    return np.stack([*wanted, *(q.log_prob(points).numpy() for q in present.values())])
+def _log_masses(problem: Problem, y: Tensor, theta: Tensor | None) -> dict[str, float]:
+    """Logarithms of E1_plus, E1_minus and E2, by the density's name; empty if not known."""
+    if not problem.knows_truth:
+        return {}
+    names = {"E1_plus": "target", "E1_minus": "target_minus", "E2": "posterior"}
+    return {names[t]: float(v) for t, v in problem.log_terms(y, theta).items()}
 
 
-@lru_cache(64)
-def _prior_points(problem: Problem) -> tuple[Array, float]:
-    """Points that cover the prior, near and far, and its spread."""
-    draws = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double().numpy()[:, 0]
-    quantiles = np.quantile(draws, np.linspace(0, 1, 33))
-    low, centre, high = quantiles[[8, 16, 24]]
+def _first_points(problem: Problem, drawn: Array, bounds: list[float]) -> Array:
+    low, centre, high = np.quantile(drawn, [0.25, 0.5, 0.75])
     spread = max(high - low, 1e-12)
-    return np.concatenate([quantiles, centre + spread * FAR]), float(spread)
-
-
-def _first_points(
-    problem: Problem,
-    present: dict[str, ConditionalDensity],
-    y: Tensor,
-    theta: Tensor | None,
-    bounds: list[float],
-) -> Array:
-    prior, spread = _prior_points(problem)
     ends = [*bounds, *(end for end in (problem.x.low, problem.x.high) if np.isfinite(end))]
-    around = [end + side * np.array([EDGE, *(spread * NEAR)]) for end in ends for side in (-1, 1)]
-    densities: list[Density] = [*present.values(), DefensiveDensity(problem, y, theta)]
-    drawn = [q.draw(DRAWS, torch.Generator().manual_seed(0))[0].numpy()[:, 0] for q in densities]
-    x = np.concatenate([prior, *around, *drawn])
-    inside = (x > problem.x.low) & (x < problem.x.high) & np.isfinite(x)
-    return np.unique(x[inside])
+    around = [end + side * (EDGE + spread * NEAR) for end in ends for side in (-1, 1)]
+    x = np.concatenate([drawn, centre + spread * FAR, *around])
+    return np.unique(x[(x > problem.x.low) & (x < problem.x.high)])
 
 
 def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Array, Array]:
@@ -218,11 +192,10 @@ def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
         inner = x[at, None] + width[:, None] * QUARTERS
         v_inner = log_values(inner.ravel()).reshape(len(v), *inner.shape)
         # Where a density is highest may be seen only now.
-        top = np.maximum(v.max(-1), v_inner.max((1, 2)))
-        top = np.maximum(top, LEAST)[:, None, None]
+        top = np.maximum(np.maximum(v.max(-1), v_inner.max((1, 2))), LEAST)[:, None, None]
         low, high = (np.exp(side[..., None] - top) for side in (v[:, at], v[:, at + 1]))
         bent = np.abs(np.exp(v_inner - top) - low - (high - low) * QUARTERS).mean(-1) * width
-        mass = np.maximum(integral(np.exp(v - top[..., 0]), x), bent.max(-1))
+        mass = np.maximum(np.trapezoid(np.exp(v - top[..., 0]), x), bent.max(-1))
         bent /= np.maximum(mass, 1e-300)[:, None]
         doubt = bent.sum(-1)
         rough = (bent > STRAIGHT).any(0) & (inner[:, 0] > x[at]) & (inner[:, 2] < x[at + 1])
@@ -235,12 +208,3 @@ def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
         at = (divided[:, None] + np.arange(4)).ravel()
         x, v = x[order], v[:, order]
     return x, v, np.where(v.max(-1) > -np.inf, doubt, 1.0)
-
-
-def _extent(x: Array, log_density: Array, problem: Problem) -> tuple[float, float]:
-    """Ends of an axis that shows nearly all of each density."""
-    rows = [row for row in log_density if row.max() > -np.inf]
-    ends = [densest(x, exponential(row - row.max()), SHOWN_MASS) for row in rows]
-    if not ends:
-        return float(x[0]), float(x[-1])
-    return outward(min(end[0] for end in ends), max(end[1] for end in ends), problem.x)

@@ -21,16 +21,12 @@ from amci_core.models.cancer import TumourTreatment
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.peak import ProductPeak
 from amci_core.models.tail import GaussianTail
-from amci_explorer.numbers import Densities, Look
-from amci_explorer.numbers.draws import drawn_densities
-from amci_explorer.numbers.line import line_densities
-from amci_explorer.numbers.marginal import tail_densities
-from amci_explorer.numbers.plane import peak_densities, plane_densities
+from amci_explorer.numbers import Look
+from amci_explorer.numbers.draws import MarginalDensities, drawn_densities
+from amci_explorer.numbers.line import LineDensities, line_densities
+from amci_explorer.numbers.plane import PlaneDensities, plane_densities
 from amci_explorer.numbers.tumour import tumour_densities
 from amci_explorer.problems.presets import coordinate_names
-
-# Every posterior and every g that the sliders reach lies in here: the axis rests while they move.
-TAIL_EXTENT, GAIN_LOSS_EXTENT = (-5.0, 7.5), (-6.0, 5.5)
 
 
 @dataclass(frozen=True)
@@ -43,14 +39,18 @@ class Picture:
         extent: Ends of the axis of a line; None to follow the densities.
     """
 
-    numbers: Callable[..., Densities]
+    numbers: Callable[..., Any]
     help: str
     extent: tuple[float, float] | None = None
 
 
+LINE, PLANE = Picture(line_densities, "line"), Picture(plane_densities, "plane")
+DRAWS = Picture(drawn_densities, "draws")
+
+
 def densities(
     problem: Problem, proposals: Proposals, y: Any = None, theta: Any = None, **looked: Any
-) -> Densities:
+) -> LineDensities | MarginalDensities | PlaneDensities:
     """Proposals beside what they should be, as numbers.
 
     Arguments:
@@ -72,27 +72,24 @@ def densities(
 @singledispatch
 def picture_of(problem: Problem) -> Picture:
     """How this problem's densities are shown."""
-    general = {1: Picture(line_densities, "line"), 2: Picture(plane_densities, "plane")}
-    return general.get(problem.x.dim, Picture(drawn_densities, "draws"))
+    return {1: LINE, 2: PLANE}.get(problem.x.dim, DRAWS)
 
 
+# Every posterior and every g that the sliders reach lies in here: the axis rests while they move.
 @picture_of.register
 def _(problem: GaussianTail) -> Picture:
-    known = {
-        1: Picture(line_densities, "tail-line", TAIL_EXTENT),
-        2: Picture(plane_densities, "plane"),
-    }
-    return known.get(problem.x.dim, Picture(tail_densities, "tail"))
+    known = {1: replace(LINE, help="tail-line", extent=(-5.0, 7.5)), 2: PLANE}
+    return known.get(problem.x.dim, replace(DRAWS, help="tail"))
 
 
 @picture_of.register
 def _(_: GainLoss) -> Picture:
-    return Picture(line_densities, "gain-loss", GAIN_LOSS_EXTENT)
+    return replace(LINE, help="gain-loss", extent=(-6.0, 5.5))
 
 
 @picture_of.register
 def _(_: ProductPeak) -> Picture:
-    return Picture(peak_densities, "peak")
+    return replace(PLANE, help="peak")
 
 
 @picture_of.register

@@ -2,13 +2,28 @@ r"""Draws of all proposals and of a defensive density, weighted to each density 
 
 from __future__ import annotations
 
-__all__ = ["FEWEST", "NAMES", "WANTED", "Weighted", "log_densities", "present_at", "weighted"]
+__all__ = [
+    "EDGE",
+    "FEWEST",
+    "LEAST",
+    "NAMES",
+    "WANTED",
+    "Weighted",
+    "densest",
+    "ends_of_f",
+    "log_densities",
+    "outward",
+    "weighted",
+]
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.integrate import cumulative_trapezoid
+from scipy.interpolate import PchipInterpolator
 from scipy.special import logsumexp
 from torch import Tensor
 
@@ -17,19 +32,25 @@ from amci_core.flows import ConditionalDensity, Proposals
 from amci_core.flows.proposals import draw_all
 from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import Density
-from amci_explorer.numbers.grids import LEAST, outward
 
 # What fewer effective draws show is not judged.
 FEWEST = 30.0
+# Instead of the logarithm of zero, which could not be subtracted.
+LEAST = -1e300
+# Just inside the end of f's support, where g may jump, and not so near that rounding shows.
+EDGE = 1e-7
+# Ranks that say where points of an axis lie.
+KNOTS = 7
+# Room beside what an axis has to show, as a share of its width.
+ROOM = 0.08
 NAMES = {"target": "g", "target_minus": "g⁻", "posterior": "the posterior"}
-PROPOSALS = ("q1", "q1_minus", "q2")
-# What each should look like.
+# What each proposal should look like.
 WANTED = {"q1": "target", "q1_minus": "target_minus", "q2": "posterior"}
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """n draws x (n, D) from the equal mixture of all proposals and the reference.
+    """n draws from the equal mixture of all proposals and the defensive density.
 
     Arguments:
         x: The points, (n, D).
@@ -49,10 +70,6 @@ class Weighted:
         w = np.exp(log_w - max(log_w.max(), LEAST))
         return np.asarray(w / max(w.sum(), 1e-300))
 
-    def log_mean(self, name: str) -> float:
-        """log of the mean weight: of E1_plus, E1_minus or E2 for what is wanted."""
-        return float(logsumexp(self.log_weights[name]) - np.log(len(self.x)))
-
     def effective(self, name: str) -> float:
         """The effective sample size for a density."""
         squares = np.square(self.weights(name)).sum()
@@ -63,17 +80,28 @@ class Weighted:
         """What proposals should look like, by name."""
         return [name for name in NAMES if name in self.log_weights]
 
-    def cumulative(self, i: int) -> tuple[Array, list[Array]]:
-        """Coordinate i in order, (n,), and the weight up to there of all that is wanted."""
-        order = self.x[:, i].argsort()
-        rows = [self.weights(name)[order].cumsum() for name in self.wanted]
-        return self.x[order, i], [row for row in rows if row[-1] > 0]
+    def axis(
+        self, i: int, count: int, tail: float, problem: Problem
+    ) -> tuple[Array, tuple[float, float]]:
+        """Points along coordinate i, and ends of an axis with that share at most beyond either.
 
-    def extent(self, i: int, tail: float, problem: Problem) -> tuple[float, float]:
-        """Ends of an axis of coordinate i that leaves out that share on either side."""
-        x, rows = self.cumulative(i)
-        ends = [np.interp([tail, 1 - tail], row, x) for row in rows] or [x[[0, -1]]]
-        return outward(float(np.min(ends)), float(np.max(ends)), problem.x)
+        Half of the points lie at ranks of all that is wanted, the others evenly.
+        """
+        order = self.x[:, i].argsort()
+        x, rows = self.x[order, i], [self.weights(n)[order].cumsum() for n in self.wanted]
+        rows = [row for row in rows if row[-1] > 0] or [np.linspace(0, 1, len(x))]
+        ends = [np.interp([tail, 1 - tail], row, x) for row in rows]
+        low, high = outward(float(np.min(ends)), float(np.max(ends)), problem)
+        # At an end of the range itself a density may be infinite.
+        margin = tail * (high - low)
+        even = np.linspace(low + margin, high - margin, 257)
+        share = np.mean([np.interp(even, x, row) for row in rows], 0)
+        share = (share + (even - low) / (high - low)) / 2
+        # From few ranks: where points lie closer little by little the trapezoid rule is exact to a
+        # high order.
+        ranks = np.linspace(share[0], share[-1], KNOTS)
+        graded = PchipInterpolator(ranks, np.interp(ranks, share, even))
+        return graded(np.linspace(share[0], share[-1], count)), (low, high)
 
     def doubt(self, name: str) -> str:
         """Why a density is not judged; empty where it is."""
@@ -83,17 +111,10 @@ class Weighted:
         return f"Not judged: {NAMES.get(name, name)}, effective sample size {many:.0f}."
 
 
-def present_at(
-    proposals: Proposals, y: Tensor, theta: Tensor | None
-) -> dict[str, ConditionalDensity]:
-    """The proposals that there are, at a case, by name."""
-    return {PROPOSALS[j]: q for j, q in proposals.at(y, theta).items()}
-
-
 def weighted(
     problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, *, draws: int
 ) -> Weighted:
-    """Draws from every proposal and the problem's reference, always from the same noise.
+    """Draws from every proposal and the defensive density, always from the same noise.
 
     Arguments:
         problem: The problem.
@@ -102,11 +123,11 @@ def weighted(
         theta: Checked, (D_theta,), or None.
         draws: Draws from each.
     """
-    present = present_at(proposals, y, theta)
+    present = {("q1", "q1_minus", "q2")[j]: q for j, q in proposals.at(y, theta).items()}
     terms = ("E1_plus", "E2") if problem.nonnegative else ("E1_plus", "E1_minus", "E2")
     densities: dict[str, Density] = {
         **present,
-        "reference": DefensiveDensity(problem, y, theta, terms),
+        "defensive": DefensiveDensity(problem, y, theta, terms),
     }
     sources = {name: torch.Generator().manual_seed(i) for i, name in enumerate(densities)}
     drawn, log_q = draw_all(densities, dict.fromkeys(densities, draws), sources)
@@ -134,3 +155,39 @@ def log_densities(
 def _number(values: Array) -> Array:
     """What is no number, or infinite where f or p overflows, is taken for the log of zero."""
     return np.where(values < np.inf, values, -np.inf)
+
+
+def densest(x: Array, density: Array, mass: float) -> tuple[float, float]:
+    """Ends of the shortest interval that carries that share of a density, (n,) at points x."""
+    below = cumulative_trapezoid(density, x, initial=0)
+    if not below[-1] > 0:
+        return float(x[0]), float(x[-1])
+    below /= below[-1]
+    lows = np.linspace(0, 1 - mass, 201)
+    low, high = np.interp(lows, below, x), np.interp(lows + mass, below, x)
+    # Where the density is zero `below` is flat, and the interpolation gives its left end.
+    low = np.maximum(low, x[np.flatnonzero(density > 1e-30)[0]])
+    shortest = int(np.argmin(high - low))
+    return float(low[shortest]), float(high[shortest])
+
+
+def outward(low: float, high: float, problem: Problem) -> tuple[float, float]:
+    """Rounder ends beyond these within x's range, so that an axis rests while a density moves."""
+    low, high = low - ROOM * (high - low), high + ROOM * (high - low)
+    width = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-300)
+    step = 2.0 ** (math.ceil(math.log2(width)) - 2)
+    low, high = step * math.floor(low / step), step * math.ceil(high / step)
+    return max(low, problem.x.low), min(high, problem.x.high)
+
+
+def ends_of_f(problem: Problem, theta: Tensor | None, i: int = 0) -> list[float]:
+    """Ends of the set where f_plus lies, along a coordinate, that are not the prior's."""
+    found = []
+    for name in ("lower_bound", "upper_bound"):
+        end, whole = (
+            np.broadcast_to(np.asarray(getattr(support, name, np.nan), float), problem.x.dim)[i]
+            for support in (problem.support_plus(theta), problem.support)
+        )
+        if np.isfinite(end) and end != whole:
+            found.append(float(end))
+    return found

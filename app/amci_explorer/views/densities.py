@@ -17,7 +17,7 @@ from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 from amci_explorer.js.scripts import SHARED
 from amci_explorer.numbers import SMALLEST_DENSITY
-from amci_explorer.numbers.line import Line, LineDensities
+from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.pictures import picture_of
 from amci_explorer.plots.colours import SHAPES, label
 from amci_explorer.server.session import callback
@@ -103,7 +103,7 @@ class Lines:
         self._panes = {panel: pane(shown) for panel, shown in self.figures.items()}
         self.panel = column()
 
-    def show(self, found: Line) -> None:
+    def show(self, found: LineDensities) -> None:
         """Draws new densities."""
         signed, has_q2 = found.target_minus is not None, found.q2 is not None
         if (signed, has_q2, found.variant) != self._arranged:

@@ -30,9 +30,10 @@ from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.cases import FIGURES
 from amci_explorer.compute.results import Result
-from amci_explorer.numbers import Densities
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
+from amci_explorer.numbers.line import LineDensities
+from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.state.state import State
@@ -59,7 +60,7 @@ def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, names=["case", None]).reset_index("case").reset_index(drop=True)
 
 
-def densities(found: Densities) -> pd.DataFrame:
+def densities(found: LineDensities | PlaneDensities) -> pd.DataFrame:
     """One line for every x, or every point of a plane."""
     return pd.DataFrame(found.columns)
 
