@@ -39,7 +39,7 @@ MAY_BE_EMPTY = (
     *("errors-brackets", "train-brackets"),
     "errors-bound",
     *PLAIN,
-    "train-bound",
+    *("train-bound", "train-densities-threshold", "train-marginal-data-threshold"),
     *LEARNING,
     *TICKS,
 )

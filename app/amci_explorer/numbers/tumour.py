@@ -107,7 +107,7 @@ def _log_sizes() -> RegularGridInterpolator:
     return RegularGridInterpolator((log_c0, angles), np.log(sizes), "linear", False, None)
 
 
-def _at_ranks(points: Array, density: Array, ranks: Any) -> Any:
+def _at_ranks(points: Array, density: Any, ranks: Any) -> Any:
     """Where a density at points reaches those ranks."""
     below = np.cumsum(np.gradient(points) * density)
     return np.interp(ranks, below / below[-1], points)
