@@ -13,15 +13,12 @@ import panel as pn
 from amci_core.evaluation import ErrorCurves
 from amci_core.flows import Proposals
 from amci_explorer.compute.computations import computations_of
-from amci_explorer.numbers.pictures import densities
 from amci_explorer.plots import diagnostics, error_curves
 from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
-from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
 from amci_explorer.views.layout import HTML, column, side_by_side
-from amci_explorer.views.panel import VIEWS
-from amci_explorer.views.planes import MarginalView
+from amci_explorer.views.panel import DensityPanel
 from amci_explorer.words.curves import outside
 from amci_explorer.words.diagnosis import about_verdict
 
@@ -55,37 +52,24 @@ class DensityPicture(pn.viewable.Viewer):
         sliders: bool = True,
     ) -> None:
         super().__init__()
-        self._state = _state(problem, y, theta)
-        self._proposals = proposals
-        found = self._state.problem
-        self._view: Any = VIEWS.get(found.x.dim, MarginalView)()
-        self._view.open(found)
-        self._view.recolour(False)
-        for widget in self._view.choices.values():
-            widget.param.watch(lambda _: self._draw(), "value")
-        self._state.param.watch(lambda *_: self._draw(), ["y", "theta"])
-        handles = CaseControls(self._state).single if sliders else []
+        state = _state(problem, y, theta)
+        self._pictures = DensityPanel(state, prefix="shown-", proposals=proposals)
+        handles = CaseControls(state).single if sliders else []
         self._panel = column(
-            *([side_by_side(*handles, least=240)] if handles else []), self._view.panel, gap=8
+            *([side_by_side(*handles, least=240)] if handles else []), self._pictures.panel, gap=8
         )
-        self._draw()
+        self._pictures.open()
+        shaping = ["y", "theta", "logarithmic", "coordinate", "pair"]
+        state.param.watch(lambda *_: self.look_at(self._pictures.proposals), shaping)
 
     def __panel__(self) -> pn.viewable.Viewable:
         return self._panel
 
     def look_at(self, proposals: Proposals | None) -> None:
         """Shows other proposals; None for the trained ones that come along."""
-        self._proposals = proposals
-        self._draw()
-
-    def _draw(self) -> None:
-        problem, pair = self._state.problem, self._state.settings.pair
-        proposals = self._proposals or registry.proposals(problem.name)
-        found = densities(problem, proposals, *pair, **self._view.look)
-        if "logarithmic" in self._view.choices:
-            self._view.set_scale(self._view.choices["logarithmic"].value)
-        self._view.show(found)
-        self._view.describe(found)
+        self._pictures.proposals = proposals
+        self._pictures.draw()
+        self._pictures.describe()
         # Nothing carries changes of Bokeh's models out of a cell that is still running.
         pn.io.push_notebook(self._panel)
 

@@ -4,7 +4,6 @@ import csv
 import re
 
 import numpy as np
-import pytest
 from amci_explorer.compute.computations import BUDGETS
 from amci_explorer.shell import page
 from amci_explorer.views.layout import HTML
@@ -107,38 +106,6 @@ def test_a_table_holds_both_cases(in_a_loop):
         assert {line["case"] for line in csv.DictReader(lines)} == {"A", "B"}
 
     in_a_loop(body, QUERY | {"theta": "3"})
-
-
-@pytest.mark.parametrize("problem", ["gain-loss", pytest.param("peak", marks=pytest.mark.slow)])
-def test_densities_and_errors_draw_both_until_the_case_is_let_go_of(in_a_loop, problem):
-    def body(turned):
-        turned.does = True
-        explorer = turned.explorer
-        explorer.start()
-        state = explorer.state
-        state.compare()
-        name = "y" if state.y else "theta"
-        variable = getattr(state.problem, name)
-        state.move(**{name: [float(np.mean(variable.typical_range))] * variable.dim})
-        state.commit()
-        places = (explorer.densities.panel, explorer.errors.panel)
-        for place in places:
-            faint = [r for r in renderers(place) if str(r.data_source.name).endswith("-a")]
-            assert any(r.visible for r in faint)
-            assert all(r.level == "underlay" for r in faint)
-        before = {id(r) for place in places for r in renderers(place)}
-        state.compare(here=False)
-        assert not any(
-            r.visible
-            for place in places
-            for r in renderers(place)
-            if str(r.data_source.name).endswith("-a")
-        )
-        state.compare()
-        # The second time nothing is made anew.
-        assert {id(r) for place in places for r in renderers(place)} == before
-
-    in_a_loop(body, {"problem": problem, "runs": "4", "draws": "8"})
 
 
 def test_other_cards_show_the_pages_case_alone(in_a_loop):

@@ -20,7 +20,7 @@ from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.slider import Slider
 from amci_explorer.words import CARDS, HELP
-from bokeh.models import Label
+from bokeh.models import LegendItem
 
 import amci_core as amci
 
@@ -28,13 +28,11 @@ import amci_core as amci
 def test_another_problem_turns_handles_and_densities_to_it_and_computes(in_a_loop):
     def body(turned):
         explorer = turned.explorer
-        panel, handles = explorer.densities.panel[0], explorer.controls.case.panel
+        handles = explorer.controls.case.panel
         level = explorer.state.level
         turned.choose("gain-loss")
-        # Both are on the line: one view is relabelled.
-        assert explorer.densities.panel[0] is panel
-        names = explorer.densities.view.figure.select({"type": Label})
-        assert {each.text for each in names} == {"q₁⁺ learnt", "q₁⁻ learnt"}
+        names = explorer.densities.view.lines.figures["q1"].select({"type": LegendItem})
+        assert {each.label.value for each in names} == {"q₁⁺ learnt", "q₁⁻ learnt"}
         sliders = handles.select(Slider)
         assert [each.label for each in sliders[:2]] == ["Observation y", "Price θ"]
         assert sliders[-1].value == explorer.state.level != level

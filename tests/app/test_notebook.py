@@ -26,10 +26,10 @@ def sliders(picture):
 
 def test_a_slider_moves_the_picture():
     picture = DensityPicture("tail-1d", y=1.0, theta=3.0)
-    x, before = (column(picture, "densities", name) for name in ("x", "target"))
+    x, before = (column(picture, "shown-densities", name) for name in ("x", "target"))
     assert (x[before > 1e-6] >= 3.0).all()
     sliders(picture)["Threshold θ"].value = 2.0
-    x, after = (column(picture, "densities", name) for name in ("x", "target"))
+    x, after = (column(picture, "shown-densities", name) for name in ("x", "target"))
     assert x[after > 1e-6].min() == pytest.approx(2.0, abs=1e-3)
 
 
@@ -45,13 +45,13 @@ def test_every_coordinate_has_a_slider():
 def test_it_shows_the_proposals_it_is_given():
     exact = amci.load_proposals("tail-1d", variant="oracle")
     picture = DensityPicture("tail-1d", y=1.0, theta=3.0)
-    learnt = column(picture, "densities", "q1")
+    learnt = column(picture, "shown-densities", "q1")
     picture.look_at(exact)
-    shown = column(picture, "densities", "q1")
-    assert shown == pytest.approx(column(picture, "densities", "target"))
+    shown = column(picture, "shown-densities", "q1")
+    assert shown == pytest.approx(column(picture, "shown-densities", "target"))
     assert not np.array_equal(shown, learnt)
     picture.look_at(None)
-    assert np.array_equal(column(picture, "densities", "q1"), learnt)
+    assert np.array_equal(column(picture, "shown-densities", "q1"), learnt)
 
 
 def test_what_is_out_of_range_is_refused():

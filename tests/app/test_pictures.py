@@ -10,7 +10,7 @@ from amci_explorer.numbers.known import level, level_range, log_truth
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.numbers.weighted import weighted
 from amci_explorer.views.densities import DensityView
-from bokeh.models import ColumnDataSource, Label
+from bokeh.models import ColumnDataSource, LegendItem
 from conjugate import KINDS, Rate
 from own_problems import EXPONENTIAL, FIRST, RARE, SQUARE
 from scipy import stats
@@ -41,7 +41,7 @@ def test_on_the_line_without_theta(new):
     ratio = np.log(np.maximum(g, 1e-300)) - stats.norm(0.7, 1).logpdf(x)
     assert found.divergence == pytest.approx(np.trapezoid(g * ratio, x), abs=1e-3)
     shown = DensityPicture("new", y=1.0, proposals=proposals)
-    np.testing.assert_array_equal(column(shown, "densities", "target"), found.target)
+    np.testing.assert_array_equal(column(shown, "shown-densities", "target"), found.target)
     low, high = found.extent
     assert low < -1.5
     assert high > 2.5
@@ -66,7 +66,7 @@ def test_in_the_plane_with_both_signs(new):
     assert set(found.columns) >= {"target_minus", "q1_minus", "x₁", "x₂"}
     picture_of = DensityPicture("new", y=y, proposals=proposals)
     for name in ("target", "target_minus", "posterior", "q1", "q1_minus", "q2"):
-        assert len(column(picture_of, f"plane-{name}-data", "xs")) > 0, name
+        assert len(column(picture_of, f"shown-plane-{name}-data", "xs")) > 0, name
 
 
 def test_beyond_by_weighted_draws_with_their_effective_number(new):
@@ -88,7 +88,7 @@ def test_beyond_by_weighted_draws_with_their_effective_number(new):
     assert 100 < found.effective["g"] < 1536
     assert f"{found.effective['g']:.0f} for g" in found.remark
     shown = DensityPicture("new", y=y, proposals=proposals)
-    first = column(shown, "marginal-data", "target")
+    first = column(shown, "shown-marginal", "target")
     np.testing.assert_array_equal(first, densities(problem, proposals, y).target)
 
 
@@ -131,12 +131,14 @@ def test_a_posterior_at_an_end_of_the_range_is_found(name):
 
 
 def test_a_density_that_is_infinite_at_an_end_leaves_the_picture_there():
-    problem, view = KINDS["rate-0.5"](), DensityView()
+    problem = KINDS["rate-0.5"]()
     proposals = amci.load_proposals(problem, variant="defensive")
-    view.show(densities(problem, proposals, 0.0, 0.3))
+    found = densities(problem, proposals, 0.0, 0.3)
+    view = DensityView(found)
+    view.show(found)
     # g is highest at the threshold.
     highest = stats.gamma(0.5, scale=0.5).pdf(0.3) / stats.gamma(0.5, scale=0.5).sf(0.3)
-    assert highest < view.figure.y_range.end < 10 * highest
+    assert highest < view.lines.figures["q1"].y_range.end < 10 * highest
 
 
 @pytest.mark.parametrize("a", [0.5, 2.0])
@@ -270,8 +272,8 @@ def test_the_oracle_is_not_called_learnt():
 
     def labels():
         figures = [each.object for each in pn.panel(shown).select(pn.pane.Bokeh)]
-        names = [each for figure in figures for each in figure.select({"type": Label})]
-        return {each.text for each in names if each.visible}
+        names = [each for figure in figures for each in figure.select({"type": LegendItem})]
+        return {each.label.value for each in names}
 
     assert labels() == {"q₂ oracle", "q₁ oracle"}
     shown.look_at(None)

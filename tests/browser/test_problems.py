@@ -125,7 +125,7 @@ def coordinates_move_together_or_one_by_one(opened, state):
 
 def another_coordinate_and_another_pair_can_be_looked_at(opened):
     for label, name, source, column in (
-        ("Coordinate", "x₄", "marginal-data", "target"),
+        ("Coordinate", "x₄", "marginal", "target"),
         ("Pair of coordinates", "x₂, x₅", "plane-q1-data", "xs"),
     ):
         before = opened.page.evaluate(DATA, [source, column])

@@ -2,7 +2,7 @@
 
 import {lineCase} from "./line.mjs"
 import {decoded} from "./proposals.mjs"
-import {DECADES, FAR_RIGHT, FLANK, HIGHEST, PANELS, ROOM} from "./shared.json"
+import {DECADES, HIGHEST, PANELS, ROOM} from "./shared.json"
 import {TARGETS, atMismatch} from "./targets.mjs"
 
 /**
@@ -46,35 +46,21 @@ export function paint(page, {weights, problem, extent}, {y, theta}) {
         filled("densities", columns),
         [page.get_model_by_name("densities-threshold"), {data: {x: [theta[0]]}}],
         filled("log-ratio-data", {x, q1: log_ratio, q1_minus: log_ratio_minus}),
-        ...["", "-log"].flatMap(ending => Object.keys(PANELS).flatMap(
-            each => panelParts(page, `densities-${each}${ending}`, PANELS[each], columns, extent))),
+        ...Object.keys(PANELS).map(each => [
+            page.get_model_by_name(`densities-${each}`)?.y_range,
+            heights(page.get_model_by_name(`densities-${each}`), PANELS[each], columns),
+        ]),
     ]
     for (const [part, values] of parts) { part?.setv(values, {sync: false}) }
 }
 
-/** The y axis of a panel, and where its lines have their names. */
-function panelParts(page, name, {wanted, learnt}, columns, [low, high]) {
-    const figure = page.get_model_by_name(name)
-    if (figure == null) { return [] }
+/** The ends of a panel's y axis. */
+function heights(figure, {wanted, learnt}, columns) {
     const highest = names => Math.max(...names.map(each =>
         (columns[each] ?? []).reduce((a, b) => Math.max(a, b), 0)))
     const target = highest(wanted)
     const top = Math.max(target, Math.min(highest(learnt), HIGHEST * target))
-    const [start, end] = (name.endsWith("-log") ? DECADES : [0, ROOM]).map(v => v * top)
-    const range = [figure.y_range, {start, end, reset_start: start, reset_end: end}]
-    const {x} = columns, there = learnt.filter(each => columns[each] != null)
-    const peaks = there.map(each => columns[each].indexOf(highest([each])))
-    return [range, ...there.map((each, i) => {
-        const density = columns[each], least = FLANK * highest([each])
-        const last = density.findLastIndex(v => v >= least)
-        // Of two lines the left one has its name at its left.
-        const isLeft = peaks[i] < Math.max(...peaks) || x[last] > low + FAR_RIGHT * (high - low)
-        const at = isLeft ? density.findIndex(v => v >= least) : last
-        return [page.get_model_by_name(`${name}-${each}-name`), {
-            x: x[at],
-            y: Math.min(density[at], 0.8 * end),
-            x_offset: isLeft ? -8 : 8,
-            text_align: isLeft ? "right" : "left",
-        }]
-    })]
+    const isLog = figure?.y_scale.type == "LogScale"
+    const [start, end] = (isLog ? DECADES : [0, ROOM]).map(v => v * top)
+    return {start, end, reset_start: start, reset_end: end}
 }

@@ -28,9 +28,8 @@ from amci_explorer.numbers.pictures import densities as densities_of
 from amci_explorer.plots.diagnostics import weights_histogram
 from amci_explorer.problems.presets import opening
 from amci_explorer.text import number
+from amci_explorer.views.densities import DensityView
 from amci_explorer.views.figures import describe
-from amci_explorer.views.panel import VIEWS
-from amci_explorer.views.planes import MarginalView
 from amci_explorer.words.curves import about_curves
 from amci_explorer.words.plane import about_map
 from amci_explorer.words.reuse import about_map as about_reuse
@@ -110,14 +109,12 @@ def embedded(draw: Draw) -> dict[str, Any]:
 
 def densities(case: Case) -> tuple[Draw, str]:
     """The proposals and what they should match, and a text alternative."""
-    problem, found = case.problem, densities_of(*case.arguments)
+    found = densities_of(*case.arguments)
 
     def draw(dark: bool) -> list[LayoutDOM]:
-        view: Any = VIEWS.get(problem.x.dim, MarginalView)()
-        view.open(problem)
+        view = DensityView(found, dark=dark)
         view.show(found)
         view.describe(found)
-        view.recolour(dark)
         return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
 
     return draw, found.about()

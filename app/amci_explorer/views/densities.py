@@ -1,404 +1,494 @@
-r"""Proposals on the line in two panels: what q2 must match above, what q1 must match below."""
+r"""Pictures of densities: over a line, over planes, and of a tumour's course."""
 
 from __future__ import annotations
 
-__all__ = ["DensityView", "Lines"]
+__all__ = ["DensityView"]
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Label, Range1d, Span, Title
+from bokeh.models import ColumnDataSource, LogTicker, Range1d, Span, Title
 from bokeh.plotting import figure
+from bokeh.plotting.contour import contour_data
 
 from amci_core.estimators.draws import Array
-from amci_core.models import Problem
 from amci_explorer.js.scripts import SHARED
-from amci_explorer.numbers import SMALLEST_DENSITY
+from amci_explorer.numbers import DENSITIES, SMALLEST_DENSITY, Densities
+from amci_explorer.numbers.draws import MarginalDensities
 from amci_explorer.numbers.line import LineDensities
-from amci_explorer.numbers.pictures import picture_of
+from amci_explorer.numbers.plane import PlaneDensities
+from amci_explorer.numbers.tumour import Course, TumourDensities
 from amci_explorer.plots.colours import SHAPES, label
 from amci_explorer.server.session import callback
+from amci_explorer.text import number
 from amci_explorer.views.figures import (
-    Theme,
     add_hover,
     at_most,
+    decimal_step_above,
     describe,
     pane,
     picture,
     set_range,
     step_above,
 )
-from amci_explorer.views.inputs import choice
-from amci_explorer.views.layout import HTML, card, column, explain, sections
+from amci_explorer.views.layout import HTML, column, sections, side_by_side
 from amci_explorer.views.slider import Slider
-from amci_explorer.words import HELP
 
-# The panels from top to bottom: areas to match, and the lines of the proposals that match them.
-PANELS = {name: (each["wanted"], each["learnt"]) for name, each in SHARED["PANELS"].items()}
-DRAWN = [name for both in PANELS.values() for names in both for name in names]
-CAPTIONS = {
-    "q2": "what q₂ must match: the posterior p(x | y)",
-    "q1": "what q₁ must match: f(x; θ) p(x | y), rescaled",
-}
-# Of the panels in pixels, the lower one with its axis.
-HEIGHTS, RATIO_HEIGHT = (146, 194), 160
-# And at most on a low screen.
-LOWER = (82, 122)
-# A proposal higher than so many times its target leaves the panel; above either is some room.
-HIGHEST, ROOM = SHARED["HIGHEST"], SHARED["ROOM"]
-# The logarithmic axis, in units of the highest density.
-DECADES = SHARED["DECADES"]
-# A share of the axis narrower than a pixel: so near its ends a density may be infinite.
-SLIVER = 2e-3
-# A name stands beside its line where that has this share of its height, on the left if that is
-# farther right than this share of the axis.
-FLANK, FAR_RIGHT = SHARED["FLANK"], SHARED["FAR_RIGHT"]
-# Height of draws' ticks, as a share of the panel.
-TICK_HEIGHT = 0.03
-# Ends of the axis of log-ratios, in nats.
-HALF_HEIGHTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+# How much ink is left of the case that is compared with.
+FAINT = 0.35
+# What the evaluator in the page uses as well: panels, room above a curve, ends of a logarithmic
+# axis in units of the highest density, levels of contours as shares of it, widths of a close-up.
+PANELS, LEVELS = SHARED["PANELS"], SHARED["LEVELS"]
+HIGHEST, ROOM, DECADES = SHARED["HIGHEST"], SHARED["ROOM"], SHARED["DECADES"]
+WIDTHS = tuple(SHARED["WIDTHS"])
+# What a panel has: areas to match, and the lines of proposals that match them.
+PANEL = ("wanted", "learnt")
 
 
-class Lines:
-    """Creates the two panels over one coordinate, each scaled to itself; `show` fills them.
-
-    Where E2 is known there is no q2, and the lower panel is alone.
+class DensityView:
+    """Creates the pictures of densities; `show` fills them with others of the same kind.
 
     Arguments:
-        name: What the panels' names begin with.
-        source: Their data, with a column for each density; `source_of` makes it.
-        theme: Colours them.
-        x_range: Of both.
-        heights: In pixels, from top to bottom.
-        logarithmic: Whether their y axes are.
+        found: Densities of that kind.
+        logarithmic: Whether densities over a line have a logarithmic axis.
+        dark: Whether the page is dark.
+        prefix: What names of pictures and of their data begin with.
     """
 
     def __init__(
-        self,
-        name: str,
-        source: ColumnDataSource,
-        theme: Theme,
-        *,
-        x_range: Range1d,
-        heights: tuple[int, int] = HEIGHTS,
-        logarithmic: bool = False,
+        self, found: Any, *, logarithmic: bool = False, dark: bool = False, prefix: str = ""
     ) -> None:
-        self._source, self._logarithmic, self._heights = source, logarithmic, heights
-        self._arranged: Any = None
-        columns: dict[str, list[float]] = {each: [] for each in ("q2", "q1", "q1_minus")}
-        self._draws = ColumnDataSource(columns, name=f"{source.name}-draws")
-        self._threshold = ColumnDataSource({"x": []}, name=f"{source.name}-threshold")
-        self._parts: dict[str, list[Any]] = {}
-        self._names: dict[str, Label] = {}
-        self._captions: dict[str, Title] = {}
-        self._hovers: dict[str, Any] = {}
-        ending = "-log" if logarithmic else ""
-        self.figures = {
-            panel: self._figure(f"{name}-{panel}{ending}", panel, theme, x_range)
-            for panel in PANELS
-        }
-        self._panes = {panel: pane(shown) for panel, shown in self.figures.items()}
-        self.panel = column()
+        self.parts: list[Any] = []
+        self.lines: _Lines | None = None
+        # The line of theta goes through both panels, down to the axis.
+        self.handle: Slider | None = None
+        if isinstance(found, Line):
+            alone = isinstance(found, LineDensities)
+            name = prefix + ("densities" if alone else "marginal")
+            heights = (146, 194) if alone else (76, 108)
+            self.lines = _Lines(name, found, heights, logarithmic=logarithmic and alone, dark=dark)
+            self.parts.append(self.lines)
+        if isinstance(found, LineDensities):
+            self.parts.append(_LogRatio(f"{prefix}log-ratio", found, self.lines, dark=dark))
+        if isinstance(found, PlaneDensities | MarginalDensities):
+            height = 320 if type(found) is PlaneDensities else 165
+            self.parts.append(_Planes(f"{prefix}plane", found, height, dark=dark))
+        if isinstance(found, TumourDensities):
+            self.parts.append(_Course(f"{prefix}course", dark=dark))
+        panels = [part.panel for part in self.parts]
+        if isinstance(found, LineDensities) and not prefix:
+            self.handle = Slider(
+                label="Line of θ in the picture",
+                figure="densities-q1",
+                moves=["theta", 0],
+                disabled=True,
+                styles={
+                    "position": "absolute",
+                    "inset": "18px 0 auto",
+                    "height": "calc(100% - 62px)",
+                    "pointer-events": "none",
+                },
+            )
+            panels[0] = column(panels[0], self.handle, styles={"position": "relative"})
+        self._remark = HTML()
+        self.panel = column(*panels[:1], self._remark, *panels[1:])
 
-    def show(self, found: LineDensities) -> None:
-        """Draws new densities."""
-        signed, has_q2 = found.target_minus is not None, found.q2 is not None
-        if (signed, has_q2, found.variant) != self._arranged:
-            self._arrange(signed, has_q2, found.variant)
-        columns, missing = found.columns, np.full(len(found.x), np.nan)
-        self._source.data = {name: columns.get(name, missing) for name in ("x", *DRAWN)}
-        self._threshold.data = {"x": [] if found.threshold is None else [found.threshold]}
-        (low, high), sliver = found.extent, SLIVER * np.ptp(found.extent)
-        inside = slice(*np.searchsorted(found.x, [low + sliver, high - sliver]))
-        for panel, (wanted, learnt) in PANELS.items():
-            rows = {n: columns[n][inside] for n in (*wanted, *learnt) if n in columns}
-            self._scale(panel, rows)
-            peaks = {n: int(np.nan_to_num(rows[n]).argmax()) for n in learnt if n in rows}
-            for name in peaks:
-                # Of two lines the left one has its name at its left.
-                left = peaks[name] < max(peaks.values())
-                self._place_name(name, panel, found.x[inside], rows[name], left=left)
+    @staticmethod
+    def kind(found: Densities) -> tuple[Any, ...]:
+        """What densities have in common that the same pictures can show."""
+        return type(found), found.target_minus is None, found.q2 is None, found.variant
+
+    def show(self, found: Any, beside: Any = None) -> None:
+        """Draws new densities, and faintly below them those of the case to compare with."""
+        for part in self.parts:
+            part.show(found, beside)
+        remark = getattr(found, "remark", found.doubt)
+        dashed = "Dashed: the posterior." if found.q2 is not None else ""
+        planes = any(isinstance(part, _Planes) for part in self.parts)
+        self._remark.object = f"{remark} {dashed}".strip() if planes else remark
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
-        """Marks draws of the proposals, of equal number; of none, no marks."""
-        count = len(next(iter(draws.values()), ()))
-        if count or len(self._draws.data["q1"]):
-            missing = np.full(count, np.nan)
-            self._draws.data = {name: draws.get(name, missing) for name in self._draws.data}
+        """Marks draws of the proposals, of equal number, where there is an axis for them."""
+        if self.lines is not None:
+            self.lines.show_draws(draws)
 
-    def describe(self, text: str) -> None:
-        """Renews the text alternatives."""
-        for panel, shown in self.figures.items():
-            describe(shown, f"{CAPTIONS[panel].capitalize()}. {text}")
+    def describe(self, found: Any) -> None:
+        """Renews the text alternatives; when a control is let go, not while it moves."""
+        for part in self.parts:
+            part.describe(found)
 
-    def _figure(self, name: str, panel: str, theme: Theme, x_range: Range1d) -> figure:
-        is_last = panel == "q1"
+
+class _Lines:
+    """Panels over one coordinate, each scaled to itself: for q2 above, for q1 below."""
+
+    def __init__(
+        self, name: str, found: Line, heights: tuple[int, int], *, logarithmic: bool, dark: bool
+    ) -> None:
+        self._logarithmic = logarithmic
+        self._names = [n for n in DENSITIES if getattr(found, n) is not None]
+        empty: dict[str, Any] = {n: [] for n in ("x", *self._names)}
+        self._sources = [ColumnDataSource(dict(empty), name=name + end) for end in ("", "-a")]
+        learnt: dict[str, Any] = {n: [] for n in self._names if n.startswith("q")}
+        self._draws = ColumnDataSource(learnt, name=f"{name}-draws")
+        self._threshold = ColumnDataSource({"x": []}, name=f"{name}-threshold")
+        self.x_range = Range1d(*found.extent)
+        self.figures = {}
+        for panel, height in zip(PANELS, heights, strict=True):
+            if panel == "q2" and found.q2 is None:
+                continue
+            height = sum(heights) if found.q2 is None else height
+            self.figures[panel] = self._figure(f"{name}-{panel}", panel, found, height, dark)
+        self.panel = column(*map(pane, self.figures.values()))
+
+    def _figure(self, name: str, panel: str, found: Line, height: int, dark: bool) -> figure:
+        is_last, signed = panel == "q1", found.target_minus is not None
         shown = picture(
             name,
             alternative="Proposals, and what they must match.",
             x_label="x",
             y_label="density",
-            height=self._heights[is_last],
+            height=height,
             # The axis is one, and so are the tools that move it: as many as there is room for.
             tools="pan,box_zoom,reset" if is_last else "",
-            x_range=x_range,
+            x_range=self.x_range,
             y_range=Range1d(*(DECADES if self._logarithmic else (0, 1))),
             y_axis_type="log" if self._logarithmic else "linear",
         )
-        shown.stylesheets = [*shown.stylesheets, at_most(LOWER[is_last])]
+        shown.stylesheets = [*shown.stylesheets, at_most(122 if is_last else 82)]
         shown.xaxis.visible = is_last
         shown.yaxis.visible = self._logarithmic
         shown.yaxis.ticker.desired_num_ticks = 3
         shown.ygrid.visible = False
         shown.min_border_left = 60 if self._logarithmic else 12
-        caption = Title(text=CAPTIONS[panel], text_font_size="12px", text_font_style="normal")
-        shown.add_layout(theme.follow(caption, SHAPES["target"], "text_color"), "above")
-        self._captions[panel] = caption
+        colours = {n: style.colour(dark) for n, style in SHAPES.items()}
+        looks: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal"}
+        shown.add_layout(
+            Title(text=_caption(panel, signed), text_color=colours["target"], **looks), "above"
+        )
+        wanted, learnt = ([n for n in PANELS[panel][part] if n in self._names] for part in PANEL)
+        own, beside = self._sources
         bottom = SMALLEST_DENSITY if self._logarithmic else 0
-        wanted, learnt = PANELS[panel]
-        for each in wanted:
-            area = shown.varea("x", bottom, each, source=self._source, fill_alpha=0.3)
-            theme.follow(area.glyph, SHAPES["target"], "fill_color")
-            self._parts[each] = [area]
-        bounds = shown.vspan("x", source=self._threshold, line_width=1.5)
-        bounds.glyph.line_dash = list(SHAPES["threshold"].dash)
-        theme.follow(bounds.glyph, SHAPES["threshold"], "line_color")
+        for source, ink in ((beside, FAINT), (own, 1.0)):
+            for n in wanted:
+                alpha, grey = 0.3 * ink, colours["target"]
+                shown.varea("x", bottom, n, source=source, fill_alpha=alpha, fill_color=grey)
+            for n in learnt:
+                words = {"legend_label": label(n, signed=signed, variant=found.variant)}
+                line = {"line_width": 2.5, "line_alpha": ink, "line_color": colours[n]}
+                named = words if source is own else {}
+                shown.line("x", n, source=source, name=n, **line, **named)
+        looks = {"line_color": colours["threshold"], "line_dash": [4, 4], "line_width": 1.5}
+        shown.vspan("x", source=self._threshold, **looks)
+        # Draws are ticks at the bottom.
         shown.extra_y_ranges = {"ticks": Range1d(0, 1)}
-        for each in learnt:
-            style = SHAPES[each]
-            line = shown.line("x", each, source=self._source, name=each, line_width=2.5)
-            theme.follow(line.glyph, style, "line_color")
-            ticks = shown.scatter(each, TICK_HEIGHT, source=self._draws, y_range_name="ticks")
-            ticks.glyph.update(marker="dash", angle=math.pi / 2, size=8, line_alpha=0.55)
-            ticks.tags = ["draws"]
-            theme.follow(ticks.glyph, style, "line_color")
-            words = Label(x=0, y=0, text="", text_font_size="13px", text_font_style="bold")
-            words.name = f"{name}-{each}-name"
-            shown.add_layout(theme.follow(words, style, "text_color"))
-            self._parts[each], self._names[each] = [line, ticks, words], words
-        self._hovers[panel] = add_hover(shown, [self._parts[learnt[0]][0]], [], mode="vline")
+        for n in learnt:
+            looks = {"line_color": colours[n], "marker": "dash", "size": 8, "line_alpha": 0.55}
+            at = {"x": n, "y": 0.03, "y_range_name": "ticks", "angle": math.pi / 2}
+            shown.scatter(source=self._draws, **at, **looks)
+        shown.legend.update(location="top_right", padding=2, margin=4, background_fill_alpha=0.5)
+        tips = [
+            (label(n, signed=signed, variant=found.variant), f"@{n}{{0.0000}}")
+            for n in (*wanted, *learnt)
+        ]
+        lines = [each for each in shown.renderers if each.name == learnt[0]]
+        add_hover(shown, lines[-1:], [("x", "@x{0.00}"), *tips], mode="vline")
         return shown
 
-    def _arrange(self, signed: bool, has_q2: bool, variant: str) -> None:
-        """Names what there is, and hides what there is not."""
-        self._arranged = signed, has_q2, variant
-        for name, parts in self._parts.items():
-            for part in parts:
-                part.visible = signed or not name.endswith("_minus")
-        for name, words in self._names.items():
-            words.text = label(name, signed=signed, variant=variant)
-        f = "f⁺ p(x | y) and f⁻ p(x | y)" if signed else "f(x; θ) p(x | y)"
-        which = "q₁⁺ and q₁⁻" if signed else "q₁"
-        self._captions["q1"].text = f"what {which} must match: {f}, rescaled"
-        for panel, (wanted, learnt) in PANELS.items():
-            there = [n for n in (*wanted, *learnt) if signed or not n.endswith("_minus")]
-            tips = [(label(n, signed=signed, variant=variant), f"@{n}{{0.0000}}") for n in there]
-            self._hovers[panel].tooltips = [("x", "@x{0.00}"), *tips]
-        self.figures["q1"].height = self._heights[1] if has_q2 else sum(self._heights)
-        panes = [self._panes[panel] for panel in PANELS if has_q2 or panel == "q1"]
-        if list(self.panel) != panes:
-            self.panel[:] = panes
-
-    def _scale(self, panel: str, rows: Mapping[str, Array]) -> None:
-        wanted, learnt = (
-            max((np.nanmax(rows[n], initial=0.0) for n in names if n in rows), default=0.0)
-            for names in PANELS[panel]
-        )
-        # A bad proposal can be a spike: it may leave the panel, what it must match may not.
-        top = max(wanted, min(learnt, HIGHEST * wanted)) or learnt or 1.0
+    def show(self, found: Line, beside: Line | None) -> None:
+        shown = [each for each in (found, beside) if each is not None]
+        for source, each in zip(self._sources, (found, beside), strict=True):
+            columns = {} if each is None else each.columns
+            missing = np.full(0 if each is None else len(each.x), np.nan)
+            if len(missing) or len(source.data["x"]):
+                source.data = {n: columns.get(n, missing) for n in source.data}
+        self._threshold.data = {"x": [] if found.threshold is None else [found.threshold]}
+        set_range(self.x_range, *_both([each.extent for each in shown]))
         low, high = DECADES if self._logarithmic else (0.0, ROOM)
-        set_range(self.figures[panel].y_range, low * top, high * top)
-
-    def _place_name(self, name: str, panel: str, x: Array, density: Array, *, left: bool) -> None:
-        """Puts a line's name beside its right flank, or its left one where there is no room."""
-        high = np.flatnonzero(density >= FLANK * np.nanmax(density, initial=0.0))
-        if not len(high):
-            return
-        shown = self.figures[panel]
-        start, end = shown.x_range.start, shown.x_range.end
-        left = left or x[high[-1]] > start + FAR_RIGHT * (end - start)
-        at = high[0] if left else high[-1]
-        self._names[name].update(
-            x=x[at],
-            # Within the panel, if the line leaves it.
-            y=min(density[at], 0.8 * shown.y_range.end),
-            x_offset=-8 if left else 8,
-            text_align="right" if left else "left",
-        )
-
-
-def source_of(name: str) -> ColumnDataSource:
-    """What `Lines` draw, empty."""
-    return ColumnDataSource({each: [] for each in ("x", *DRAWN)}, name=name)
-
-
-class DensityView:
-    """Creates the pictures of any problem on the line, empty; `show` fills them.
-
-    Panels on linear and on logarithmic axes are figures of their own, of which one pair is part of
-    the page.
-    """
-
-    look: Mapping[str, Any] = MappingProxyType({})
-
-    def __init__(self) -> None:
-        self._theme, self._dark = Theme(), False
-        self._latest: LineDensities | None = None
-        self._draws: Mapping[str, Array] = {}
-        self._source, self._x_range = source_of("densities"), Range1d(0, 1)
-        self._made: dict[bool, Lines] = {}
-        self._lines = self._on_axes(False)
-        # The line of theta goes through both panels, down to the axis.
-        self.handle = Slider(
-            label="Line of θ in the picture",
-            figure="densities-q1",
-            moves=["theta", 0],
-            disabled=True,
-            styles={
-                "position": "absolute",
-                "inset": "18px 0 auto",
-                "height": "calc(100% - 62px)",
-                "pointer-events": "none",
-            },
-        )
-        self._place = column(self._lines.panel, self.handle, styles={"position": "relative"})
-        self._ratio = LogRatio(self._x_range)
-        scale = choice("Scale of the densities", {"linear": False, "log": True}, value=False)
-        self.choices: Mapping[str, Any] = {"logarithmic": scale}
-        self._help, self._remark = HTML(), HTML()
-        self.panel = card(
-            "Proposals",
-            self._place,
-            self._remark,
-            self._ratio.panel,
-            tools=[scale],
-            help_text=self._help,
-        )
-
-    @property
-    def figure(self) -> figure:
-        """The picture of q1."""
-        return self._lines.figures["q1"]
-
-    def open(self, problem: Problem) -> None:
-        """Makes ready for a problem."""
-        self._latest = None
-        explain(self._help, HELP[picture_of(problem).help])
-
-    def show(self, found: LineDensities) -> None:
-        """Draws new densities."""
-        self._latest = found
-        set_range(self._x_range, *found.extent)
-        self._lines.show(found)
-        self._ratio.show(found)
-        self._remark.object = found.doubt
+        for panel, drawn in self.figures.items():
+            wanted, learnt = (
+                max(_highest(each, n) for each in shown for n in PANELS[panel][part])
+                for part in PANEL
+            )
+            # A bad proposal can be a spike: it may leave the panel, what it must match may not.
+            top = max(wanted, min(learnt, HIGHEST * wanted)) or learnt or 1.0
+            set_range(drawn.y_range, low * top, high * top)
+        if isinstance(found, MarginalDensities):
+            self.figures["q1"].xaxis.axis_label = found.label
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
-        """Marks where draws of the proposals lie."""
-        self._draws = draws
-        self._lines.show_draws(draws)
+        count = len(next(iter(draws.values()), ()))
+        if count or len(self._draws.data["q1"]):
+            missing = np.full(count, np.nan)
+            self._draws.data = {name: draws.get(name, missing) for name in self._draws.data}
 
-    def describe(self, found: LineDensities) -> None:
-        """Renews the text alternatives; when a control is let go, not while it moves."""
-        self._lines.describe(found.about())
-
-    def set_scale(self, logarithmic: bool) -> None:
-        """Shows the densities on a linear or a logarithmic axis."""
-        self._lines = self._on_axes(logarithmic)
-        if self._latest is not None:
-            self._lines.show(self._latest)
-            self._lines.show_draws(self._draws)
-        if self._place[0] is not self._lines.panel:
-            self._place[:] = [self._lines.panel, self.handle]
-            self.handle.figure = self._lines.figures["q1"].name
-
-    def recolour(self, dark: bool) -> None:
-        """Draws everything for a page of that theme."""
-        self._dark = dark
-        self._theme.paint(dark)
-        self._ratio.recolour(dark)
-
-    def _on_axes(self, logarithmic: bool) -> Lines:
-        """The panels on these axes, made when they are first looked at."""
-        if logarithmic not in self._made:
-            self._made[logarithmic] = Lines(
-                "densities",
-                self._source,
-                self._theme,
-                x_range=self._x_range,
-                logarithmic=logarithmic,
-            )
-            self._theme.paint(self._dark)
-        return self._made[logarithmic]
+    def describe(self, found: Line) -> None:
+        for panel, shown in self.figures.items():
+            caption = _caption(panel, found.target_minus is not None)
+            describe(shown, f"{caption.capitalize()}. {found.about()}")
 
 
-class LogRatio:
-    """How far q1 is from what it must match, on a logarithmic scale; made when it is unfolded."""
+def _caption(panel: str, signed: bool) -> str:
+    if panel == "q2":
+        return "what q₂ must match: the posterior p(x | y)"
+    f = "f⁺ p(x | y) and f⁻ p(x | y)" if signed else "f(x; θ) p(x | y)"
+    return f"what {'q₁⁺ and q₁⁻' if signed else 'q₁'} must match: {f}, rescaled"
 
-    def __init__(self, x_range: Range1d) -> None:
-        self._x_range, self._theme, self._dark = x_range, Theme(), False
-        self._place = column()
-        self.panel = sections(("Log-ratio of q₁ to its target", self._place))
-        self.panel.param.watch(callback(lambda _: self._unfold()), "active")
-        self._figure: figure | None = None
-        self._latest: LineDensities | None = None
-        columns: dict[str, Any] = {name: [] for name in ("x", "q1", "q1_minus")}
-        self._source = ColumnDataSource(columns, name="log-ratio-data")
 
-    def show(self, found: LineDensities) -> None:
-        """Draws new log-ratios; where g is zero there is none."""
-        self._latest = found
-        if self._figure is None:
-            return
-        (low, high), x = found.region, found.x
-        columns = {name: np.full(len(x), np.nan) for name in ("q1", "q1_minus")}
-        largest = 0.0
-        for name, log_ratio, g in (
-            ("q1", found.log_ratio, found.target),
-            ("q1_minus", found.log_ratio_minus, found.target_minus),
-        ):
-            if log_ratio is not None and g is not None:
-                there = np.isfinite(log_ratio)
-                columns[name][there] = log_ratio[there]
-                within = (x > low) & (x <= high) if name == "q1" else g > 0.01 * np.nanmax(g)
-                largest = max(largest, np.abs(log_ratio[there & within]).max(initial=0.0))
-        self._source.data = {"x": x, **columns}
-        half = step_above(1.1 * largest, HALF_HEIGHTS)
-        set_range(self._figure.y_range, -half, half)
+def _highest(found: Line, name: str) -> float:
+    """The highest density, but for the ends of the axis, where it may be infinite."""
+    density = getattr(found, name)
+    if density is None:
+        return 0.0
+    low, high = found.extent
+    sliver = 2e-3 * (high - low)
+    inside = (found.x > low + sliver) & (found.x < high - sliver)
+    return float(np.nanmax(density[inside], initial=0.0))
 
-    def recolour(self, dark: bool) -> None:
-        """Draws it for a page of that theme."""
-        self._dark = dark
-        self._theme.paint(dark)
 
-    def _unfold(self) -> None:
-        if self._figure is not None or not self.panel.active:
-            return
-        self._figure = shown = picture(
-            "log-ratio",
+def _both(ends: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+class _LogRatio:
+    """How far q1 is from what it must match, in nats; in the page when it is unfolded."""
+
+    def __init__(self, name: str, found: LineDensities, lines: Any, *, dark: bool) -> None:
+        names = ["q1"] if found.target_minus is None else ["q1", "q1_minus"]
+        self._source = ColumnDataSource({n: [] for n in ("x", *names)}, name=f"{name}-data")
+        self._figure = picture(
+            name,
             alternative="Log-ratio of q1 to g over x, in nats.",
             x_label="x",
             y_label="log(q₁ / g), nats",
-            height=RATIO_HEIGHT,
+            height=160,
             tools="box_zoom,reset",
-            x_range=self._x_range,
+            x_range=lines.x_range,
             y_range=Range1d(-0.1, 0.1),
         )
-        shown.yaxis.ticker.desired_num_ticks = 5
-        zero = Span(location=0, dimension="width", line_width=1)
-        shown.add_layout(self._theme.follow(zero, SHAPES["target"], "line_color"))
-        lines = {
-            name: shown.line("x", name, source=self._source, name=name, line_width=2.5)
-            for name in ("q1", "q1_minus")
-        }
-        for name, line in lines.items():
-            self._theme.follow(line.glyph, SHAPES[name], "line_color")
+        zero = Span(location=0, dimension="width", line_color=SHAPES["target"].colour(dark))
+        self._figure.add_layout(zero)
+        for n in names:
+            looks = {"line_width": 2.5, "line_color": SHAPES[n].colour(dark), "name": n}
+            self._figure.line("x", n, source=self._source, **looks)
         tips = [("x", "@x{0.00}"), ("log-ratio", "@$name{0.0000} nats")]
-        add_hover(shown, [*lines.values()], tips, mode="vline")
-        self._theme.paint(self._dark)
-        if self._latest is not None:
-            self.show(self._latest)
-        self._place[:] = [pane(shown)]
+        add_hover(self._figure, "auto", tips, mode="vline")
+        place = column()
+        self.panel = sections(("Log-ratio of q₁ to its target", place))
+
+        def unfold(event: Any) -> None:
+            place[:] = [pane(self._figure)] if event.new else []
+
+        self.panel.param.watch(callback(unfold), "active")
+
+    def show(self, found: LineDensities, _: Any) -> None:
+        columns, largest = {"x": found.x}, 1e-3
+        for name, ratio, g in (
+            ("q1", found.log_ratio, found.target),
+            ("q1_minus", found.log_ratio_minus, found.target_minus),
+        ):
+            if ratio is not None and g is not None:
+                columns[name] = ratio
+                high = np.isfinite(ratio) & (g > 0.01 * np.nanmax(g, initial=0.0))
+                largest = max(largest, np.abs(ratio[high]).max(initial=0.0))
+        self._source.data = columns
+        # The axis rests while a handle moves a little.
+        half = min(decimal_step_above(1.1 * largest, (1, 3, 10)), 30.0)
+        set_range(self._figure.y_range, -half, half)
+
+    def describe(self, found: LineDensities) -> None:
+        """Its words are those of the densities."""
+
+
+class _Planes:
+    """Areas of what is wanted under lines of what was learnt, side by side."""
+
+    def __init__(self, name: str, found: Any, height: int, *, dark: bool) -> None:
+        found = getattr(found, "plane", found)
+        # Of each picture: what is wanted, and what was learnt.
+        self._pairs = {"target": ("target", "q1")}
+        if found.target_minus is not None:
+            self._pairs["minus"] = "target_minus", "q1_minus"
+        if found.q2 is None:
+            self._pairs["close-up"] = "target", "q1"
+        else:
+            self._pairs["posterior"] = "posterior", "q2"
+        drawn = {n for pair in self._pairs.values() for n in pair} | {"outline"}
+        self._sources = {
+            (n, end): ColumnDataSource({"xs": [], "ys": []}, name=f"{name}-{n}-data{end}")
+            for n in drawn
+            for end in ("", "-a")
+        }
+        self._whole, self._closer = ((Range1d(0, 1), Range1d(0, 1)) for _ in range(2))
+        self.figures = {
+            of: self._figure(f"{name}-{of}", of, found, height, dark) for of in self._pairs
+        }
+        self.panel = side_by_side(*map(pane, self.figures.values()), least=200, gap=4)
+
+    def _figure(
+        self, name: str, of: str, found: PlaneDensities, height: int, dark: bool
+    ) -> figure:
+        x_range, y_range = self._closer if of == "close-up" else self._whole
+        shown = picture(
+            name,
+            alternative="Densities over a plane.",
+            x_label=found.labels[0],
+            y_label=found.labels[1],
+            height=height,
+            x_range=x_range,
+            y_range=y_range,
+        )
+        shown.min_border_left = 50
+        shown.xaxis.ticker.desired_num_ticks = 3
+        shown.yaxis.ticker.desired_num_ticks = 4
+        wanted, learnt = self._pairs[of]
+        colours = {n: style.colour(dark) for n, style in SHAPES.items()}
+        dashes = {"line_dash": list(SHAPES[learnt].dash), "line_width": 2}
+        for end, ink in (("-a", FAINT), ("", 1.0)):
+            areas, lines = self._sources[wanted, end], self._sources[learnt, end]
+            grey = {"fill_color": colours[wanted], "line_alpha": 0, "fill_alpha": "alpha"}
+            areas.data = {"xs": [], "ys": [], "alpha": []}
+            shown.multi_polygons("xs", "ys", source=areas, **grey)
+            looks = {"line_color": colours[learnt], "line_alpha": ink, **dashes}
+            shown.multi_line("xs", "ys", source=lines, **looks)
+        # Where g is not where the posterior is.
+        if wanted != "posterior":
+            looks = {"line_color": colours["threshold"], "line_dash": [4, 3]}
+            shown.multi_line("xs", "ys", source=self._sources["outline", ""], **looks)
+        target, proposal = (
+            label(n, signed=found.target_minus is not None, variant=found.variant)
+            for n in (wanted, learnt)
+        )
+        over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
+        looks = {"text_font_size": "12px", "text_font_style": "normal"}
+        shown.add_layout(Title(text=f"{proposal} {over}", **looks), "above")
+        return shown
+
+    def show(self, found: Any, beside: Any) -> None:
+        found, beside = (getattr(each, "plane", each) for each in (found, beside))
+        shown = [found] if beside is None else [found, beside]
+        for wanted, learnt in set(self._pairs.values()):
+            self._draw(found, wanted, learnt, "", 1.0)
+            if beside is not None:
+                self._draw(beside, wanted, learnt, "-a", FAINT)
+        if beside is None:
+            for (_, end), source in self._sources.items():
+                if end and len(source.data["xs"]):
+                    source.data = {column: [] for column in source.data}
+        if found.q2 is not None and np.isfinite(found.posterior).all():
+            level = np.array([0.2]) * found.posterior.max()
+            self._sources["outline", ""].data = _lines(found, found.posterior, level)
+        if "close-up" in self.figures:
+            for axis, extent in zip(self._whole, found.extent, strict=True):
+                set_range(axis, *extent)
+            _approach(self._closer, shown, ["target"])
+        else:
+            _approach(self._whole, shown, ["target", "posterior"])
+        for drawn in self.figures.values():
+            drawn.xaxis.axis_label, drawn.yaxis.axis_label = found.labels
+
+    def _draw(self, found: Any, wanted: str, learnt: str, end: str, ink: float) -> None:
+        density, other = getattr(found, wanted), getattr(found, learnt)
+        if density is None or other is None:
+            return
+        # Lines have the levels of areas, so that they meet the edges of these where both agree.
+        # What cannot be judged has no level: what was learnt is drawn by its own.
+        known, other = np.isfinite(density).all(), np.nan_to_num(other)
+        levels = np.array(LEVELS) * (density.max() if known else max(other.max(), 1e-300))
+        areas: Any = {"xs": [], "ys": [], "alpha": []}
+        if known:
+            edges = [*levels, 1.01 * density.max()]
+            filled: Any = contour_data(found.x, found.y, density, edges, want_line=False).fill_data
+            alpha = (ink * np.linspace(0.25, 0.9, len(LEVELS))).tolist()
+            areas = {"xs": filled.xs, "ys": filled.ys, "alpha": alpha}
+        self._sources[wanted, end].data = areas
+        self._sources[learnt, end].data = _lines(found, other, levels)
+
+    def describe(self, found: Any) -> None:
+        for name, shown in self.figures.items():
+            closer = "Close-up. " if name == "close-up" else ""
+            describe(shown, closer + getattr(found, "plane", found).about())
+
+
+def _lines(found: PlaneDensities, density: Array, levels: Array) -> dict[str, Any]:
+    lines: Any = contour_data(found.x, found.y, density, levels, want_fill=False).line_data
+    return {"xs": lines.xs, "ys": lines.ys}
+
+
+def _approach(axes: tuple[Range1d, Range1d], shown: list[Any], names: list[str]) -> None:
+    """Moves axes to where densities are above their lowest level."""
+    for i, (axis, whole) in enumerate(zip(axes, shown[0].extent, strict=True)):
+        ends = []
+        for found in shown:
+            for density in (np.nan_to_num(getattr(found, name), nan=1.0) for name in names):
+                high = (density > LEVELS[0] * density.max()).any(i)
+                points = (found.x, found.y)[i][high]
+                ends.append((points[0], points[-1]))
+        (low, end), length = _both(ends), whole[1] - whole[0]
+        width = length * step_above(1.1 * (end - low) / length, WIDTHS)
+        start = min(max((low + end - width) / 2, whole[0]), whole[1] - width)
+        set_range(axis, start, start + width)
+
+
+class _Course:
+    """How a tumour may develop after its two measurements."""
+
+    def __init__(self, name: str, *, dark: bool) -> None:
+        self._figure = shown = picture(
+            name,
+            alternative="Tumour size against days.",
+            x_label="days since admission",
+            y_label="size, log scale",
+            height=150,
+            x_range=Range1d(-2, 102),
+            y_range=Range1d(10, 10_000),
+            y_axis_type="log",
+        )
+        shown.yaxis.ticker = LogTicker(mantissas=[1, 2, 5], desired_num_ticks=5)
+        self._sources = {
+            part: ColumnDataSource({column: [] for column in columns}, name=f"{name}-{part}")
+            for part, columns in {
+                "band": ("days", "low", "median", "high"),
+                "a": ("days", "median"),
+                "draws": ("xs", "ys"),
+                "points": ("days", "sizes"),
+            }.items()
+        }
+        band, beside, draws, points = self._sources.values()
+        grey, median, ink = (SHAPES[n].colour(dark) for n in ("posterior", "target", "measured"))
+        shown.varea("days", "low", "high", source=band, fill_alpha=0.25, fill_color=grey)
+        shown.multi_line("xs", "ys", source=draws, line_alpha=0.45, line_color=grey)
+        looks = {"line_width": 2.5, "line_color": median}
+        shown.line("days", "median", source=beside, line_alpha=FAINT, **looks)
+        shown.line("days", "median", source=band, **looks)
+        shown.scatter("days", "sizes", source=points, size=10, marker="diamond", color=ink)
+        self._text = HTML("", "p { margin: 0.5rem 0 0 0; font-size: var(--text); }")
+        self.panel = column(pane(shown), self._text)
+
+    def show(self, found: TumourDensities, beside: TumourDensities | None) -> None:
+        course, sources = found.course, self._sources
+        names = ("days", "low", "median", "high")
+        sources["band"].data = {n: getattr(course, n) for n in names}
+        kept = beside and beside.course
+        sources["a"].data = {n: getattr(kept, n) if kept else [] for n in ("days", "median")}
+        sizes = course.sizes
+        sources["draws"].data = {"xs": [course.days] * len(sizes), "ys": list(sizes)}
+        days, measured = zip(*course.measured, strict=True)
+        sources["points"].data = {"days": list(days), "sizes": list(measured)}
+        lowest, highest = min(course.low.min(), *measured), max(course.high.max(), *measured)
+        low, high = (decimal_step_above(1.1 * v, (1, 2, 5, 10)) for v in (1 / lowest, highest))
+        set_range(self._figure.y_range, 1 / low, high)
+        looks = "Diamonds: measured. Line and band: median and middle 90 %. Thin: posterior draws."
+        self._text.object = f"<p>{_outlook(course)} {looks}</p>"
+
+    def describe(self, found: TumourDensities) -> None:
+        (_, first), (_, second) = found.course.measured
+        measured = f"{first:.0f} at admission and {second:.0f} after five days"
+        about = f"Tumour size against days, measured as {measured}. {_outlook(found.course)}"
+        describe(self._figure, about)
+
+
+def _outlook(found: Course) -> str:
+    last, probability = number(found.last, 3), number(found.probability, 3)
+    return f"Median size after 100 days {last}, probability of success {probability}."

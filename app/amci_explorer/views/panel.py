@@ -10,15 +10,14 @@ from functools import lru_cache
 from io import StringIO
 from typing import Any
 
-import panel as pn
 import param
-from bokeh.models import ColumnDataSource, Label, Plot
 from panel.custom import JSComponent
 
+from amci_core.flows import Proposals
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import FINGER
-from amci_explorer.numbers.pictures import densities
+from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.problems import registry
@@ -26,78 +25,124 @@ from amci_explorer.problems.presets import digits_of
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views import export
-from amci_explorer.views.bound import tie
+from amci_explorer.views.bound import bound, same
 from amci_explorer.views.densities import DensityView
-from amci_explorer.views.faint import Faint
 from amci_explorer.views.figures import entitle
-from amci_explorer.views.layout import column
-from amci_explorer.views.planes import MarginalView, PlaneView
-from amci_explorer.views.slider import Slider, same
+from amci_explorer.views.layout import HTML, card, column, explain, hide
 from amci_explorer.views.tabulated import AsTable
+from amci_explorer.words import HELP
 
-# By the dimension of x; `MarginalView` for all others.
-VIEWS: dict[int, Any] = {1: DensityView, 2: PlaneView}
 # Draws of a proposal that are marked.
 MOST_TICKS = 200
-# What changes how the kept case's densities look; and what these do.
+# What changes the case to compare with, or how both cases look; and what changes the case's own.
 BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
-SHAPING = {"y", "theta", "variant", "snapshot", "coordinate", "pair", "logarithmic"}
+SHAPING = {"y", "theta", "variant", "snapshot"} | BESIDE
+
+
+class LivePage(JSComponent):
+    """What the page knows of the case that the server has drawn, and of its proposals.
+
+    Weights are sent when a handle is first touched: who only looks does not wait for them.
+    """
+
+    key: Any = param.String(doc="Whose densities they are; empty where the page cannot compute.")
+    extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures, on the line.")
+    y: Any = param.List(default=[], doc="Of the case.")
+    theta: Any = param.List(default=[], doc="Of the case.")
+    asked: Any = param.String(doc="The key whose weights the page wants.")
+    weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
+    _esm = FINGER
 
 
 class DensityPanel:
-    """Creates the panel, empty; of each kind of picture there is one, made when it is needed.
+    """Creates the panel, empty; `open` fills it.
 
     Arguments:
         state: What is looked at.
-        prefix: What the names of its pictures begin with, where a page has several panels.
-            The one without follows the handles at once.
+        prefix: What the names of its pictures begin with, if a page has several panels. The one
+            without follows the handles at once, and has one of its own.
+        proposals: Shown in the place of the state's.
     """
 
-    def __init__(self, state: State, *, prefix: str = "") -> None:
-        self._state, self._prefix = state, prefix
-        self._finger = None if prefix else LiveDensities(state)
+    def __init__(
+        self, state: State, *, prefix: str = "", proposals: Proposals | None = None
+    ) -> None:
+        self._state, self._prefix, self.proposals = state, prefix, proposals
         self._dark = False
+        self._draws: dict[str, Any] = {}
         self._found: Any = None
-        self._views: dict[Any, tuple[Any, Faint]] = {}
+        self._beside: Any = None
+        self._kind: Any = None
+        self.view: Any = None
+        self._live = None if prefix else LivePage(width=0, height=0, margin=0)
+        if self._live is not None:
+            self._live.param.watch(callback(self._send), "asked")
+        narrow: dict[str, Any] = {"listed": True, "sizing_mode": None, "margin": (8, 0, 0, 8)}
+        self._choices = {
+            "logarithmic": bound(state, "logarithmic", "Scale of the densities"),
+            "coordinate": bound(state, "coordinate", "Coordinate", width=110, **narrow),
+            "pair": bound(state, "pair", "Pair of coordinates", width=146, **narrow),
+        }
+        self._help, self._place = HTML(), column()
         self._as_table = AsTable("Densities", lambda: export.joined(self._lines()))
-        self.panel = column()
-
-    @property
-    def view(self) -> Any:
-        """The pictures of the problem's kind."""
-        return self._here[0]
+        self.card = card(
+            "Proposals",
+            self._place,
+            self._as_table,
+            tools=[*self._choices.values()],
+            help_text=self._help,
+        )
+        self.panel = column(self.card, *([self._live] if self._live else []))
 
     def open(self) -> None:
         """Turns to the state's problem."""
-        view, _ = self._here
-        self._found = None
-        view.open(self._state.problem)
-        entitle(view.panel, self._state.f)
-        parts = [view.panel, *([self._finger.panel] if self._finger else [])]
-        if self.panel.objects != parts:
-            # What is folded goes from card to card, above how to read it.
-            for other, _ in self._views.values():
-                if self._as_table in other.panel:
-                    other.panel.remove(self._as_table)
-            view.panel.insert(len(view.panel) - 1, self._as_table)
-            self.panel[:] = parts
-        self._show()
-        self._compare()
+        problem = self._state.problem
+        explain(self._help, HELP[picture_of(problem).help])
+        for name, choice in self._choices.items():
+            hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
+        self.follow(SHAPING)
+        entitle(self.card, self._state.f)
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
-        if changed & SHAPING:
-            self._show()
         if changed & BESIDE:
-            self._compare()
+            beside = self._state.beside
+            self._beside = None if beside is None else self._of(beside)
+        if changed & SHAPING:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draws the densities of the state's case, in new pictures if the old ones do not fit."""
+        state = self._state
+        found = self._found = self._of(state)
+        kind = DensityView.kind(found), state.logarithmic, self._dark
+        if kind != self._kind:
+            self._kind = kind
+            self.view = DensityView(
+                found, logarithmic=state.logarithmic, dark=self._dark, prefix=self._prefix
+            )
+            self.view.describe(found)
+            self.view.show_draws(self._draws)
+            entitle(self.view.panel, state.f)
+            if self.view.handle is not None:
+                moved = callback(self._grabbed)
+                self.view.handle.param.watch(moved, ["value", "committed"])
+        if self.view.handle is not None:
+            self._attach()
+        if self._live is not None:
+            self._tell(self._live)
+        self.view.show(found, self._beside)
+        if list(self._place) != [self.view.panel]:
+            self._place[:] = [self.view.panel]
 
     def show_draws(self, found: Playback | None) -> None:
         """Marks the first draws of the case where the picture has an axis for them."""
-        if isinstance(self.view, DensityView | MarginalView):
-            lanes = found.lanes if found is not None else ()
-            count = min(self._state.draws, MOST_TICKS)
-            names = {"q1_plus": "q1"}
-            self.view.show_draws({names.get(e.proposal, e.proposal): e.x[:count] for e in lanes})
+        count = min(self._state.draws, MOST_TICKS)
+        names = {"q1_plus": "q1"}
+        lanes = found.lanes if found is not None else ()
+        self._draws = {names.get(e.proposal, e.proposal): e.x[:count] for e in lanes}
+        if self.view is not None:
+            self.view.show_draws(self._draws)
 
     def describe(self) -> None:
         """Renews what the pictures are in words and in numbers."""
@@ -107,10 +152,10 @@ class DensityPanel:
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
-        self._dark = dark
-        for view, faint in self._views.values():
-            view.recolour(dark)
-            faint.recolour()
+        if dark != self._dark:
+            self._dark = dark
+            if self._found is not None:
+                self.draw()
 
     def table(self) -> StringIO:
         """What is shown, as a file; and the case that is kept beside it."""
@@ -127,41 +172,24 @@ class DensityPanel:
         """What is shown of each case, as lines of a table."""
         return {name: export.densities(self._of(case)) for name, case in self._cases.items()}
 
-    @property
-    def _here(self) -> tuple[Any, Faint]:
-        make = VIEWS.get(self._state.problem.x.dim, MarginalView)
-        if make not in self._views:
-            view = make()
-            view.recolour(self._dark)
-            for name, widget in view.choices.items():
-                tie(self._state, name, widget)
-            if isinstance(view, DensityView) and not self._prefix:
-                view.handle.param.watch(callback(self._grabbed), ["value", "committed"])
-            self._views[make] = view, Faint(view.panel)
-        return self._views[make]
+    def _of(self, case: State) -> Any:
+        look = {}
+        if case.problem.x.dim > 2:
+            first, second = self._state.pair
+            look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
+        known = computations_of(case.problem.name)
+        proposals = self.proposals or known.proposals(case.settings)
+        return densities(case.problem, proposals, *case.settings.pair, **look)
 
-    def _show(self) -> None:
-        view, faint = self._here
-        self._found = self._of(self._state)
-        if "logarithmic" in view.choices:
-            view.set_scale(self._state.logarithmic)
-        self._name(view)
-        if isinstance(view, DensityView):
-            self._attach(view.handle)
-        if self._finger is not None:
-            self._finger.show(self._found)
-        view.show(self._found)
-        faint.widen()
-
-    def _attach(self, handle: Slider) -> None:
+    def _attach(self) -> None:
         """Puts the handle of theta's line where that is; without one it is not there."""
-        theta, at = self._state.problem.theta, self._state.theta
-        there = theta is not None and theta.dim == 1 and self._found.threshold is not None
-        if self._prefix or not there or not math.isclose(self._found.threshold, at[0]):
-            handle.disabled = True
+        theta, at, there = self._state.problem.theta, self._state.theta, self._found.threshold
+        known = theta is not None and theta.dim == 1 and there is not None
+        if theta is None or not known or not math.isclose(there, at[0]):
+            self.view.handle.disabled = True
             return
         (start, end), digits = theta.typical_range, digits_of(theta)
-        handle.param.update(
+        self.view.handle.param.update(
             value=at[0], start=start, end=end, step=10.0**-digits, digits=digits, disabled=False
         )
 
@@ -173,90 +201,23 @@ class DensityPanel:
         if any(event.name == "committed" for event in events):
             state.commit()
 
-    def _name(self, view: Any) -> None:
-        """Gives pictures and their data names that no others of the page have."""
-        for each in view.panel.select(pn.pane.Bokeh) if self._prefix else ():
-            for model in each.object.references():
-                named = isinstance(model, ColumnDataSource | Label | Plot) and model.name
-                if named and not named.startswith(self._prefix):
-                    model.name = self._prefix + named
-
-    def _compare(self) -> None:
-        """Draws the densities of the case that is kept faint below these."""
-        view, faint = self._here
-        beside = self._state.beside
-        if beside is None and not faint.taken:
-            return
-        faint.clear()
-        if beside is not None:
-            view.show(self._of(beside))
-            faint.take()
-        view.show(self._found)
-        faint.widen()
-
-    def _of(self, case: State) -> Any:
-        look = {}
-        if "pair" in self.view.choices:
-            first, second = self._state.pair
-            look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
-        proposals = computations_of(case.problem.name).proposals(case.settings)
-        return densities(case.problem, proposals, *case.settings.pair, **look)
-
-
-class LivePage(JSComponent):
-    """What the page knows of the case that the server has drawn, and of its proposals."""
-
-    key: Any = param.String(doc="Whose densities they are; empty where the page cannot compute.")
-    extent: Any = param.List(default=[0.0, 1.0], doc="Ends of the pictures, on the line.")
-    y: Any = param.List(default=[], doc="Of the case.")
-    theta: Any = param.List(default=[], doc="Of the case.")
-    asked: Any = param.String(doc="The key whose weights the page wants.")
-    weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
-    _esm = FINGER
-
-
-class LiveDensities:
-    """Creates what follows the handles in the page; invisible.
-
-    Weights are sent when a handle is first touched: who only looks does not wait for them.
-
-    Arguments:
-        state: What is looked at.
-    """
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self.panel = LivePage(width=0, height=0, margin=0)
-        self.panel.param.watch(callback(self._send), "asked")
-
-    def show(self, found: Any) -> None:
-        """Says what is drawn next; before it is."""
+    def _tell(self, live: LivePage) -> None:
+        """Tells the page what is drawn next; before it is."""
         state = self._state
-        problem = state.problem
-        key = f"{problem.name}/{state.settings.variant}" if self._can() else ""
-        if key != self.panel.key:
-            self.panel.param.update(key=key, weights="")
-            if key and self.panel.asked == key:
-                self._send()
+        problem, variant = state.problem.name, state.settings.variant
+        can = problem in LIVE and state.settings.snapshot is None and _stored(problem, variant)
+        key = f"{problem}/{variant}" if can else ""
+        if key != live.key:
+            live.param.update(key=key, weights="")
+            self._send()
         if key:
-            self.panel.param.update(
-                extent=list(found.extent) if problem.x.dim == 1 else [],
-                y=list(state.y),
-                theta=list(state.theta),
-            )
-
-    def _can(self) -> bool:
-        state = self._state
-        return (
-            state.problem.name in LIVE
-            and state.settings.snapshot is None
-            and bool(_stored(state.problem.name, state.settings.variant))
-        )
+            extent = list(self._found.extent) if state.problem.x.dim == 1 else []
+            live.param.update(extent=extent, y=list(state.y), theta=list(state.theta))
 
     def _send(self, *_: Any) -> None:
-        key = self.panel.key
-        if key and self.panel.asked == key:
-            self.panel.weights = _stored(*key.split("/"))
+        live = self._live
+        if live is not None and live.key and live.asked == live.key:
+            live.weights = _stored(*live.key.split("/"))
 
 
 @lru_cache(maxsize=16)

@@ -9,12 +9,11 @@ from typing import Any
 
 import holoviews as hv
 import panel as pn
-from bokeh.models import CustomAction, HoverTool
+from bokeh.models import HoverTool
 from bokeh.plotting import figure
 
-from amci_explorer.js.scripts import FIGURES
 from amci_explorer.server.session import callback
-from amci_explorer.views.figures import SAVE_SVG, SVG_ICON, TOOLS, WITH_TOOLS, script
+from amci_explorer.views.figures import dress
 from amci_explorer.views.layout import column
 
 Point = Callable[[float, float], None]
@@ -102,16 +101,10 @@ class Picture(pn.pane.HoloViews):
         if plot.state is self.figure:
             return
         self.figure = shown = plot.state
-        shown.update(name=self._called, stylesheets=[WITH_TOOLS], min_border_left=60)
-        shown.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
+        shown.min_border_left = 60
         for tool in shown.select({"type": HoverTool}):
             tool.visible = False
-        shown.add_tools(
-            CustomAction(
-                icon=SVG_ICON, description="Save as SVG", callback=script(shown, SAVE_SVG)
-            )
-        )
-        shown.js_on_change("inner_width", script(shown, FIGURES))
+        dress(shown, self._called)
         plots = getattr(plot, "subplots", None) or {None: plot}
         for each, drawn in zip(_elements(element), plots.values(), strict=True):
             if "source" in drawn.handles:

@@ -45,7 +45,6 @@ from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.figures import Theme, add_hover, describe, pane, picture, set_range
 from amci_explorer.views.inputs import Message, Typed, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
-from amci_explorer.views.legends import Legends
 from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.status import Status
 from amci_explorer.views.upload import Upload
@@ -393,23 +392,19 @@ class ProgressPictures:
             **options,
         )
         self.loss.yaxis.ticker.desired_num_ticks = 4
-        parts: dict[str, list[Any]] = {}
-        for name, (style, _) in STYLES.items():
+        for name, (style, text) in STYLES.items():
             source, shape = self.sources[name], SHAPES[style]
             now = self.variance.line(
                 "seconds", "relative_variance", source=source, line_alpha=0.45
             )
-            best = self.variance.line(
-                "seconds", "best", source=source, line_width=2.5, line_dash=list(shape.dash)
-            )
+            looks = {"line_width": 2.5, "line_dash": list(shape.dash), "legend_label": text}
+            best = self.variance.line("seconds", "best", source=source, **looks)
             loss = self.loss.line("seconds", "loss", source=source, line_width=1.8)
             for each in (now, best, loss):
                 painter.follow(each.glyph, shape, "line_color")
-            parts[name] = [best, now]
             tips = [("seconds", "@seconds{0.0}"), ("best", "@best{0.00e+0}")]
             add_hover(self.variance, [best], [*tips, ("now", "@relative_variance{0.00e+0}")])
             add_hover(self.loss, [loss], [tips[0], ("loss", "@loss{0.0000}")])
-        self._legend = Legends(self.variance, parts)
         self.panel = column(pane(self.variance), pane(self.loss))
 
     def show(self, reports: list[Report]) -> None:
@@ -421,7 +416,8 @@ class ProgressPictures:
             for c in ("best", "relative_variance"):
                 columns[c] = np.clip(columns[c], LEAST, MOST)
             source.data = columns
-        self._legend.show({name: STYLES[name][1] for name in by_name})
+        for name, item in zip(STYLES, self.variance.legend.items, strict=True):
+            item.visible = name in by_name
         last = reports[-1].seconds if reports else 0.0
         set_range(self._x, 0, max(LEAST_SECONDS, 5 * np.ceil(1.02 * last / 5)))
         seen = _finite([v for each in reports for v in (each.best, each.relative_variance)])
