@@ -35,7 +35,7 @@ from amci_explorer.views.headline import HeadlineView
 from amci_explorer.views.inputs import copying, header_button
 from amci_explorer.views.layout import column, place_on_phones
 from amci_explorer.views.panel import DensityPanel
-from amci_explorer.views.pictures import Pictures
+from amci_explorer.views.pictures import pictures
 from amci_explorer.views.play import PlayCard, play_of
 from amci_explorer.views.reuse import ReuseCard
 from amci_explorer.views.summary import SummaryCard
@@ -104,7 +104,7 @@ class Explorer:
             choose=self.state.apply,
         )
         self.tour = TourView(self._visit, self._write_address)
-        self.pictures = Pictures(self.densities.panel, self.errors.panel)
+        self.pictures = pictures(self.densities.panel, self.errors.panel)
         # On a phone the pictures come first, and between words and numbers the controls.
         place_on_phones(self.headline.panel, 1)
         place_on_phones(self.controls.side, 2)
@@ -114,7 +114,7 @@ class Explorer:
             # Without a gap: most of the time there are no alerts.
             column(self.alerts, self.controls.top),
             self.headline.panel,
-            self.pictures.panel,
+            self.pictures,
             self.summary.panel,
             self.tabs.panel,
             self.tour.panel,
@@ -160,7 +160,7 @@ class Explorer:
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
-        for view in (self.densities, self.errors, self.summary, self.tabs, self.film):
+        for view in (self.densities, self.errors, self.summary, self.tabs):
             view.recolour(dark)
 
     def start(self) -> None:

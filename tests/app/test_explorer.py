@@ -15,7 +15,6 @@ from amci_explorer.server.session import callback, one_message
 from amci_explorer.shell import page
 from amci_explorer.state.state import State
 from amci_explorer.views import panel
-from amci_explorer.views.film import FilmPlayer
 from amci_explorer.views.inputs import Select
 from amci_explorer.views.layout import HTML
 from amci_explorer.views.slider import Slider
@@ -216,7 +215,7 @@ def acts(widget):
         yield "value", "17"
     elif isinstance(widget, pmui.Tabs):
         yield "active", 2
-    elif isinstance(widget, FilmPlayer):
+    elif isinstance(widget, pmui.Player):
         yield "value", 0
     elif isinstance(widget, Select | pmui.RadioButtonGroup):
         values = list(dict(widget.options).values())

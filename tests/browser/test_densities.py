@@ -5,6 +5,7 @@ import pytest
 import torch
 from amci_explorer.numbers.play import playback
 from amci_explorer.text import number
+from playwright.sync_api import expect
 
 import amci_core as amci
 
@@ -66,11 +67,11 @@ def the_film_shows_its_frames_and_plays_to_the_end(opened):
     opened.move("Frame", 0)
     first = opened.wait_for_other("densities", "q1", trained)
     assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)
-    opened.wait_for_text(f"Step {snapshots[0].step:,}")
-    film = opened.page.get_by_role("group", name="Training film")
-    film.get_by_role("button", name="Play").click()
+    frame = opened.page.locator("tr[aria-current] td").first
+    expect(frame).to_have_text(f"{snapshots[0].step:,}")
+    opened.page.get_by_role("button", name="Play", exact=True).first.click()
     opened.wait_for_other("densities", "q1", first)
-    opened.wait_for_text(f"Step {snapshots[-1].step:,}")
+    expect(frame).to_have_text(f"{snapshots[-1].step:,}", timeout=60_000)
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
 
 

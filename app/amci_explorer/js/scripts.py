@@ -7,10 +7,10 @@ __all__ = [
     "CHOOSE_THEME",
     "CONNECTION_LOST",
     "FIGURES",
-    "FILM",
     "FINGER",
     "FIT_PHONES",
     "FOLDS",
+    "GRIP",
     "HANDLE",
     "KEEP_THEME",
     "MAP",
@@ -47,10 +47,12 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-ADDRESS, FILM, HANDLE, MAP, PLAY, SLIDER, SWITCH, TOUR = (
+ADDRESS, HANDLE, PLAY, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("address", "film", "handle", "map", "play", "slider", "switch", "tour")
+    for name in ("address", "handle", "play", "switch", "tour")
 )
-FINGER = component(FOLDER / "finger.mjs")
+FINGER, GRIP, MAP, SLIDER = (
+    component(FOLDER / f"{name}.mjs") for name in ("finger", "grip", "map", "slider")
+)
 # Constants of the pictures that the page draws as well.
 SHARED: dict[str, Any] = json.loads((FOLDER / "shared.json").read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ __all__ = ["LEVEL", "CaseControls", "bound", "flag", "sliding", "tie"]
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import panel_material_ui as pmui
@@ -23,7 +22,6 @@ from amci_explorer.views.slider import Slider, same
 from amci_explorer.views.style import NARROW
 
 LEVEL = "Mismatch level, nats"
-LEVEL_HELP = "KL(g ‖ posterior): how far g lies from the posterior. It sets {}."
 
 
 def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
@@ -36,30 +34,24 @@ def bound(state: State, name: str, label: str, *, listed: bool = False, **more: 
         listed: Whether it is a list.
         more: For the widget.
     """
-    widget = (select if listed else choice)(label, _options(state, name), **more)
-    tie(state, name, widget)
-    return widget
+    return tie(state, name, (select if listed else choice)(label, {}, **more))
 
 
-def flag(state: State, name: str, label: str) -> pmui.Switch:
+def flag(state: State, name: str, label: str) -> Any:
     """A switch, committed at once; what it does stands beside its name."""
     doc = FIELDS[name].doc
     text = f"{label}: {doc[0].lower()}{doc[1:].rstrip('.')}"
-    widget = pmui.Switch(label=text, margin=(2, 0))
-    tie(state, name, widget)
-    return widget
+    return tie(state, name, pmui.Switch(label=text, margin=(2, 0)))
 
 
-def sliding(state: State, name: str, label: str, **more: Any) -> Slider:
+def sliding(state: State, name: str, label: str, **more: Any) -> Any:
     """A slider: what it changes follows it while it moves, and is committed when it is let go."""
     low, high = FIELDS[name].bounds or (0.0, 1.0)
-    widget = Slider(label=label, value=getattr(state, name), start=low, end=high, **more)
-    tie(state, name, widget)
-    return widget
+    return tie(state, name, Slider(label=label, start=low, end=high, **more))
 
 
-def tie(state: State, name: str, widget: Any) -> None:
-    """Has a widget change a field of the state, and follow it.
+def tie(state: State, name: str, widget: Any) -> Any:
+    """Has a widget change a field of the state, and follow it; returns the widget.
 
     A slider commits when it is let go, any other widget at once.
     """
@@ -75,8 +67,8 @@ def tie(state: State, name: str, widget: Any) -> None:
 
     def follow(*_: Any) -> None:
         new = {"value": getattr(state, name)}
-        if state.options(name) and "options" in widget.param:
-            new["options"] = _options(state, name)
+        if "options" in widget.param:
+            new["options"] = {label: value for value, label in state.options(name).items()}
         changed = {key: new[key] for key in new if not same(getattr(widget, key), new[key])}
         if changed:
             widget.param.update(**changed)
@@ -87,6 +79,7 @@ def tie(state: State, name: str, widget: Any) -> None:
     follow()
     widget.param.watch(callback(take), ["value", "committed"] if slides else ["value"])
     state.param.watch(follow, ["problem", name])
+    return widget
 
 
 class CaseControls:
@@ -120,16 +113,13 @@ class CaseControls:
             variable = getattr(state.problem, name)
             if variable is not None:
                 parts += [*self._handles(name, variable), self._messages[name]]
+        looks = {"label": LEVEL, "start": 0.0, "end": 60.0, "moves": ["level", 0]}
         self._level = self._slider(
-            lambda: state.level,
-            lambda value: state.move(level=value),
-            label=LEVEL,
-            start=0.0,
-            end=60.0,
-            moves=["level", 0],
+            lambda: state.level, lambda value: state.move(level=value), **looks
         )
         moved = "y" if state.problem.theta is None else "θ"
-        self._about_level.object = f"<p>{LEVEL_HELP.format(moved)}</p>"
+        about = f"KL(g ‖ posterior): how far g lies from the posterior. It sets {moved}."
+        self._about_level.object = f"<p>{about}</p>"
         self.panel[:] = [*parts, self._level, self._about_level, self._messages["level"]]
         for message in self._messages.values():
             message.say()
@@ -143,16 +133,15 @@ class CaseControls:
         for widget, at in self._at.items():
             if not same(widget.value, at()):
                 widget.value = at()
-        ends = state.level_range()
-        if ends is None:
-            # No path is declared along which the mismatch could move the case.
-            error = state.level_error
-            known = ", not known" if math.isnan(state.level) else ""
-            estimated = f", estimated ± {number(error, 1)}" if error > 0 else known
-            self._level.param.update(disabled=True, label=LEVEL + estimated)
-        else:
+        ends, error = state.level_range(), state.level_error
+        if ends is not None:
             start, end = math.floor(100 * ends[0]) / 100, math.ceil(100 * ends[1]) / 100
             self._level.param.update(start=start, end=end)
+            return
+        # No path is declared along which the mismatch could move the case.
+        known = f", estimated ± {number(error, 1)}" if error > 0 else ""
+        unknown = ", not known" if math.isnan(state.level) else ""
+        self._level.param.update(disabled=True, label=LEVEL + (known or unknown))
 
     def complain(self, name: str, text: str) -> None:
         """Says what is wrong with what was asked of y, theta or the level."""
@@ -160,21 +149,20 @@ class CaseControls:
 
     def _handles(self, name: str, variable: Variable) -> list[Any]:
         labels = variable_labels(self._problem, variable)
-        if len(labels) == variable.dim:
-            single = [self._coordinates(name, each, [i]) for i, each in enumerate(labels)]
-            self.single += single
-            return single
+        alike = len(labels) < variable.dim
         each = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
-        single = [self._coordinates(name, label, [i]) for i, label in enumerate(each)]
+        names = each if alike else labels
+        single = [self._coordinates(name, label, [i]) for i, label in enumerate(names)]
         self.single += single
+        if not alike:
+            return list(single)
         inside = column()
         folded = sections((f"{labels[0]}, one by one", inside))
 
-        def unfold(event: Any) -> None:
-            # Most are never looked at.
-            if event.new and not len(inside):
-                inside[:] = single
+        def unfold(_: Any) -> None:
+            inside[:] = single
 
+        # Most are never looked at.
         folded.param.watch(callback(unfold), "active")
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]
@@ -188,13 +176,10 @@ class CaseControls:
             return round(math.fsum(values[i] for i in moved) / len(moved), 10)
 
         def move(value: float) -> None:
-            values = list(getattr(state, name))
-            for i in moved:
-                values[i] = float(value)
-            state.move(**{name: values})  # type: ignore[arg-type]
+            now: Any = enumerate(getattr(state, name))
+            state.move(**{name: [float(value) if i in moved else v for i, v in now]})  # type: ignore[arg-type]
 
-        low, high = variable.typical_range
-        digits = digits_of(variable)
+        (low, high), digits = variable.typical_range, digits_of(variable)
         return self._slider(
             at,
             move,
@@ -211,30 +196,22 @@ class CaseControls:
     ) -> Slider:
         widget = Slider(value=at(), **looks)
         self._at[widget] = at
-        handled = callback(partial(self._handled, widget, move))
-        widget.param.watch(handled, ["value", "committed"])
-        return widget
 
-    def _handled(self, widget: Slider, move: Callable[[float], Any], *events: Any) -> None:
-        """Follows a slider; a move and its end may come together."""
-        state = self._state
-        # What is said of a problem that has been left comes too late.
-        if widget not in self._at or state.problem is not self._problem:
-            return
-        # Where the state is already, it was the state that moved the slider.
-        if not same(widget.value, self._at[widget]()):
-            for message in self._messages.values():
-                if message.visible:
+        def handle(*events: Any) -> None:
+            # What comes late from another problem's slider moves nothing.
+            if widget not in self._at or self._state.problem is not self._problem:
+                return
+            # Where the state is already, it was the state that moved the slider.
+            if not same(widget.value, at()):
+                for message in self._messages.values():
                     message.say()
-            try:
-                move(widget.value)
-            finally:
-                # A move that fails leaves the slider where the state is.
-                self.show()
-        if any(event.name == "committed" for event in events):
-            state.commit()
+                try:
+                    move(widget.value)
+                finally:
+                    # A move that fails leaves the slider where the state is.
+                    self.show()
+            if any(event.name == "committed" for event in events):
+                self._state.commit()
 
-
-def _options(state: State, name: str) -> dict[str, Any]:
-    """The labels of a field's options, and what they stand for."""
-    return {label: value for value, label in state.options(name).items()}
+        widget.param.watch(callback(handle), ["value", "committed"])
+        return widget

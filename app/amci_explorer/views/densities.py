@@ -34,7 +34,7 @@ from amci_explorer.views.figures import (
     step_above,
 )
 from amci_explorer.views.layout import HTML, column, sections, side_by_side
-from amci_explorer.views.slider import Slider
+from amci_explorer.views.slider import Grip
 
 # How much ink is left of the case that is compared with.
 FAINT = 0.35
@@ -62,8 +62,7 @@ class DensityView:
     ) -> None:
         self.parts: list[Any] = []
         self.lines: _Lines | None = None
-        # The line of theta goes through both panels, down to the axis.
-        self.handle: Slider | None = None
+        self.handle: Grip | None = None
         if isinstance(found, Line):
             alone = isinstance(found, LineDensities)
             name = prefix + ("densities" if alone else "marginal")
@@ -79,19 +78,9 @@ class DensityView:
             self.parts.append(_Course(f"{prefix}course", dark=dark))
         panels = [part.panel for part in self.parts]
         if isinstance(found, LineDensities) and not prefix:
-            self.handle = Slider(
-                label="Line of θ in the picture",
-                figure="densities-q1",
-                moves=["theta", 0],
-                disabled=True,
-                styles={
-                    "position": "absolute",
-                    "inset": "18px 0 auto",
-                    "height": "calc(100% - 62px)",
-                    "pointer-events": "none",
-                },
-            )
-            panels[0] = column(panels[0], self.handle, styles={"position": "relative"})
+            looks = {"label": "Line of θ in the picture", "disabled": True, "margin": 0}
+            self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
+            panels[0] = column(panels[0], self.handle)
         self._remark = HTML()
         self.panel = column(*panels[:1], self._remark, *panels[1:])
 
@@ -187,7 +176,8 @@ class _Lines:
             looks = {"line_color": colours[n], "marker": "dash", "size": 8, "line_alpha": 0.55}
             at = {"x": n, "y": 0.03, "y_range_name": "ticks", "angle": math.pi / 2}
             shown.scatter(source=self._draws, **at, **looks)
-        shown.legend.update(location="top_right", padding=2, margin=4, background_fill_alpha=0.5)
+        looks = {"padding": 2, "margin": 4, "background_fill_alpha": 0.5}
+        shown.legend.update(location="top_right", label_text_font_size="12px", **looks)
         tips = [
             (label(n, signed=signed, variant=found.variant), f"@{n}{{0.0000}}")
             for n in (*wanted, *learnt)

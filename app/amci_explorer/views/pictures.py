@@ -2,7 +2,7 @@ r"""The two pictures that the page opens with: side by side, or one at a time.""
 
 from __future__ import annotations
 
-__all__ = ["Pictures"]
+__all__ = ["pictures"]
 
 from typing import Any
 
@@ -13,7 +13,6 @@ from amci_explorer.js.scripts import SWITCH
 from amci_explorer.views.layout import column
 from amci_explorer.views.style import NARROW
 
-NAMES = ["Proposals", "Relative error"]
 SWITCHES = f"""
 :host {{ display: none; }}
 @media {NARROW} {{ :host {{ display: block; }} }}
@@ -23,7 +22,8 @@ button {{ font: inherit; font-size: var(--text); min-height: 32px; border: 0; cu
 button[aria-selected=true] {{ color: var(--ink); font-weight: 600; border-color: var(--accent); }}
 button:focus-visible {{ outline: 2px solid var(--accent); outline-offset: -2px; }}
 """
-# Both keep their width where only one is seen: a picture without a width is never drawn.
+# Where there is room for one only, errors come first. Both keep their width: a picture without a
+# width is never drawn.
 PLACE = f"""
 :host {{ display: grid !important; grid-template-columns: minmax(0, 1fr) minmax(0, 1.12fr);
          gap: 12px !important; }}
@@ -37,26 +37,20 @@ PICTURE = f"""
 :host {{ min-width: 0; width: auto !important; }}
 @media {NARROW} {{ :host {{ flex: 0 0 100% !important; scroll-snap-align: start; }} }}
 """
+FIRST = f"@media {NARROW} {{ :host {{ order: -1; }} }}"
 
 
 class Switch(JSComponent):
     """Tabs that lead from one picture to the other where there is room for one only."""
 
-    names: Any = param.List(default=NAMES, doc="What they are called.")
-    first: Any = param.Integer(default=1, doc="Which one is seen first.")
+    names: Any = param.List(default=["Relative error", "Proposals"], doc="From left to right.")
     _esm = SWITCH
     _stylesheets = [SWITCHES]  # noqa: RUF012  Panel reads it of the class
 
 
-class Pictures:
-    """Creates the place of both pictures.
-
-    Arguments:
-        cards: Proposals, and relative errors.
-    """
-
-    def __init__(self, *cards: Any) -> None:
-        for card in cards:
-            card.stylesheets = [*card.stylesheets, PICTURE]
-        switch = Switch(sizing_mode="stretch_width", margin=0)
-        self.panel = column(switch, column(*cards, stylesheet=PLACE))
+def pictures(proposals: Any, errors: Any) -> Any:
+    """The place of both pictures."""
+    proposals.stylesheets = [*proposals.stylesheets, PICTURE]
+    errors.stylesheets = [*errors.stylesheets, PICTURE, FIRST]
+    switch = Switch(sizing_mode="stretch_width", margin=0)
+    return column(switch, column(proposals, errors, stylesheet=PLACE))

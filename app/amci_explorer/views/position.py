@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["PositionView"]
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -58,6 +59,24 @@ class CaseMap(JSComponent):
     _debounce = 1
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """A variable of the case, and the coordinates of it that one axis shows as their mean."""
+
+    variable: str
+    coordinates: tuple[int, ...]
+    label: str
+
+    @property
+    def moves(self) -> list[Any]:
+        """What a page that paints moves, see `Slider`."""
+        return [self.variable, *self.coordinates] if len(self.coordinates) == 1 else []
+
+    def of(self, points: Any) -> Array:
+        """Where points (..., D) are on it, (...)."""
+        return np.asarray(points)[..., list(self.coordinates)].mean(-1)
+
+
 class PositionView:
     """Creates the map, empty; `show` fills it.
 
@@ -67,43 +86,25 @@ class PositionView:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._problem: Problem | None = None
         self.panel = CaseMap(sizing_mode="stretch_width", margin=0)
         self.panel.param.watch(callback(self._moved), ["at", "committed"])
 
     def show(self) -> None:
         """Marks the state's case."""
         state = self._state
-        if len(plane_axes(state.problem)) < 2:
-            self.panel.param.update(ends=[], at=[], cloud="")
-            self._problem = state.problem
-            return
-        names = default_plane(state.problem)
-        at = [_at(name, state.y, state.theta) for name in names]
-        if state.problem is not self._problem:
-            self._problem = state.problem
-            self.panel.param.update(
-                ends=[list(_ends(state.problem, name)) for name in names],
-                labels=[plane_axes(state.problem).get(name, name) for name in names],
-                moves=[_moves(state.problem, name) for name in names],
-                caption=f"This case among {DRAWS} drawn from {drawn_from(state.problem)}",
-                at=at,
-                cloud=_cloud(state.problem),
-            )
-        elif not all(map(same, self.panel.at, at)):
-            self.panel.at = at
+        at = [float(axis.of(getattr(state, axis.variable))) for axis in _axes(state.problem)]
+        self.panel.param.update(at=at, **_map(state.problem))
 
     def _moved(self, *events: Any) -> None:
-        state, problem = self._state, self._problem
-        if problem is None or problem is not state.problem or len(self.panel.at) != 2:
+        state = self._state
+        axes = _axes(state.problem)
+        if len(self.panel.at) != len(axes):
             return
-        names = default_plane(problem)
         points: dict[str, Any] = {"y": list(state.y), "theta": list(state.theta)}
-        for name, to in zip(names, self.panel.at, strict=True):
-            variable, coordinates = _parts(name, len(points[name.partition("[")[0]]))
-            if not same(_at(name, state.y, state.theta), to):
-                for i in coordinates:
-                    points[variable][i] = float(to)
+        for axis, to in zip(axes, self.panel.at, strict=True):
+            if not same(float(axis.of(points[axis.variable])), float(to)):
+                for i in axis.coordinates:
+                    points[axis.variable][i] = float(to)
         moved = {n: p for n, p in points.items() if tuple(p) != getattr(state, n)}
         if moved:
             state.move(**moved)
@@ -112,48 +113,40 @@ class PositionView:
 
 
 @lru_cache(64)
-def _cloud(problem: Problem) -> str:
-    """The draws, which are the same for every case."""
-    names = default_plane(problem)
+def _axes(problem: Problem) -> list[_Axis]:
+    """Two axes; none if the problem has no plane of cases."""
+    labels = plane_axes(problem)
+    axes = []
+    for name in default_plane(problem) if len(labels) > 1 else ():
+        variable, _, coordinate = name.removesuffix("]").partition("[")
+        every = range(getattr(problem, variable).dim)
+        moved = (int(coordinate),) if coordinate else tuple(every)
+        axes.append(_Axis(variable, moved, labels.get(name, name)))
+    return axes
+
+
+@lru_cache(64)
+def _map(problem: Problem) -> dict[str, Any]:
+    """What the map shows of a problem: its axes, and draws as dots, the same for every case."""
     y, theta = drawn(problem, DRAWS)
-    shares = []
-    for name in names:
-        low, high = _ends(problem, name)
-        shares.append((_column(name, y, theta) - low) / (high - low))
+    ends, shares = [], []
+    for axis in _axes(problem):
+        points = axis.of(y if axis.variable == "y" else theta)
+        low, high = map(float, getattr(problem, axis.variable).typical_range)
+        if not math.isfinite(high - low):
+            # A range without an end is shown as far as most draws reach.
+            low, high = np.quantile(points, [0.01, 0.99]).tolist()
+        ends.append([low, high])
+        shares.append((points - low) / (high - low))
     inside = np.all([(s >= 0) & (s <= 1) for s in shares], axis=0)
-    points = np.stack([s[inside] for s in shares], -1)
     dots = "".join(
-        f'<circle cx="{100 * u:.1f}%" cy="{100 - 100 * v:.1f}%" r="1.6"/>' for u, v in points
+        f'<circle cx="{100 * u:.1f}%" cy="{100 - 100 * v:.1f}%" r="1.6"/>'
+        for u, v in zip(*(s[inside] for s in shares), strict=True)
     )
-    return f'<svg aria-hidden="true">{dots}</svg>'
-
-
-def _ends(problem: Problem, name: str) -> tuple[float, float]:
-    low, high = map(float, getattr(problem, name.partition("[")[0]).typical_range)
-    if math.isfinite(high - low):
-        return low, high
-    # A range without an end is shown as far as most draws reach.
-    ends = np.quantile(_column(name, *drawn(problem, DRAWS)), [0.01, 0.99])
-    return float(ends[0]), float(ends[1])
-
-
-def _parts(name: str, dim: int) -> tuple[str, list[int]]:
-    """The variable and the coordinates that an axis moves."""
-    variable, _, coordinate = name.partition("[")
-    return variable, [int(coordinate[:-1])] if coordinate else list(range(dim))
-
-
-def _moves(problem: Problem, name: str) -> list[Any]:
-    variable, coordinates = _parts(name, getattr(problem, name.partition("[")[0]).dim)
-    return [variable, coordinates[0]] if len(coordinates) == 1 else []
-
-
-def _column(name: str, y: Array | None, theta: Array | None) -> Array:
-    """A coordinate of many cases, or the mean of all, (n,)."""
-    variable, _, coordinate = name.partition("[")
-    points = np.asarray(y if variable == "y" else theta)
-    return np.asarray(points[:, int(coordinate[:-1])] if coordinate else points.mean(axis=1))
-
-
-def _at(name: str, y: tuple[float, ...], theta: tuple[float, ...]) -> float:
-    return float(_column(name, np.array([y]), np.array([theta]))[0])
+    return {
+        "ends": ends,
+        "labels": [axis.label for axis in _axes(problem)],
+        "moves": [axis.moves for axis in _axes(problem)],
+        "caption": f"This case among {DRAWS} drawn from {drawn_from(problem)}",
+        "cloud": f'<svg aria-hidden="true">{dots}</svg>',
+    }

@@ -2,7 +2,7 @@ r"""The slider of the page: a native range input, for all that has a range."""
 
 from __future__ import annotations
 
-__all__ = ["Slider", "same"]
+__all__ = ["Grip", "Slider", "same"]
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from amci_explorer.js.scripts import SLIDER
+from amci_explorer.js.scripts import GRIP, SLIDER
 
 STYLE = """
 .slider { --ink-of: var(--accent, #1f5f8b); display: grid; grid-template-columns: 1fr auto;
@@ -41,23 +41,15 @@ input:disabled { cursor: default; opacity: 0.5; }
               transform: translateX(calc(-100% * var(--along))); }
 .marks .above span { bottom: 100%; }
 .marks .below span { top: 100%; }
-.slider.line { position: absolute; top: 0; bottom: 0; display: block; }
-.slider.line[hidden] { display: none; }
-.line .name { display: none; }
-.line .track { height: 100%; }
-.line input { height: 100%; pointer-events: none; touch-action: none; }
-.line input::-webkit-slider-runnable-track { height: 100%; background: none; }
-.line input::-moz-range-track, .line input::-moz-range-progress { background: none; }
-.line input::-webkit-slider-thumb { width: 18px; height: 100%; margin: 0; border: 0;
-  border-radius: 4px; background: none; pointer-events: auto; cursor: ew-resize; }
-.line input::-moz-range-thumb { width: 18px; height: 100%; border: 0; background: none;
-  pointer-events: auto; cursor: ew-resize; }
-.line input:focus-visible { outline: none; }
-.line:has(input:focus-visible) output { outline: 2px solid var(--ink-of); outline-offset: 2px; }
-.line output { position: absolute; z-index: 1; top: 38%; pointer-events: none; white-space: nowrap;
-  left: calc(9px + (100% - 18px) * var(--along)); transform: translateX(-50%); padding: 2px 8px;
-  border-radius: 10px; font-size: 12px; background: var(--ink, #1b2329);
-  color: var(--paper, white); }
+"""
+# A pill that stands above the end of its place, where the x axis of a picture is.
+PILL = """
+:host { position: relative; height: 0; z-index: 1; }
+.thumb { position: absolute; bottom: 34px; transform: translateX(-50%); padding: 3px 9px;
+         border-radius: 11px; font-size: 12px; white-space: nowrap; color: var(--paper);
+         background: var(--ink); cursor: ew-resize; touch-action: none; user-select: none; }
+.thumb::before { content: ""; position: absolute; inset: -120px -2px -8px; }
+.thumb:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
 
 
@@ -80,7 +72,6 @@ class Slider(JSComponent):
     moves: Any = param.List(
         default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
     )
-    figure: Any = param.String(doc="For the handle of a line: the picture that has it.")
     committed: Any = param.Integer(default=0, doc="How often it was let go.")
     _esm = SLIDER
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
@@ -89,6 +80,14 @@ class Slider(JSComponent):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
+
+
+class Grip(Slider):
+    """The handle of theta's line in a picture, below which it stands."""
+
+    figure: Any = param.String(doc="The picture's name.")
+    _esm = GRIP
+    _stylesheets = [PILL]  # noqa: RUF012  Panel reads it of the class
 
 
 def same(value: Any, other: Any) -> bool:

@@ -1,4 +1,7 @@
 // The case among draws: a point to drag, or to move by arrow keys, along two axes.
+
+import {mover} from "./moves.mjs"
+
 export function render({model}) {
     const place = document.createElement("figure"), caption = document.createElement("figcaption")
     const frame = document.createElement("div")
@@ -6,7 +9,7 @@ export function render({model}) {
     const point = Object.assign(document.createElement("button"), {type: "button", className: "case"})
     const across = document.createElement("i"), up = document.createElement("i")
     place.append(frame, caption)
-    let at = model.at, isHeld = false, waiting = null
+    let at = model.at, isHeld = false
 
     const share = (value, [low, high]) => Math.min(Math.max((value - low) / (high - low), 0), 1)
     const show = () => {
@@ -14,7 +17,13 @@ export function render({model}) {
         frame.style.setProperty("--x", x)
         frame.style.setProperty("--y", 1 - y)
         const where = model.labels.map((label, i) => `${label} ${Number(at[i].toPrecision(3))}`)
-        point.setAttribute("aria-label", `${model.caption}: ${where.join(", ")}. Arrow keys move it.`)
+        point.ariaLabel = `${model.caption}: ${where.join(", ")}. Arrow keys move it.`
+    }
+    const follow = () => {
+        if (!isHeld && model.at.length) {
+            at = [...model.at]
+            show()
+        }
     }
     const fill = () => {
         place.hidden = model.ends.length == 0
@@ -24,36 +33,20 @@ export function render({model}) {
         caption.textContent = `${model.caption}: ${first} across, ${second} up`
         follow()
     }
-    const follow = () => {
-        if (!isHeld && model.at.length) {
-            at = [...model.at]
-            show()
-        }
-    }
-    const tell = (name, detail) => point.dispatchEvent(new CustomEvent(
-        name, {bubbles: true, composed: true, cancelable: true, detail}))
-    const send = () => {
-        window.cancelAnimationFrame(waiting)
-        waiting = null
-        model.at = [...at]
-    }
+    const moves = mover(point, model, () => { model.at = [...at] }, detail => {
+        if (isHeld || !model.moves.every(([variable]) => variable != null)) { return }
+        at = model.moves.map(([variable, coordinate]) => detail[variable][coordinate])
+        show()
+    })
     const move = to => {
-        isHeld = true
         at = to.map((value, i) => {
             const [low, high] = model.ends[i]
             return Number(Math.min(Math.max(value, low), high).toFixed(2))
         })
         show()
-        const painted = model.moves.map(([variable, coordinate], i) =>
-            variable != null && !tell("amci:move", {variable, coordinate, value: at[i]}))
-        if (!painted.every(each => each)) { waiting ??= window.requestAnimationFrame(send) }
+        moves.move(...model.moves.map((each, i) => [each[0], each[1], at[i]]))
     }
-    const release = () => {
-        isHeld = false
-        send()
-        model.committed += 1
-        tell("amci:release")
-    }
+    const of = i => shares => model.ends[i][0] + shares[i] * (model.ends[i][1] - model.ends[i][0])
     point.dataset.moves = "case"
     point.addEventListener("pointerdown", event => {
         point.setPointerCapture(event.pointerId)
@@ -63,24 +56,19 @@ export function render({model}) {
         if (!isHeld) { return }
         const {left, width, top, height} = frame.getBoundingClientRect()
         const shares = [(event.clientX - left) / width, 1 - (event.clientY - top) / height]
-        move(shares.map((each, i) => model.ends[i][0] + each * (model.ends[i][1] - model.ends[i][0])))
+        move([of(0)(shares), of(1)(shares)])
     })
-    point.addEventListener("pointerup", release)
-    point.addEventListener("pointercancel", release)
+    point.addEventListener("lostpointercapture", () => {
+        isHeld = false
+        moves.release()
+    })
     point.addEventListener("keydown", event => {
         const to = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key]
         if (to == null) { return }
         event.preventDefault()
         move(at.map((value, i) => value + 0.01 * to[i] * (model.ends[i][1] - model.ends[i][0])))
-        release()
+        moves.release()
     })
-    const painted = ({detail}) => {
-        if (isHeld || !model.moves.every(([variable]) => variable != null)) { return }
-        at = model.moves.map(([variable, coordinate]) => detail[variable][coordinate])
-        show()
-    }
-    document.addEventListener("amci:case", painted)
-    model.on("remove", () => document.removeEventListener("amci:case", painted))
     model.on("cloud", fill)
     model.on("at", follow)
     fill()
