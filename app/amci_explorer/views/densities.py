@@ -15,7 +15,7 @@ from bokeh.plotting.contour import contour_data
 
 from amci_core.estimators.draws import Array
 from amci_explorer.js.scripts import SHARED
-from amci_explorer.numbers import DENSITIES, SMALLEST_DENSITY, Densities
+from amci_explorer.numbers import SMALLEST_DENSITY, Densities
 from amci_explorer.numbers.draws import MarginalDensities
 from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.plane import PlaneDensities
@@ -63,13 +63,13 @@ class DensityView:
         self.parts: list[Any] = []
         self.lines: _Lines | None = None
         self.handle: Grip | None = None
-        if isinstance(found, Line):
-            alone = isinstance(found, LineDensities)
+        alone = type(found) is LineDensities
+        if isinstance(found, LineDensities):
             name = prefix + ("densities" if alone else "marginal")
             heights = (146, 194) if alone else (76, 108)
             self.lines = _Lines(name, found, heights, logarithmic=logarithmic and alone, dark=dark)
             self.parts.append(self.lines)
-        if isinstance(found, LineDensities):
+        if alone:
             self.parts.append(_LogRatio(f"{prefix}log-ratio", found, self.lines, dark=dark))
         if isinstance(found, PlaneDensities | MarginalDensities):
             height = 320 if type(found) is PlaneDensities else 165
@@ -77,7 +77,7 @@ class DensityView:
         if isinstance(found, TumourDensities):
             self.parts.append(_Course(f"{prefix}course", dark=dark))
         panels = [part.panel for part in self.parts]
-        if isinstance(found, LineDensities) and not prefix:
+        if alone and not prefix:
             looks = {"label": "Line of θ in the picture", "disabled": True, "margin": 0}
             self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
             panels[0] = column(panels[0], self.handle)
@@ -113,10 +113,16 @@ class _Lines:
     """Panels over one coordinate, each scaled to itself: for q2 above, for q1 below."""
 
     def __init__(
-        self, name: str, found: Line, heights: tuple[int, int], *, logarithmic: bool, dark: bool
+        self,
+        name: str,
+        found: LineDensities,
+        heights: tuple[int, int],
+        *,
+        logarithmic: bool,
+        dark: bool,
     ) -> None:
         self._logarithmic = logarithmic
-        self._names = [n for n in DENSITIES if getattr(found, n) is not None]
+        self._names = list(found.shown)
         empty: dict[str, Any] = {n: [] for n in ("x", *self._names)}
         self._sources = [ColumnDataSource(dict(empty), name=name + end) for end in ("", "-a")]
         learnt: dict[str, Any] = {n: [] for n in self._names if n.startswith("q")}
@@ -131,7 +137,9 @@ class _Lines:
             self.figures[panel] = self._figure(f"{name}-{panel}", panel, found, height, dark)
         self.panel = column(*map(pane, self.figures.values()))
 
-    def _figure(self, name: str, panel: str, found: Line, height: int, dark: bool) -> figure:
+    def _figure(
+        self, name: str, panel: str, found: LineDensities, height: int, dark: bool
+    ) -> figure:
         is_last, signed = panel == "q1", found.target_minus is not None
         shown = picture(
             name,
@@ -186,10 +194,10 @@ class _Lines:
         add_hover(shown, lines[-1:], [("x", "@x{0.00}"), *tips], mode="vline")
         return shown
 
-    def show(self, found: Line, beside: Line | None) -> None:
+    def show(self, found: LineDensities, beside: LineDensities | None) -> None:
         shown = [each for each in (found, beside) if each is not None]
         for source, each in zip(self._sources, (found, beside), strict=True):
-            columns = {} if each is None else each.columns
+            columns = {} if each is None else {"x": each.x, **each.shown}
             missing = np.full(0 if each is None else len(each.x), np.nan)
             if len(missing) or len(source.data["x"]):
                 source.data = {n: columns.get(n, missing) for n in source.data}
@@ -204,8 +212,7 @@ class _Lines:
             # A bad proposal can be a spike: it may leave the panel, what it must match may not.
             top = max(wanted, min(learnt, HIGHEST * wanted)) or learnt or 1.0
             set_range(drawn.y_range, low * top, high * top)
-        if isinstance(found, MarginalDensities):
-            self.figures["q1"].xaxis.axis_label = found.label
+        self.figures["q1"].xaxis.axis_label = found.label
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
         count = len(next(iter(draws.values()), ()))
@@ -213,7 +220,7 @@ class _Lines:
             missing = np.full(count, np.nan)
             self._draws.data = {name: draws.get(name, missing) for name in self._draws.data}
 
-    def describe(self, found: Line) -> None:
+    def describe(self, found: LineDensities) -> None:
         for panel, shown in self.figures.items():
             caption = _caption(panel, found.target_minus is not None)
             describe(shown, f"{caption.capitalize()}. {found.about()}")
@@ -226,7 +233,7 @@ def _caption(panel: str, signed: bool) -> str:
     return f"what {'q₁⁺ and q₁⁻' if signed else 'q₁'} must match: {f}, rescaled"
 
 
-def _highest(found: Line, name: str) -> float:
+def _highest(found: LineDensities, name: str) -> float:
     """The highest density, but for the ends of the axis, where it may be infinite."""
     density = getattr(found, name)
     if density is None:
