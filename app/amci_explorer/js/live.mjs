@@ -36,16 +36,11 @@ export function movedCase({problem}, {y, theta}, {variable, value}) {
  */
 export function paint(page, {weights, problem, extent}, {y, theta}) {
     const columns = lineCase(weights, problem, y, theta, extent)
-    const {x, log_ratio, log_ratio_minus} = columns
-    const missing = new Float64Array(x.length).fill(NaN)
-    const filled = (name, of) => {
-        const source = page.get_model_by_name(name), names = Object.keys(source?.data ?? {})
-        return [source, {data: Object.fromEntries(names.map(each => [each, of[each] ?? missing]))}]
-    }
+    const missing = new Float64Array(columns.x.length).fill(NaN)
+    const source = page.get_model_by_name("densities"), names = Object.keys(source.data)
     const parts = [
-        filled("densities", columns),
+        [source, {data: Object.fromEntries(names.map(each => [each, columns[each] ?? missing]))}],
         [page.get_model_by_name("densities-threshold"), {data: {x: [theta[0]]}}],
-        filled("log-ratio-data", {x, q1: log_ratio, q1_minus: log_ratio_minus}),
         ...Object.keys(PANELS).map(each => [
             page.get_model_by_name(`densities-${each}`)?.y_range,
             heights(page.get_model_by_name(`densities-${each}`), PANELS[each], columns),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, LogTicker, Range1d, Span, Title
+from bokeh.models import ColumnDataSource, LogTicker, Range1d, Span
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
@@ -69,8 +69,6 @@ class DensityView:
             heights = (146, 194) if alone else (76, 108)
             self.lines = _Lines(name, found, heights, logarithmic=logarithmic and alone, dark=dark)
             self.parts.append(self.lines)
-        if alone:
-            self.parts.append(_LogRatio(f"{prefix}log-ratio", found, self.lines, dark=dark))
         if isinstance(found, PlaneDensities | MarginalDensities):
             height = 320 if type(found) is PlaneDensities else 165
             self.parts.append(_Planes(f"{prefix}plane", found, height, dark=dark))
@@ -82,7 +80,8 @@ class DensityView:
             self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
             panels[0] = column(panels[0], self.handle)
         self._remark = HTML()
-        self.panel = column(*panels[:1], self._remark, *panels[1:])
+        folded = [self.lines.ratio] if alone and self.lines else []
+        self.panel = column(*panels[:1], self._remark, *panels[1:], *folded)
 
     @staticmethod
     def kind(found: Densities) -> tuple[Any, ...]:
@@ -122,8 +121,8 @@ class _Lines:
         dark: bool,
     ) -> None:
         self._logarithmic = logarithmic
-        self._names = list(found.shown)
-        empty: dict[str, Any] = {n: [] for n in ("x", *self._names)}
+        self._names = list(found.columns)
+        empty: dict[str, Any] = {n: [] for n in self._names}
         self._sources = [ColumnDataSource(dict(empty), name=name + end) for end in ("", "-a")]
         learnt: dict[str, Any] = {n: [] for n in self._names if n.startswith("q")}
         self._draws = ColumnDataSource(learnt, name=f"{name}-draws")
@@ -136,6 +135,36 @@ class _Lines:
             height = sum(heights) if found.q2 is None else height
             self.figures[panel] = self._figure(f"{name}-{panel}", panel, found, height, dark)
         self.panel = column(*map(pane, self.figures.values()))
+        ratio, place = self._log_ratio(name, dark), column()
+        self.ratio = sections(("Log-ratio of q₁ to its target", place))
+
+        def unfold(event: Any) -> None:
+            place[:] = [pane(ratio)] if event.new else []
+
+        self.ratio.param.watch(callback(unfold), "active")
+
+    def _log_ratio(self, name: str, dark: bool) -> figure:
+        """How far q1 is from what it must match."""
+        self._ratio_range = Range1d(-0.1, 0.1)
+        shown = picture(
+            f"{name}-log-ratio",
+            alternative="Log-ratio of q1 to g over x, in nats.",
+            x_label="x",
+            y_label="log(q₁ / g), nats",
+            height=160,
+            tools="box_zoom,reset",
+            x_range=self.x_range,
+            y_range=self._ratio_range,
+        )
+        zero = Span(location=0, dimension="width", line_color=SHAPES["target"].colour(dark))
+        shown.add_layout(zero)
+        for n, ratio in (("q1", "log_ratio"), ("q1_minus", "log_ratio_minus")):
+            if ratio in self._names:
+                looks = {"line_width": 2.5, "line_color": SHAPES[n].colour(dark), "name": ratio}
+                shown.line("x", ratio, source=self._sources[0], **looks)
+        tips = [("x", "@x{0.00}"), ("log-ratio", "@$name{0.0000} nats")]
+        add_hover(shown, "auto", tips, mode="vline")
+        return shown
 
     def _figure(
         self, name: str, panel: str, found: LineDensities, height: int, dark: bool
@@ -144,6 +173,7 @@ class _Lines:
         shown = picture(
             name,
             alternative="Proposals, and what they must match.",
+            caption=_caption(panel, signed),
             x_label="x",
             y_label="density",
             height=height,
@@ -160,10 +190,6 @@ class _Lines:
         shown.ygrid.visible = False
         shown.min_border_left = 60 if self._logarithmic else 12
         colours = {n: style.colour(dark) for n, style in SHAPES.items()}
-        looks: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal"}
-        shown.add_layout(
-            Title(text=_caption(panel, signed), text_color=colours["target"], **looks), "above"
-        )
         wanted, learnt = ([n for n in PANELS[panel][part] if n in self._names] for part in PANEL)
         own, beside = self._sources
         bottom = SMALLEST_DENSITY if self._logarithmic else 0
@@ -176,8 +202,9 @@ class _Lines:
                 line = {"line_width": 2.5, "line_alpha": ink, "line_color": colours[n]}
                 named = words if source is own else {}
                 shown.line("x", n, source=source, name=n, **line, **named)
-        looks = {"line_color": colours["threshold"], "line_dash": [4, 4], "line_width": 1.5}
-        shown.vspan("x", source=self._threshold, **looks)
+        looks: dict[str, Any] = {"line_dash": [4, 4], "line_width": 1.5}
+        colour = colours["threshold"]
+        shown.vspan("x", source=self._threshold, line_color=colour, **looks)
         # Draws are ticks at the bottom.
         shown.extra_y_ranges = {"ticks": Range1d(0, 1)}
         for n in learnt:
@@ -197,7 +224,7 @@ class _Lines:
     def show(self, found: LineDensities, beside: LineDensities | None) -> None:
         shown = [each for each in (found, beside) if each is not None]
         for source, each in zip(self._sources, (found, beside), strict=True):
-            columns = {} if each is None else {"x": each.x, **each.shown}
+            columns = {} if each is None else each.columns
             missing = np.full(0 if each is None else len(each.x), np.nan)
             if len(missing) or len(source.data["x"]):
                 source.data = {n: columns.get(n, missing) for n in source.data}
@@ -213,6 +240,12 @@ class _Lines:
             top = max(wanted, min(learnt, HIGHEST * wanted)) or learnt or 1.0
             set_range(drawn.y_range, low * top, high * top)
         self.figures["q1"].xaxis.axis_label = found.label
+        g = np.nan_to_num(found.target)
+        high = np.isfinite(found.log_ratio) & (g > 0.01 * g.max())
+        # The axis rests while a handle moves a little.
+        largest = max(1e-3, np.abs(found.log_ratio[high]).max(initial=0.0))
+        half = min(decimal_step_above(1.1 * largest, (1, 3, 10)), 30.0)
+        set_range(self._ratio_range, -half, half)
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
         count = len(next(iter(draws.values()), ()))
@@ -248,56 +281,6 @@ def _both(ends: list[tuple[float, float]]) -> tuple[float, float]:
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-class _LogRatio:
-    """How far q1 is from what it must match, in nats; in the page when it is unfolded."""
-
-    def __init__(self, name: str, found: LineDensities, lines: Any, *, dark: bool) -> None:
-        names = ["q1"] if found.target_minus is None else ["q1", "q1_minus"]
-        self._source = ColumnDataSource({n: [] for n in ("x", *names)}, name=f"{name}-data")
-        self._figure = picture(
-            name,
-            alternative="Log-ratio of q1 to g over x, in nats.",
-            x_label="x",
-            y_label="log(q₁ / g), nats",
-            height=160,
-            tools="box_zoom,reset",
-            x_range=lines.x_range,
-            y_range=Range1d(-0.1, 0.1),
-        )
-        zero = Span(location=0, dimension="width", line_color=SHAPES["target"].colour(dark))
-        self._figure.add_layout(zero)
-        for n in names:
-            looks = {"line_width": 2.5, "line_color": SHAPES[n].colour(dark), "name": n}
-            self._figure.line("x", n, source=self._source, **looks)
-        tips = [("x", "@x{0.00}"), ("log-ratio", "@$name{0.0000} nats")]
-        add_hover(self._figure, "auto", tips, mode="vline")
-        place = column()
-        self.panel = sections(("Log-ratio of q₁ to its target", place))
-
-        def unfold(event: Any) -> None:
-            place[:] = [pane(self._figure)] if event.new else []
-
-        self.panel.param.watch(callback(unfold), "active")
-
-    def show(self, found: LineDensities, _: Any) -> None:
-        columns, largest = {"x": found.x}, 1e-3
-        for name, ratio, g in (
-            ("q1", found.log_ratio, found.target),
-            ("q1_minus", found.log_ratio_minus, found.target_minus),
-        ):
-            if ratio is not None and g is not None:
-                columns[name] = ratio
-                high = np.isfinite(ratio) & (g > 0.01 * np.nanmax(g, initial=0.0))
-                largest = max(largest, np.abs(ratio[high]).max(initial=0.0))
-        self._source.data = columns
-        # The axis rests while a handle moves a little.
-        half = min(decimal_step_above(1.1 * largest, (1, 3, 10)), 30.0)
-        set_range(self._figure.y_range, -half, half)
-
-    def describe(self, found: LineDensities) -> None:
-        """Its words are those of the densities."""
-
-
 class _Planes:
     """Areas of what is wanted under lines of what was learnt, side by side."""
 
@@ -327,9 +310,16 @@ class _Planes:
         self, name: str, of: str, found: PlaneDensities, height: int, dark: bool
     ) -> figure:
         x_range, y_range = self._closer if of == "close-up" else self._whole
+        wanted, learnt = self._pairs[of]
+        target, proposal = (
+            label(n, signed=found.target_minus is not None, variant=found.variant)
+            for n in (wanted, learnt)
+        )
+        over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
         shown = picture(
             name,
             alternative="Densities over a plane.",
+            caption=f"{proposal} {over}",
             x_label=found.labels[0],
             y_label=found.labels[1],
             height=height,
@@ -339,7 +329,6 @@ class _Planes:
         shown.min_border_left = 50
         shown.xaxis.ticker.desired_num_ticks = 3
         shown.yaxis.ticker.desired_num_ticks = 4
-        wanted, learnt = self._pairs[of]
         colours = {n: style.colour(dark) for n, style in SHAPES.items()}
         dashes = {"line_dash": list(SHAPES[learnt].dash), "line_width": 2}
         for end, ink in (("-a", FAINT), ("", 1.0)):
@@ -353,13 +342,6 @@ class _Planes:
         if wanted != "posterior":
             looks = {"line_color": colours["threshold"], "line_dash": [4, 3]}
             shown.multi_line("xs", "ys", source=self._sources["outline", ""], **looks)
-        target, proposal = (
-            label(n, signed=found.target_minus is not None, variant=found.variant)
-            for n in (wanted, learnt)
-        )
-        over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
-        looks = {"text_font_size": "12px", "text_font_style": "normal"}
-        shown.add_layout(Title(text=f"{proposal} {over}", **looks), "above")
         return shown
 
     def show(self, found: Any, beside: Any) -> None:

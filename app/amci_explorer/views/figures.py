@@ -63,6 +63,7 @@ def picture(
     y_label: str,
     height: int,
     tools: str = "pan,box_zoom,wheel_zoom,reset",
+    caption: str = "",
     **options: Any,
 ) -> figure:
     """Creates an empty figure as wide as its place.
@@ -74,6 +75,7 @@ def picture(
         y_label: Label of the y axis, with the unit.
         height: Height in pixels.
         tools: Tools beside those that save it.
+        caption: A line above it.
         options: For `bokeh.plotting.figure`: ranges and kinds of axes.
     """
     created = figure(
@@ -94,6 +96,9 @@ def picture(
         **options,
     )
     created.xaxis.ticker.desired_num_ticks = 6
+    if caption:
+        looks: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal"}
+        created.add_layout(Title(text=caption, **looks), "above")
     describe(created, alternative)
     dress(created, name)
     return created
