@@ -42,9 +42,8 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high")
 NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 INK = Style("ink", PALETTE["light"]["ink"], PALETTE["dark"]["ink"])
 PAPER = Style("paper", PALETTE["light"]["paper"], PALETTE["dark"]["paper"])
-# Of the axis of draws and the tools, in pixels; and between two names, so that they stay apart in
-# the lower picture of a low screen as well.
-BELOW, APART = 58, 20.0
+# Of the axis of draws and the tools, in pixels.
+BELOW = 58
 LOWER = 205
 # A power of ten where a number would be all zeros.
 TICKS = """
@@ -285,7 +284,7 @@ class ErrorCard(Card):
                 ends[name] = float(known[-1])
         texts = [ESTIMATORS[name].short or ESTIMATORS[name].label for name in ends]
         height = self.height - BELOW
-        placed = apart([*ends.values()], axis.start, axis.end, height=height, least=APART)
+        placed = apart([*ends.values()], axis.start, axis.end, height=height)
         self._ends.data = {
             "x": [float(budgets[-1])] * len(ends),
             "y": placed,

@@ -183,15 +183,13 @@ class DensityPanel:
 
     def _attach(self) -> None:
         """Puts the handle of theta's line where that is; without one it is not there."""
-        theta, at, there = self._state.problem.theta, self._state.theta, self._found.threshold
-        known = theta is not None and theta.dim == 1 and there is not None
-        if theta is None or not known or not math.isclose(there, at[0]):
-            self.view.handle.disabled = True
-            return
-        (start, end), digits = theta.typical_range, digits_of(theta)
-        self.view.handle.param.update(
-            value=at[0], start=start, end=end, step=10.0**-digits, digits=digits, disabled=False
-        )
+        handle, theta, at = self.view.handle, self._state.problem.theta, self._state.theta
+        there = self._found.threshold
+        handle.disabled = there is None or len(at) != 1 or not math.isclose(there, at[0])
+        if theta is not None and not handle.disabled:
+            (start, end), digits = theta.typical_range, digits_of(theta)
+            looks = {"start": start, "end": end, "step": 10.0**-digits, "digits": digits}
+            handle.param.update(value=at[0], **looks)
 
     def _grabbed(self, *events: Any) -> None:
         """Moves theta by its line."""
