@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, LogTicker, Range1d, Span
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
@@ -86,7 +87,7 @@ class DensityView:
     @staticmethod
     def kind(found: Densities) -> tuple[Any, ...]:
         """What densities have in common that the same pictures can show."""
-        return type(found), found.target_minus is None, found.q2 is None, found.variant
+        return type(found), found.target_minus is None, found.q2 is None
 
     def show(self, found: Any, beside: Any = None) -> None:
         """Draws new densities, and faintly below them those of the case to compare with."""
@@ -198,9 +199,8 @@ class _Lines:
                 alpha, grey = 0.3 * ink, colours["target"]
                 shown.varea("x", bottom, n, source=source, fill_alpha=alpha, fill_color=grey)
             for n in learnt:
-                words = {"legend_label": label(n, signed=signed, variant=found.variant)}
                 line = {"line_width": 2.5, "line_alpha": ink, "line_color": colours[n]}
-                named = words if source is own else {}
+                named = {"legend_label": n} if source is own else {}
                 shown.line("x", n, source=source, name=n, **line, **named)
         looks: dict[str, Any] = {"line_dash": [4, 4], "line_width": 1.5}
         colour = colours["threshold"]
@@ -214,8 +214,7 @@ class _Lines:
         looks = {"padding": 2, "margin": 4, "background_fill_alpha": 0.5}
         shown.legend.update(location="top_right", label_text_font_size="12px", **looks)
         tips = [
-            (label(n, signed=signed, variant=found.variant), f"@{n}{{0.0000}}")
-            for n in (*wanted, *learnt)
+            (label(n, signed=signed).split(" ")[0], f"@{n}{{0.0000}}") for n in (*wanted, *learnt)
         ]
         lines = [each for each in shown.renderers if each.name == learnt[0]]
         add_hover(shown, lines[-1:], [("x", "@x{0.00}"), *tips], mode="vline")
@@ -239,6 +238,8 @@ class _Lines:
             # A bad proposal can be a spike: it may leave the panel, what it must match may not.
             top = max(wanted, min(learnt, HIGHEST * wanted)) or learnt or 1.0
             set_range(drawn.y_range, low * top, high * top)
+            for item in drawn.legend.items:
+                item.label = value(_label(found, item.renderers[0].name))
         self.figures["q1"].xaxis.axis_label = found.label
         g = np.nan_to_num(found.target)
         high = np.isfinite(found.log_ratio) & (g > 0.01 * g.max())
@@ -264,6 +265,10 @@ def _caption(panel: str, signed: bool) -> str:
         return "what q₂ must match: the posterior p(x | y)"
     f = "f⁺ p(x | y) and f⁻ p(x | y)" if signed else "f(x; θ) p(x | y)"
     return f"what {'q₁⁺ and q₁⁻' if signed else 'q₁'} must match: {f}, rescaled"
+
+
+def _label(found: Densities, name: str) -> str:
+    return label(name, signed=found.target_minus is not None, variant=found.variant)
 
 
 def _highest(found: LineDensities, name: str) -> float:
@@ -311,15 +316,10 @@ class _Planes:
     ) -> figure:
         x_range, y_range = self._closer if of == "close-up" else self._whole
         wanted, learnt = self._pairs[of]
-        target, proposal = (
-            label(n, signed=found.target_minus is not None, variant=found.variant)
-            for n in (wanted, learnt)
-        )
-        over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
         shown = picture(
             name,
             alternative="Densities over a plane.",
-            caption=f"{proposal} {over}",
+            caption=of,
             x_label=found.labels[0],
             y_label=found.labels[1],
             height=height,
@@ -364,8 +364,11 @@ class _Planes:
             _approach(self._closer, shown, ["target"])
         else:
             _approach(self._whole, shown, ["target", "posterior"])
-        for drawn in self.figures.values():
+        for of, drawn in self.figures.items():
             drawn.xaxis.axis_label, drawn.yaxis.axis_label = found.labels
+            target, proposal = (_label(found, n) for n in self._pairs[of])
+            over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
+            drawn.above[0].text = f"{proposal} {over}"
 
     def _draw(self, found: Any, wanted: str, learnt: str, end: str, ink: float) -> None:
         density, other = getattr(found, wanted), getattr(found, learnt)
