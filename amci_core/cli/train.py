@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -101,8 +102,8 @@ def train(
         bool,
         typer.Option(
             "--attached",
-            help="For a program that runs this one: end when stdin does, let other programs go "
-            "first, and count the time of computing alone.",
+            help="For a program that runs this one: end when stdin does, and remove the folder "
+            "then; let other programs go first, and count the time of computing alone.",
         ),
     ] = False,
 ) -> None:
@@ -113,7 +114,7 @@ def train(
     checked in the end.
     """
     if attached:
-        _attach()
+        _attach(out)
     import torch
 
     from amci_core import training
@@ -232,8 +233,8 @@ class _Lines:
         print(json.dumps(plain(line)), flush=True)
 
 
-def _attach() -> None:
-    """Lets other programs go first, and ends this process when its stdin ends."""
+def _attach(folder: Path) -> None:
+    """Lets other programs go first; removes the folder and ends when stdin ends."""
     with suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(NICE)
 
@@ -241,6 +242,8 @@ def _attach() -> None:
         # Not by sys.stdin: Python aborts where a thread reads that while it shuts down.
         while os.read(0, 1024):
             pass
+        while folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(INTERRUPTED)
 
     threading.Thread(target=end, daemon=True).start()

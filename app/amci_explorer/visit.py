@@ -18,7 +18,6 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
-from amci_explorer.problems.files import Source, in_a_line
 from amci_explorer.server.session import building, callback, weakly
 from amci_explorer.shell import page
 from amci_explorer.state.state import State, decoded
@@ -40,14 +39,14 @@ def prepare(problems: Sequence[str] = ()) -> list[str]:
     wrong = []
     for text in problems:
         try:
-            Source.read(text).load()
+            registry.load_file(text)
         except ValueError as error:
-            wrong.append(in_a_line(error))
+            wrong.append(registry.in_a_line(error))
     registry.serve_files([] if wrong else problems)
     try:
         tour()
     except TourError as error:
-        wrong.append(in_a_line(error))
+        wrong.append(registry.in_a_line(error))
     return wrong
 
 

@@ -164,7 +164,7 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
             cases=3,
             runs=8,
             budgets=evaluated.BUDGETS,
-            estimators=computations_of("tail-1d").swept,
+            estimators=registry.swept("tail-1d"),
         )
         found = card.shown.value
         np.testing.assert_equal(dict(found.estimators), expected.estimators)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 __all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Computations", "computations_of"]
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from amci_explorer.numbers.summary import Summary, summarize
 from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Point, Settings
 
+T = TypeVar("T")
 BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
 # Cases along each axis of an amortization map and draws for each: both cost more in more
 # dimensions.
@@ -87,11 +88,6 @@ class Computations:
         return tuple(sorted({*BUDGETS, min(total, BUDGETS[-1])}))
 
     @property
-    def swept(self) -> tuple[str, ...]:
-        """The estimators of a sweep over cases."""
-        return registry.swept(self.problem.name)
-
-    @property
     def terms(self) -> tuple[str, ...]:
         """The terms that have proposals to draw from."""
         return registry.terms(self.problem.name)
@@ -129,53 +125,30 @@ class Computations:
         near = error <= LARGEST_ERROR * abs(value)
         return Mu(value, error / abs(value), "reference") if near and value else Mu()
 
+    def _case(self, settings: Settings) -> dict[str, Any]:
+        """What a computation from the draws of one case takes."""
+        y, theta = self.problem.check(*settings.pair)
+        return {
+            "problem": self.problem,
+            "proposals": self.proposals(settings),
+            "y": y,
+            "theta": theta,
+            "draws": settings.draws,
+            "seed": settings.seed,
+            "mu": self.mu(settings),
+        }
+
     def summary(self, settings: Settings) -> Stream[Summary]:
         """The figures of the strip, in a single part."""
-        y, theta = settings.pair
-
-        def part(_: int) -> Summary:
-            return summarize(
-                self.problem,
-                self.proposals(settings),
-                y=y,
-                theta=theta,
-                draws=settings.draws,
-                seed=settings.seed,
-                mu=self.mu(settings),
-            )
-
-        return Stream(1, part, lambda parts: parts[0])
+        return _single(lambda: summarize(**self._case(settings)))
 
     def playback(self, settings: Settings, coordinate: int) -> Stream[Playback]:
         """Draws one by one along a coordinate of x, from 1 on, in a single part."""
-        y, theta = settings.pair
-
-        def part(_: int) -> Playback:
-            return playback(
-                self.problem,
-                self.proposals(settings),
-                y,
-                theta,
-                draws=settings.draws,
-                coordinate=coordinate - 1,
-                seed=settings.seed,
-                mu=self.mu(settings),
-            )
-
-        return Stream(1, part, lambda parts: parts[0])
+        return _single(lambda: playback(**self._case(settings), coordinate=coordinate - 1))
 
     def diagnosis(self, settings: Settings) -> Stream[Diagnosis]:
         """What the draws say of every term's proposal."""
-        y, theta = self.problem.check(*settings.pair)
-        return diagnosis(
-            self.problem,
-            self.proposals(settings),
-            y=y,
-            theta=theta,
-            draws=settings.draws,
-            seed=settings.seed,
-            mu=self.mu(settings),
-        )
+        return diagnosis(**self._case(settings))
 
     def amortization(
         self, settings: Settings, across: str, upwards: str
@@ -256,6 +229,10 @@ class Computations:
             runs=settings.runs,
             seed=settings.seed,
         )
+
+
+def _single(compute: Callable[[], T]) -> Stream[T]:
+    return Stream(1, lambda _: compute(), lambda parts: parts[0])
 
 
 def joined(streams: list[Stream[ErrorCurves]]) -> Stream[ErrorCurves]:

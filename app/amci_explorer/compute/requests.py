@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import torch
-
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.parallel import Stream
 from amci_explorer.compute.computations import computations_of
@@ -17,10 +15,7 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS
 
-# Computations that a worker keeps the samplers of: those of a few visitors at a time.
-KEPT = 16
-# Computations of independent runs.
-IN_RUNS = ("error_curves", "reuse", "evaluation")
+# Figures that are computed when they are first read: in the worker, and sent along.
 CURVE_FIGURES = ("mean", "mean_error", "effective", "quartiles")
 REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
 
@@ -56,10 +51,9 @@ class Request:
 
     def less(self, share: float) -> str:
         """What to choose instead, so that it costs that share or less."""
-        if self.what not in IN_RUNS:
+        if self.what not in ("error_curves", "reuse", "evaluation"):
             return "choose other proposals"
-        runs = max(int(0.9 * share * self.settings.runs), 4)
-        return f"choose {runs:,} runs or fewer"
+        return f"choose {max(int(0.9 * share * self.settings.runs), 4):,} runs or fewer"
 
     def __reduce__(self) -> Any:
         sent = session_proposals.parcel(self.settings.problem, self.settings.variant)
@@ -75,9 +69,10 @@ class Request:
         found = _stream(self).merge(parts)
         if isinstance(found, ErrorCurves):
             for curve in found.by_name.values():
-                _compute(curve, CURVE_FIGURES)
-        if isinstance(found, ReuseErrors):
-            _compute(found, REUSE_FIGURES)
+                for name in CURVE_FIGURES:
+                    getattr(curve, name)
+        for name in REUSE_FIGURES if isinstance(found, ReuseErrors) else ():
+            getattr(found, name)
         return found
 
 
@@ -87,15 +82,9 @@ def _received(what: str, choice: Settings, options: Any, sent: bytes | None) -> 
     return Request(what, choice, options)
 
 
-@lru_cache(KEPT)
+# Those of a few sessions at a time.
+@lru_cache(16)
 def _stream(asked: Request) -> Stream[Any]:
-    torch.set_num_threads(1)
     compute = getattr(computations_of(asked.settings.problem), asked.what)
     stream: Stream[Any] = compute(asked.settings, **dict(asked.options))
     return stream
-
-
-def _compute(found: Any, names: tuple[str, ...]) -> None:
-    """Computes what is computed when it is first asked for, and then sent along."""
-    for name in names:
-        getattr(found, name)

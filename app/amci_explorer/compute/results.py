@@ -2,64 +2,30 @@ r"""A page's results, each with the request that it answers; nothing else is sho
 
 from __future__ import annotations
 
-__all__ = ["Receiver", "Result", "Results"]
+__all__ = ["Result", "Results"]
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from amci_explorer.compute import runner
-from amci_explorer.compute.cluster import Unreachable
 from amci_explorer.compute.requests import Request
+from amci_explorer.compute.runner import Result, Unreachable
 from amci_explorer.compute.training import TrainingSession
 from amci_explorer.server.session import browser_of, on_page, say
-
-log = logging.getLogger(__name__)
 
 # Without workers a page asks again after a second, and says so once in a while.
 SECONDS_TO_ASK_AGAIN, SECONDS_TO_SAY_AGAIN = 1.0, 30.0
 
 
-@dataclass(frozen=True)
-class Result:
-    """What was computed.
-
-    Arguments:
-        asked: The request that it answers.
-        value: The answer so far.
-        seconds: Since the computation began, in whichever session.
-        complete: Whether it is final.
-    """
-
-    asked: Request
-    value: Any
-    seconds: float
-    complete: bool = False
-
-
-class Receiver(Protocol):
-    """A card."""
-
-    @property
-    def name(self) -> str:
-        """Its name: of each name the newest result is kept."""
-
-    def begin(self) -> None:
-        """Its request is being computed."""
-
-    def take(self, result: Result) -> None:
-        """Shows a result, complete or not."""
-
-    def end(self, message: str | None) -> None:
-        """It is over, with a message if it failed."""
-
-
 class Results:
     """Creates the results of one page, none yet.
+
+    What wants a result is a card: it has a `name`, and of each name the newest result is kept. It
+    is called `begin()`, then `take(result)`, complete or not, and `end(message)`, with a message
+    if it failed.
 
     Arguments:
         document: The page's document. Without it nothing is computed.
@@ -67,13 +33,14 @@ class Results:
     Attributes:
         training: What trains proposals for the page; None: nothing does.
         heard: Called when a result has come or is cancelled.
+        all: The newest result of each card that has one.
     """
 
     def __init__(self, document: Any = None) -> None:
         self._document = document
         self.training: TrainingSession | None = None
         self.heard: list[Callable[[], None]] = []
-        self._kept: dict[str, Result] = {}
+        self.all: dict[str, Result] = {}
         self._running: dict[str, Request] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, Request] = {}
@@ -81,12 +48,7 @@ class Results:
 
     def of(self, name: str) -> Result | None:
         """The newest result of a card, whichever request it answers."""
-        return self._kept.get(name)
-
-    @property
-    def all(self) -> dict[str, Result]:
-        """The newest result of each card that has one."""
-        return dict(self._kept)
+        return self.all.get(name)
 
     @property
     def resting(self) -> bool:
@@ -101,7 +63,7 @@ class Results:
         """The last request of a card, if it failed."""
         return self._failed.get(name)
 
-    def want(self, card: Receiver, asked: Request | None) -> None:
+    def want(self, card: Any, asked: Request | None) -> None:
         """Has a card shown a request's result, computed if need be.
 
         A request that the user cancelled is not computed until another one came.
@@ -112,17 +74,17 @@ class Results:
         elif asked not in (self._running.get(name), self._refused.get(name)):
             self._refused.pop(name, None)
             self._failed.pop(name, None)
-            kept = self._kept.get(name)
             self.cancel(name)
-            if kept is not None and kept.asked == asked and kept.complete:
-                card.take(kept)
+            found = self.all.get(name)
+            if found is not None and found.asked == asked and found.complete:
+                card.take(found)
                 card.end(None)
             else:
                 self._running[name] = asked
                 card.begin()
                 self._tasks[name] = self._start(card, asked)
 
-    def again(self, card: Receiver, asked: Request | None) -> None:
+    def again(self, card: Any, asked: Request | None) -> None:
         """As `want`, also if the user cancelled it."""
         self._refused.pop(card.name, None)
         self.want(card, asked)
@@ -139,33 +101,35 @@ class Results:
             self._tasks.pop(name).cancel()
             self._tell()
 
-    def drop(self, asked: Any) -> None:
-        """Has the runner keep no result of a request."""
-        if self._document is not None:
-            runner.runner().forget(asked)
-
-    def dismiss(self, name: str) -> None:
-        """Forgets the result of that name."""
-        self._kept.pop(name, None)
-
     def forget(self) -> None:
         """Cancels everything and forgets all results."""
         for task in self._tasks.values():
             task.cancel()
-        for kept in (self._kept, self._running, self._tasks, self._refused, self._failed):
-            kept.clear()
+        for each in (self.all, self._running, self._tasks, self._refused, self._failed):
+            each.clear()
 
-    def _start(self, card: Receiver, asked: Request) -> asyncio.Task[None]:
+    def call(self, then: Callable[[Any], None], function: Callable[..., Any], *given: Any) -> None:
+        """Has a worker call a function, and the page what it returns, or the error."""
+
+        async def wait() -> None:
+            try:
+                found = await runner.runner().call(browser_of(self._document), function, *given)
+            except Exception as error:  # the user must see it, whatever it is
+                found = error
+            await on_page(self._document, partial(then, found))
+
+        self._tasks["call"] = asyncio.get_running_loop().create_task(wait())
+
+    def _start(self, card: Any, asked: Request) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._follow(card, asked))
 
-    async def _follow(self, card: Receiver, asked: Request) -> None:
+    async def _follow(self, card: Any, asked: Request) -> None:
         """Brings a request's results to the page, each once the page has taken the one before."""
         while True:
             try:
                 found = runner.runner().results(asked, browser_of(self._document))
                 async with aclosing(found):
-                    async for each in found:
-                        result = Result(asked, each.value, each.seconds, each.complete)
+                    async for result in found:
                         acts = [partial(self._show, card, result)]
                         if result.complete:
                             acts.append(partial(self._finish, card, None))
@@ -180,12 +144,12 @@ class Results:
                 await on_page(self._document, partial(self._finish, card, message))
                 return
 
-    def _show(self, card: Receiver, result: Result) -> None:
-        self._kept[card.name] = result
+    def _show(self, card: Any, result: Result) -> None:
+        self.all[card.name] = result
         card.take(result)
         self._tell()
 
-    def _finish(self, card: Receiver, message: str | None) -> None:
+    def _finish(self, card: Any, message: str | None) -> None:
         asked = self._running.pop(card.name)
         self._tasks.pop(card.name, None)
         if message is not None:

@@ -1,61 +1,175 @@
 r"""Computes what all sessions ask for: once for equal requests, fairly between browsers.
 
-A request is computed in parts, cut and seeded by the request alone. Workers compute the parts, and
-merge the first of them, in their order, to results that grow on the page.
+A request is computed in parts, cut and seeded by the request alone. Worker processes, or those of
+a Dask scheduler elsewhere, compute the parts, and merge the first of them, in their order, to
+results that grow on the page. Threads would not do: small operations of PyTorch hold the
+interpreter's lock, and keep a server from answering.
 """
 
 from __future__ import annotations
 
-__all__ = ["DASK", "SECONDS", "WORKERS", "Result", "Runner", "Work", "runner"]
+__all__ = ["DASK", "SECONDS", "WORKERS", "Cluster", "Result", "Runner", "Unreachable", "runner"]
 
 import asyncio
 import logging
 import os
 import pickle
 import time
-from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import AsyncExitStack
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable
 from contextvars import Context
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
-from amci_explorer.compute.cluster import Cluster, Unreachable, WorkerDied
-from amci_explorer.words.settings import too_much
+import torch
+
+from amci_core._arguments import check_count
+from amci_core.parallel import local_cluster
 
 log = logging.getLogger(__name__)
+# What happens to workers is told in the words of the page.
+logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 # What the environment says of workers: their number, or the address of a Dask scheduler; and of
 # the seconds of computing that one request may take.
 WORKERS, DASK, SECONDS = "AMCI_WORKERS", "AMCI_DASK", "AMCI_SECONDS"
 DEFAULT_SECONDS = 60.0
-# All that a browser waits for may take this many times as long as one request.
-TOGETHER = 2.0
 # Finished results that are kept.
 FINISHED_KEPT = 32
-# Parts with the workers beyond those being computed, so that no worker waits for the server.
-AHEAD = 1
-# A page gets results at most this often, and a result is merged after so many times as long as
-# the last merge took.
+# A result is merged at most this often, and after so many times as long as the last merge took.
 SECONDS_BETWEEN_RESULTS, REST = 0.1, 4.0
+SECONDS_TO_CONNECT = 5
+# What a worker of this machine imports before its first task.
+PRELOAD = """
+import amci_core.amortization, amci_core.diagnostics, amci_core.evaluation
+import amci_explorer.compute.requests
+"""
 
 
-class Work(Hashable, Protocol):
-    """What can be computed: plain values, sent to a worker; equal ones are computed once.
+class Unreachable(ConnectionError):
+    """The scheduler does not answer."""
 
-    `part` and `result` are called in a worker.
+
+def default_workers() -> int:
+    """One less than the cores this process may use, at least one."""
+    known = getattr(os, "sched_getaffinity", None)
+    return max(1, (len(known(0)) if known else os.cpu_count() or 2) - 1)
+
+
+class Cluster:
+    """Creates a set of workers, which start with `start` or the first task.
+
+    Arguments:
+        workers: Number of processes; by default `default_workers`.
+        dask: Address of a Dask scheduler, such as `tcp://192.168.0.5:8786`, whose workers compute
+            instead. They need this package in the same version.
+
+    Attributes:
+        size: How many tasks are done at a time; 1 until the workers are known.
+        seconds: After so many a task hangs, and its worker is replaced.
     """
 
-    def less(self, share: float) -> str:
-        """What to ask for instead, so that it costs that share or less."""
+    def __init__(self, workers: int | None = None, dask: str | None = None) -> None:
+        if workers is not None and dask is not None:
+            raise ValueError(f"workers: Dask has its own at {dask}, got {workers!r}")
+        self._workers = default_workers() if workers is None else workers
+        check_count("workers", self._workers, low=1, high=1000)
+        self._dask = dask
+        self.size = 1 if dask else self._workers
+        self.seconds = DEFAULT_SECONDS
+        self._local: Any = None
+        self._connecting: asyncio.Task[Any] | None = None
 
-    def part(self, number: int) -> tuple[int, Any]:
-        """The number of parts, and the part of that number."""
+    async def start(self) -> Any:
+        """The client of the workers, or of the scheduler; all who wait share it.
 
-    def result(self, parts: list[Any]) -> Any:
-        """The result of the first parts, in their order."""
+        Raises:
+            Unreachable: the scheduler does not answer, or has no workers.
+        """
+        task = self._connecting
+        if task is None or (
+            task.done() and (task.exception() or task.result().status != "running")
+        ):
+            # In a context of its own: else it would keep the page that asked first.
+            loop = asyncio.get_running_loop()
+            task = self._connecting = loop.create_task(self._connect(), context=Context())
+        return await asyncio.shield(task)
+
+    async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a worker returns for a function of a module, or raises.
+
+        Raises:
+            Unreachable: the connection to the scheduler is lost.
+            RuntimeError: workers died over it, one after the other, or it hung.
+        """
+        import distributed
+        from distributed.client import ClosedClientError, FutureCancelledError
+        from distributed.comm import CommClosedError
+
+        client = await self.start()
+        what = arguments[0] if arguments else function
+        try:
+            # As bytes: the scheduler, in the server's process, need not read them.
+            packed = pickle.dumps((function, arguments))
+            future = client.submit(_run, packed, pure=False)
+            async with asyncio.timeout(self.seconds):
+                return await future
+        except TimeoutError:
+            await self._end(client, future)
+            raise RuntimeError(f"{what} took more than {self.seconds:g} s") from None
+        except distributed.scheduler.KilledWorker:
+            raise RuntimeError(f"workers died over {what}") from None
+        except (ClosedClientError, FutureCancelledError, CommClosedError):
+            self._connecting = None
+            asyncio.get_running_loop().create_task(client.close(), context=Context())
+            raise Unreachable(f"The Dask scheduler at {self._dask} does not answer.") from None
+
+    async def close(self) -> None:
+        """Stops the workers of this machine, or leaves the scheduler."""
+        if self._connecting is not None:
+            await (await self._connecting).close()
+            self._connecting = None
+        if self._local is not None:
+            await self._local.close()
+
+    async def _end(self, client: Any, future: Any) -> None:
+        """Ends the process of the worker that has a task; another takes its place."""
+        busy = await client.processing()
+        where = [address for address, keys in busy.items() if future.key in keys]
+        await future.cancel(force=True)
+        if where:
+            log.error("a task hung; its worker is replaced")
+            await client.run(os._exit, 1, workers=where, on_error="ignore", wait=False)
+
+    async def _connect(self) -> Any:
+        import distributed
+
+        options: dict[str, Any] = {"asynchronous": True, "set_as_default": False}
+        if self._dask is None:
+            if self._local is None:
+                self._local = await local_cluster(
+                    self._workers, asynchronous=True, preload=PRELOAD
+                )
+            return await distributed.Client(self._local, **options)
+        expected = f"dask: expected the address of a scheduler with workers, got {self._dask!r}"
+        try:
+            client = distributed.Client(self._dask, timeout=SECONDS_TO_CONNECT, **options)
+            threads = sum((await (await client).nthreads()).values())
+        except (OSError, TypeError, ValueError) as error:
+            raise Unreachable(f"{expected}: {error}") from None
+        if not threads:
+            await client.close()
+            raise Unreachable(f"{expected}, which has none")
+        self.size = threads
+        return client
+
+
+def _run(packed: bytes) -> Any:
+    torch.set_num_threads(1)
+    function, arguments = pickle.loads(packed)
+    return function(*arguments)
 
 
 @dataclass(frozen=True)
@@ -63,47 +177,39 @@ class Result:
     """A result so far.
 
     Arguments:
-        value: The merged parts.
-        seconds: Since the computation began.
-        complete: Whether all parts are in it.
+        asked: The request that it answers.
+        value: The answer so far.
+        seconds: Since the computation began, in whichever session.
+        complete: Whether it is final.
     """
 
+    asked: Any
     value: Any
     seconds: float
-    complete: bool
+    complete: bool = False
 
 
 class Runner:
     """Creates a runner for all sessions of this process; used in one event loop.
 
+    A request is hashable; equal ones are computed once. A worker calls its `part(number)`, which
+    returns the number of parts and the part of that number, and its `result(parts)` of the first
+    parts. `less(share)` says what to ask for instead, so that it costs that share or less.
+
     Arguments:
-        cluster: The workers, see `amci_explorer.compute.cluster.Cluster`.
+        cluster: The workers.
         budget: Seconds of computing that one request may take.
     """
 
     def __init__(self, cluster: Cluster, *, budget: float = DEFAULT_SECONDS) -> None:
         self.cluster, self.budget = cluster, budget
-        self._finished: OrderedDict[Work, Result] = OrderedDict()
-        self._shared: dict[Work, _SharedTask] = {}
+        self._finished: OrderedDict[Any, Result] = OrderedDict()
+        self._shared: dict[Any, _SharedTask] = {}
         # First come, first served; and of each browser no more than one part for a worker.
-        self._places = 0
-        self._free = asyncio.Semaphore(0)
+        self._free: asyncio.Semaphore | None = None
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._in_hand: Counter[str] = Counter()
-        self._suspects = asyncio.Semaphore(1)
 
-    async def start(self) -> None:
-        """Starts the workers, unless that is done.
-
-        Raises:
-            Unreachable: there is no connection to them.
-        """
-        await self.cluster.start()
-        if not self._places:
-            self._places = self.cluster.size + AHEAD
-            self._free = asyncio.Semaphore(self._places)
-
-    async def results(self, request: Work, browser: str) -> AsyncGenerator[Result, None]:
+    async def results(self, request: Any, browser: str) -> AsyncGenerator[Result, None]:
         """Better and better results of a request; the last one is complete.
 
         Whoever stops iterating waits no longer; a computation that nobody waits for is cancelled.
@@ -117,68 +223,39 @@ class Runner:
             self._finished.move_to_end(request)
             yield self._finished[request]
             return
-        shared = self._shared.get(request) or _SharedTask(self, request)
+        if request not in self._shared:
+            self._shared[request] = _SharedTask(self, request)
+        shared = self._shared[request]
         shared.browsers.append(browser)
         try:
             seen = None
-            while True:
+            while seen is None or not seen.complete:
+                while shared.newest is seen and shared.error is None:
+                    await shared.news.wait()
                 if shared.error is not None:
                     raise shared.error
-                if shared.newest is not seen:
-                    seen = shared.newest
-                    yield seen
-                    if seen.complete:
-                        return
-                    await asyncio.sleep(SECONDS_BETWEEN_RESULTS)
-                else:
-                    self._check_cost(shared, browser)
-                    await shared.wait()
+                seen = shared.newest
+                yield seen
         finally:
             shared.leave(browser)
 
-    def forget(self, request: Work) -> None:
-        """Keeps no finished result of a request."""
-        self._finished.pop(request, None)
-
-    def _check_cost(self, shared: _SharedTask, browser: str) -> None:
-        others = sum(
-            each.cost
-            for each in self._shared.values()
-            if browser in each.browsers and each is not shared
-        )
-        allowed = min(self.budget, TOGETHER * self.budget - others)
-        if shared.cost > allowed:
-            raise ValueError(too_much(shared.request.less, shared.cost, allowed, self.budget))
-
-    async def submit(self, shared: _SharedTask, function: Callable[..., Any], *given: Any) -> Any:
-        """What a worker returns; waits until it is the turn of a browser that waits for it."""
-        browser = min(shared.browsers, key=self._in_hand.__getitem__, default="")
+    async def call(self, browser: str, function: Callable[..., Any], *given: Any) -> Any:
+        """What a worker returns for a function of a module, once it is that browser's turn."""
+        await self.cluster.start()
+        if self._free is None:
+            self._free = asyncio.Semaphore(self.cluster.size)
         turns = self._turns.setdefault(browser, asyncio.Semaphore(self.cluster.size))
-        self._in_hand[browser] += 1
-        try:
-            async with turns, self._free:
-                return await self.cluster.submit(function, *given)
-        except WorkerDied:
-            log.warning("a worker died; another one takes its place")
-        finally:
-            self._in_hand[browser] -= 1
-            self._in_hand = +self._in_hand  # without those that have none
-        return await self._submit_alone(shared, function, *given)
+        async with turns, self._free:
+            return await self.cluster.submit(function, *given)
 
-    async def _submit_alone(self, shared: Any, function: Callable[..., Any], *given: Any) -> Any:
-        """A second try, with nothing else beside it: then it is known what kills a worker."""
-        async with self._suspects, AsyncExitStack() as held:
-            for _ in range(self._places):
-                await held.enter_async_context(self._free)
-            try:
-                return await self.cluster.submit(function, *given)
-            except WorkerDied:
-                raise RuntimeError(f"two workers died over {shared.request}") from None
-
-    def _keep(self, request: Work, found: Result) -> None:
-        self._finished[request] = found
-        if len(self._finished) > FINISHED_KEPT:
-            self._finished.popitem(last=False)
+    def end(self, shared: _SharedTask) -> None:
+        """A computation is over; a complete result is kept."""
+        if self._shared.get(shared.request) is shared:
+            del self._shared[shared.request]
+        if shared.newest is not None and shared.newest.complete:
+            self._finished[shared.request] = shared.newest
+            if len(self._finished) > FINISHED_KEPT:
+                self._finished.popitem(last=False)
 
 
 class _SharedTask:
@@ -188,58 +265,37 @@ class _SharedTask:
         browsers: Those who wait, once for each of their sessions.
         newest: The newest result, or None.
         error: What ended it, or None.
+        news: Set, and replaced, whenever one of them has changed.
     """
 
-    def __init__(self, of: Runner, request: Work) -> None:
+    def __init__(self, of: Runner, request: Any) -> None:
         self._runner, self.request = of, request
         self.browsers: list[str] = []
         self.newest: Any = None
         self.error: Exception | None = None
+        self.news = asyncio.Event()
         self._parts: dict[int, bytes] = {}
         self._seconds: list[float] = []
-        self._count, self._merged = 1, 0
-        self._merging, self._due = False, 0.0
-        self._began = time.monotonic()
-        self._listening, self._news = 0, asyncio.Event()
-        of._shared[request] = self
+        self._count, self._merged, self._began = 1, 0, 0.0
         # In a context of its own: else it would keep the page that asked first.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
-
-    @property
-    def cost(self) -> float:
-        """Seconds of computing in all, as the parts so far foretell; 0 until they do."""
-        # The first part of a worker is longer than others: it also begins the computation.
-        if self._count == 1 or len(self._seconds) <= self._runner.cluster.size:
-            return 0.0
-        return max(min(self._seconds) * self._count, sum(self._seconds))
-
-    async def wait(self) -> None:
-        """Waits for news."""
-        self._listening += 1
-        try:
-            await self._news.wait()
-        finally:
-            self._listening -= 1
 
     def leave(self, browser: str) -> None:
         """Somebody waits no longer."""
         self.browsers.remove(browser)
         if not self.browsers:
             self._task.cancel()
-            self._end()
-
-    def _end(self) -> None:
-        if self._runner._shared.get(self.request) is self:
-            del self._runner._shared[self.request]
-        self._tell()
+            self._runner.end(self)
 
     def _tell(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self.news.set()
+        self.news = asyncio.Event()
+
+    def _call(self, *given: Any) -> Any:
+        return self._runner.call(self.browsers[0], *given)
 
     async def _run(self) -> None:
         try:
-            await self._runner.start()
             await self._part(0)
             numbers = iter(range(1, self._count))
 
@@ -248,55 +304,64 @@ class _SharedTask:
                     await self._part(number)
 
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._runner.cluster.size, self._count - 1)):
-                    group.create_task(one_by_one())
-            if self._merged < self._count:
-                await self._merge()
-            self._runner._keep(self.request, self.newest)
+                merging = group.create_task(self._merge_in_turns())
+                several = min(self._runner.cluster.size, self._count - 1)
+                computing = [group.create_task(one_by_one()) for _ in range(several)]
+                await asyncio.gather(*computing)
+                merging.cancel()
+            await self._merge()
         except Exception as error:
             first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             if not isinstance(first, Unreachable | ValueError):
                 log.error("a computation failed: %s", self.request, exc_info=first)
             self.error = first
-        self._end()
+        self._runner.end(self)
+        self._tell()
 
     async def _part(self, number: int) -> None:
-        """Has a part computed, and the result renewed if a page waits for one."""
-        seconds, self._count, part = await self._runner.submit(
-            self, timed_part, self.request, number
-        )
-        if not self._parts:  # workers may have begun meanwhile, and others been served
-            self._began = time.monotonic() - seconds
+        """Has a part computed, and foretells what all of them cost."""
+        seconds, self._count, part = await self._call(timed_part, self.request, number)
+        self._began = self._began or time.monotonic() - seconds
         self._parts[number] = part
         self._seconds.append(seconds)
-        self._tell()
-        if self._listening and not self._merging and time.monotonic() >= self._due:
+        # The first part of a worker is longer than others: it also begins the computation.
+        if self._count > 1 and len(self._seconds) > self._runner.cluster.size:
+            cost = max(min(self._seconds) * self._count, sum(self._seconds))
+            budget = self._runner.budget
+            if cost > budget:
+                raise ValueError(
+                    f"it would take about {cost:,.0f} s of computing, and the limit here is "
+                    f"{budget:,.0f} s: {self.request.less(budget / cost)}"
+                )
+
+    async def _merge_in_turns(self) -> None:
+        while True:
+            started = time.monotonic()
             await self._merge()
+            took = time.monotonic() - started
+            await asyncio.sleep(max(SECONDS_BETWEEN_RESULTS, REST * took))
 
     async def _merge(self) -> None:
         """Has the result made of the first parts, in their order."""
         parts: list[bytes] = []
         while len(parts) in self._parts:
             parts.append(self._parts[len(parts)])
-        if len(parts) == self._merged:
-            return
-        self._merging, started = True, time.monotonic()
-        value = await self._runner.submit(self, merged, self.request, parts)
-        self._merging, self._merged = False, len(parts)
-        ended = time.monotonic()
-        self._due = ended + REST * (ended - started)
-        self.newest = Result(value, ended - self._began, len(parts) == self._count)
-        self._tell()
+        if len(parts) > self._merged:
+            value = await self._call(merged, self.request, parts)
+            self._merged = len(parts)
+            seconds = time.monotonic() - self._began
+            self.newest = Result(self.request, value, seconds, len(parts) == self._count)
+            self._tell()
 
 
-def timed_part(request: Work, number: int) -> tuple[float, int, bytes]:
+def timed_part(request: Any, number: int) -> tuple[float, int, bytes]:
     """The seconds of computing of a part, the number of parts, and the part; in a worker."""
     started = time.process_time()
     count, part = request.part(number)
     return time.process_time() - started, count, pickle.dumps(part)
 
 
-def merged(request: Work, parts: list[bytes]) -> Any:
+def merged(request: Any, parts: list[bytes]) -> Any:
     """The result of the first parts; in a worker."""
     return request.result([pickle.loads(part) for part in parts])
 
@@ -310,9 +375,9 @@ def runner() -> Runner:
     """
     workers, dask = os.environ.get(WORKERS, ""), os.environ.get(DASK)
     seconds = os.environ.get(SECONDS, "") or f"{DEFAULT_SECONDS:g}"
-    if workers and not workers.isdecimal():
-        raise ValueError(f"{WORKERS}: expected a number of processes, got {workers!r}")
-    if not seconds.replace(".", "", 1).isdecimal():
-        raise ValueError(f"{SECONDS}: expected a number of seconds, got {seconds!r}")
+    for name, text in ((WORKERS, workers or "1"), (SECONDS, seconds)):
+        if not text.replace(".", "", name == SECONDS).isdecimal():
+            raise ValueError(f"{name}: expected a number, got {text!r}")
     cluster = Cluster(int(workers) if workers else None, dask or None)
+    cluster.seconds = max(float(seconds), DEFAULT_SECONDS)
     return Runner(cluster, budget=float(seconds))

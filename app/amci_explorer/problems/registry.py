@@ -1,18 +1,28 @@
 r"""The problems on the page and their proposals: shipped, from files, and with another f.
 
-The server and its workers read the same files, which the environment names. A problem with another
-f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
+The server and its workers read the same files, which the environment names:
+
+    my_problem.py                  the one problem that is ready in it
+    my_problem.py:Mine             that class
+    my_problem.py=made             with the proposals in the folder `made`
+
+Without a folder's name, that beside the file with the file's own name is looked at: `my_problem`.
+It holds proposals as `amci_core.save_proposals` writes them, or folders of such, one a variant.
+
+A problem with another f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "FILES",
     "OWN",
-    "Own",
     "add_variant",
     "command_name",
     "hand_in",
     "history",
+    "in_a_line",
+    "load_file",
     "opening",
     "problem",
     "problems",
@@ -24,17 +34,18 @@ __all__ = [
     "swept",
     "terms",
     "troubles",
-    "untrained",
     "variants",
     "warnings",
 ]
 
 import math
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from pathlib import Path
 
 import amci_core as amci
 from amci_core.estimators.draws import TERMS
@@ -45,8 +56,12 @@ from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, fallback_proposals, own_name
 from amci_explorer.problems import session_proposals
-from amci_explorer.problems.files import FILES, Source, in_a_line, named
 
+# What names the files, one after another as in PATH. A colon may stand before a class, and
+# between two files.
+FILES = "AMCI_PROBLEMS"
+NAMED = re.compile(r"(?P<file>.+?\.py(?::\w+)?)(?:=(?P<folder>.+))?", re.DOTALL)
+APART = re.compile(rf"{re.escape(os.pathsep)}(?=[^{re.escape(os.pathsep)}]*\.py)")
 # Problems with another f that are kept, of all sessions together.
 TARGETS_KEPT = 64
 BETWEEN = own_name("", "")
@@ -68,35 +83,27 @@ class Own:
     problem: Problem
     proposals: dict[str, Proposals]
     file: str = ""
-    folders: Mapping[str, str] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
 # The problems handed in to this process, by name.
 OWN: dict[str, Own] = {}
-# Sources that this process has read, with what is wrong, a line each; and those with a problem.
+# Texts that named a file to this process, with what is wrong, a line each; and those with a
+# problem.
 _READ: dict[str, list[str]] = {}
 _LISTED: list[str] = []
 # The files that problems are from, with their whole path.
 _FILES: dict[str, str] = {}
 
 
-def hand_in(
-    problem: Problem,
-    *proposals: Proposals,
-    file: str = "",
-    folders: Mapping[str, str] | None = None,
-    warnings: tuple[str, ...] = (),
-) -> None:
+def hand_in(problem: Problem, *proposals: Proposals) -> None:
     """Adds a problem of your own to the page, in this process.
 
     Arguments:
         problem: The problem; it replaces one that was handed in under its name.
         proposals: Its proposals, the default first; by default the optimal ones if they are known,
             or the defensive density.
-        file: See `Own`.
-        folders: See `Own`.
-        warnings: See `Own`.
 
     Raises:
         ValueError: its name is taken, a range of y or theta has no end, proposals are for another
@@ -105,28 +112,35 @@ def hand_in(
     if problem.name in amci.problems() or BETWEEN in problem.name:
         raise ValueError(f"name: expected one of its own, got {problem.name!r}")
     for made in proposals:
-        if made.problem != problem.name:
-            raise ValueError(
-                f"proposals: expected ones for {problem.name}, got ones for {made.problem}"
-            )
+        _check_problem(made, problem.name)
     for each in (problem.y, problem.theta):
         if each is not None and not all(map(math.isfinite, each.typical_range)):
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
-    known = {made.variant: made for made in (*proposals, *untrained(problem, bool(proposals)))}
-    OWN[problem.name] = Own(problem, known, file, folders or {}, warnings)
+    optimal = [ORACLE] if "q1_plus" in (problem.optimal_proposals() or {}) else []
+    others = optimal if proposals else [*optimal, DEFENSIVE]
+    all_of_it = (*proposals, *(amci.load_proposals(problem, variant=name) for name in others))
+    OWN[problem.name] = Own(problem, {made.variant: made for made in all_of_it})
 
 
-def untrained(problem: Problem, trained: bool = False) -> tuple[Proposals, ...]:
-    """The proposals that a problem has before anything is trained for it.
+def load_file(text: str) -> Problem:
+    """The problem of a file.
 
     Arguments:
-        problem: The problem.
-        trained: Whether there are trained ones, which make the defensive density needless.
+        text: FILE.py, FILE.py:Class or FILE.py=FOLDER.
+
+    Raises:
+        ValueError: the text is of another form, there is no such folder, or see
+            `amci_core.load_problem`.
     """
-    names = (ORACLE,) if "q1_plus" in (problem.optimal_proposals() or {}) else ()
-    names = names if trained else (*names, DEFENSIVE)
-    return tuple(amci.load_proposals(problem, variant=name) for name in names)
+    file, folder = _source(text)
+    if folder is not None and not Path(folder).is_dir():
+        raise ValueError(f"there is no folder {folder}")
+    try:
+        return amci.load_problem(file)
+    except ValueError as error:
+        message = in_a_line(error).removeprefix("problem: ")
+        raise ValueError(message.replace(os.path.dirname(file) + os.sep, "")) from None
 
 
 def serve_files(texts: Sequence[str] = ()) -> None:
@@ -137,7 +151,7 @@ def serve_files(texts: Sequence[str] = ()) -> None:
     Arguments:
         texts: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
     """
-    for text in (*named(os.environ.get(FILES, "")), *texts):
+    for text in (*_named(os.environ.get(FILES, "")), *texts):
         for line in _read(text, check=True):
             print(f"AMCI Explorer: {line}", file=sys.stderr, flush=True)
     if _READ:
@@ -190,10 +204,10 @@ def variants(name: str, session: object | None = None) -> tuple[str, ...]:
         name: The problem's name.
         session: The state of the page whose own are listed as well.
     """
+    own = _own().get(name)
     if split(name)[1]:
         known: tuple[str, ...] = (_fallback_proposals(name).variant,)
     else:
-        own = _own().get(name)
         known = available_variants(name) if own is None else tuple(own.proposals)
     return (*known, *session_proposals.names(name, session))
 
@@ -225,11 +239,9 @@ def command_name(name: str) -> str:
     Raises:
         ValueError: it is from no file.
     """
-    if name not in OWN:
-        return name
-    if name not in _FILES:
+    if name in OWN and name not in _FILES:
         raise ValueError(f"{name} was handed in by a program; give the server its file to train")
-    return _FILES[name]
+    return _FILES.get(name, name)
 
 
 def history(name: str) -> tuple[HistoryEntry, ...]:
@@ -247,35 +259,39 @@ def swept(name: str) -> tuple[str, ...]:
     return default_estimators(problem(name), proposals(name))
 
 
-def add_variant(
-    problem_name: str, variant: str, proposals: Proposals, *, session: object | None = None
-) -> str:
-    """Adds proposals to a problem while the page runs, and returns the name they are listed by.
+def add_variant(name: str, variant: str, proposals: Proposals, *, session: object) -> Proposals:
+    """Adds proposals to a problem while the page runs; returns them as they are listed.
 
     Arguments:
-        problem_name: The problem's name; with another f the one that `State.problem` has then.
+        name: The problem's name; with another f the one that `State.problem` has then.
         variant: Their name; a number is appended if that was given before.
         proposals: They; anything that pickle takes.
-        session: The state of the page that lists them; None: every page does.
+        session: The state of the page that lists them.
 
     Raises:
         ValueError: they are for another problem, or the name is empty or too long.
     """
-    if proposals.problem != problem_name:
-        raise ValueError(
-            f"proposals: expected ones for {problem_name}, got ones for {proposals.problem}"
-        )
+    _check_problem(proposals, name)
     if not 0 < len(variant) <= LONGEST_VARIANT:
         raise ValueError(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
         )
-    taken = variants(problem_name)
-    return session_proposals.add(problem_name, variant, proposals, session, taken=taken)
+    return session_proposals.add(name, variant, proposals, session, taken=variants(name))
 
 
 # Better proposals under a name that `add_variant` gave, and which ones a name has now: results of
 # earlier revisions are not taken for those of later ones.
 renew_variant, revision = session_proposals.renew, session_proposals.revision
+
+
+def in_a_line(message: object) -> str:
+    """A message without line breaks."""
+    return " ".join(str(message).split())
+
+
+def _check_problem(made: Proposals, name: str) -> None:
+    if made.problem != name:
+        raise ValueError(f"proposals: expected ones for {name}, got ones for {made.problem}")
 
 
 @lru_cache(TARGETS_KEPT)
@@ -308,50 +324,79 @@ def _own() -> dict[str, Own]:
 
 @cache
 def _read_all(texts: str) -> None:
-    for text in named(texts):
+    for text in _named(texts):
         _read(text, check=False)
 
 
+def _named(texts: str) -> list[str]:
+    """The files that a value of the environment names."""
+    return [text for text in APART.split(texts) if text]
+
+
+def _source(text: str) -> tuple[str, str | None]:
+    """A file as `amci.load_problem` takes it, and a folder, with their whole paths."""
+    match = NAMED.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(
+            f"problem: expected FILE.py, FILE.py:Class or FILE.py=FOLDER, got {text!r}"
+        )
+    folder = match["folder"]
+    return os.path.abspath(match["file"]), folder and os.path.abspath(folder)
+
+
 def _read(text: str, *, check: bool) -> list[str]:
-    """Hands in the problem of a source, once; returns what is wrong with it, a line each."""
+    """Hands in the problem of a file, once; returns what is wrong with it, a line each."""
     try:
-        source, wrong = Source.read(text), ""
+        text = "=".join(filter(None, _source(text)))
+        wrong = ""
     except ValueError as error:
-        source, wrong = Source(text), str(error)
-    if source.text in _READ:
+        wrong = str(error)
+    if text in _READ:
         return []
-    _READ[source.text] = [wrong] if wrong else []  # the file may ask for the page's problems
-    if not wrong:
-        before = set(OWN)
-        _READ[source.text] = _bring(source, check=check)
-        if set(OWN) - before:
-            _LISTED.append(source.text)
-    return _READ[source.text]
-
-
-def _bring(source: Source, *, check: bool) -> list[str]:
+    _READ[text] = [wrong] if wrong else []  # the file may ask for the page's problems
     before = set(OWN)
     try:
-        problem = source.load()
+        if not wrong:
+            _READ[text] = _bring(text, check=check)
     except ValueError as error:
         # A file may call `hand_in` by itself.
-        return [] if set(OWN) - before else [in_a_line(error)]
-    _FILES.setdefault(problem.name, source.file)
+        _READ[text] = [] if set(OWN) - before else [in_a_line(error)]
+    if set(OWN) - before:
+        _LISTED.append(text)
+    return _READ[text]
+
+
+def _bring(text: str, *, check: bool) -> list[str]:
+    """Hands in the problem of a file; returns what is wrong with its proposals."""
+    before = set(OWN)
+    problem, (file, folder) = load_file(text), _source(text)
+    _FILES.setdefault(problem.name, file)
     if set(OWN) - before:
         return []
-    warnings: tuple[str, ...] = ()
-    if check:
-        found = amci.check(problem)
-        if found.errors:
-            lines = [f"{source.name}: {in_a_line(each.sentence)}" for each in found.errors]
-            return [*lines, f"{source.name}: {problem.name} is not listed until that is mended"]
-        warnings = tuple(in_a_line(each.sentence) for each in found.warnings)
+    name, found = os.path.basename(file), amci.check(problem) if check else None
+    if found is not None and found.errors:
+        lines = [f"{name}: {in_a_line(each.sentence)}" for each in found.errors]
+        return [*lines, f"{name}: {problem.name} is not listed until that is mended"]
     if problem.name in OWN:
-        return [f"{source.name}: another file has a problem called {problem.name}; rename one"]
-    stored = source.load_proposals(problem)
-    made, folders = stored.proposals, stored.folders
+        return [f"{name}: another file has a problem called {problem.name}; rename one"]
+    place = Path(folder or re.sub(r"\.py(:\w+)?$", "", file))
+    alone, made, folders, wrong = (place / "config.json").is_file(), [], {}, []
+    for path in sorted(place.glob("config.json" if alone else "*/config.json")):
+        try:
+            loaded = amci.load_proposals(problem, folder=path.parent)
+        except ValueError as error:
+            cannot = f"{name}: proposals that cannot be used: {path.parent.name}"
+            wrong.append(f"{cannot}: {in_a_line(error)}")
+            continue
+        variant = path.parent.name if loaded.variant in folders else loaded.variant
+        folders[variant] = path.parent.name if alone else f"{place.name}/{path.parent.name}"
+        made.append(replace(loaded, variant=variant))
     try:
-        hand_in(problem, *made, file=source.name, folders=folders, warnings=warnings)
+        hand_in(problem, *made)
     except ValueError as error:
-        return [f"{source.name}: {in_a_line(error)}", f"{source.name}: it is not listed"]
-    return [f"{source.name}: proposals that cannot be used: {line}" for line in stored.wrong]
+        return [f"{name}: {in_a_line(error)}", f"{name}: it is not listed"]
+    own = OWN[problem.name]
+    own.file, own.folders = name, folders
+    if found is not None:
+        own.warnings = tuple(in_a_line(each.sentence) for each in found.warnings)
+    return wrong

@@ -1,7 +1,7 @@
 r"""Proposals that came while the server ran, trained or uploaded, and how workers get them.
 
-They belong to a session, which alone lists them, or to all. A worker is sent them, pickled, with
-each request that needs them.
+They belong to a session, which alone lists them. A worker is sent them, pickled, with each request
+that needs them.
 """
 
 from __future__ import annotations
@@ -9,105 +9,93 @@ from __future__ import annotations
 __all__ = ["add", "forget", "get", "names", "parcel", "receive", "renew", "revision"]
 
 import pickle
-import weakref
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from amci_core.flows import Proposals
 
 # Proposals that a worker keeps.
 RECEIVED_KEPT = 32
-Key = tuple[str, str]
+_REVISIONS = count(1)
 
 
 @dataclass(frozen=True)
 class _Added:
-    """Proposals, the session that lists them (None: all do), and their number."""
-
     proposals: Proposals
-    session: weakref.ref[object] | None
     revision: int
 
     @cached_property
     def parcel(self) -> bytes:
         return pickle.dumps(self.proposals)
 
-    def is_listed_in(self, session: object | None) -> bool:
-        return self.session is None or (session is not None and self.session() is session)
 
-
-# In the server's process: by the problem's name and the variant.
-_ADDED: dict[Key, _Added] = {}
+# In the server's process: of each session, by the problem's name and the variant.
+_ADDED: WeakKeyDictionary[Any, dict[tuple[str, str], _Added]] = WeakKeyDictionary()
 # Names are given once: results of forgotten proposals may still be stored under theirs.
-_GIVEN: set[Key] = set()
-_REVISIONS = count(1)
+_GIVEN: set[tuple[str, str]] = set()
 # In a worker: what the server has sent.
 _RECEIVED: dict[tuple[str, str, int], bytes] = {}
 
 
 def add(
-    problem: str,
-    variant: str,
-    proposals: Proposals,
-    session: object | None,
-    *,
-    taken: Collection[str],
-) -> str:
-    """Adds proposals under a name that nothing else has had; returns that name."""
-    name = variant
-    for number in count(2):
-        if (problem, name) not in _GIVEN and name not in taken:
-            break
-        name = f"{variant}-{number}"
-    key = problem, name
-
-    def drop(_: Any) -> None:
-        _ADDED.pop(key, None)
-
-    owner = None if session is None else weakref.ref(session, drop)
-    _ADDED[key] = _Added(proposals, owner, next(_REVISIONS))
-    _GIVEN.add(key)
-    return name
+    problem: str, variant: str, proposals: Proposals, session: object, *, taken: Collection[str]
+) -> Proposals:
+    """Adds proposals, and returns them under a name that nothing else has had."""
+    several = chain([variant], (f"{variant}-{number}" for number in count(2)))
+    name = next(n for n in several if (problem, n) not in _GIVEN and n not in taken)
+    _GIVEN.add((problem, name))
+    _ADDED.setdefault(session, {})
+    return _put(session, problem, name, proposals)
 
 
-def renew(problem: str, variant: str, proposals: Proposals) -> None:
-    """Replaces the proposals of a name; does nothing if the session has gone."""
+def renew(problem: str, variant: str, proposals: Proposals) -> Proposals:
+    """Replaces the proposals of a name, unless the session has gone; returns the new ones."""
+    for session, of in list(_ADDED.items()):
+        if (problem, variant) in of:
+            return _put(session, problem, variant, proposals)
+    return proposals
+
+
+def _put(session: object, problem: str, variant: str, proposals: Proposals) -> Proposals:
+    named = replace(proposals, variant=variant)
+    _ADDED[session][problem, variant] = _Added(named, next(_REVISIONS))
+    return named
+
+
+def _find(problem: str, variant: str) -> _Added | None:
     key = problem, variant
-    if key in _ADDED:
-        _ADDED[key] = replace(_ADDED[key], proposals=proposals, revision=next(_REVISIONS))
+    return next((of[key] for of in list(_ADDED.values()) if key in of), None)
 
 
 def revision(problem: str, variant: str) -> int:
     """The number of a name's current proposals; 0 for names that were not added."""
-    found = _ADDED.get((problem, variant))
+    found = _find(problem, variant)
     return 0 if found is None else found.revision
 
 
-def names(problem: str, session: object | None) -> list[str]:
+def names(problem: str, session: object) -> list[str]:
     """The variants that a session lists for a problem."""
-    return [v for (p, v), each in _ADDED.items() if p == problem and each.is_listed_in(session)]
+    return [v for p, v in ({} if session is None else _ADDED.get(session, {})) if p == problem]
 
 
 def get(problem: str, variant: str, revision: int = 0) -> Proposals | None:
     """The proposals of a name; in a worker, those of that revision."""
-    if (problem, variant) in _ADDED:
-        return _ADDED[problem, variant].proposals
-    sent = _RECEIVED.get((problem, variant, revision))
-    return None if sent is None else _unpickled(sent)
+    found, sent = _find(problem, variant), _RECEIVED.get((problem, variant, revision))
+    return found.proposals if found else None if sent is None else _unpickled(sent)
 
 
 def forget(session: object) -> None:
     """Forgets the proposals of a session that has ended."""
-    for key in [key for key, each in _ADDED.items() if each.session and each.session() is session]:
-        del _ADDED[key]
+    _ADDED.pop(session, None)
 
 
 def parcel(problem: str, variant: str) -> bytes | None:
     """The bytes that a worker needs for proposals that were added; None for others."""
-    found = _ADDED.get((problem, variant))
+    found = _find(problem, variant)
     return None if found is None else found.parcel
 
 

@@ -1,17 +1,17 @@
-r"""Small inputs: text fields that say what is wrong, and buttons."""
+r"""Small inputs: lists, buttons, text fields that say what is wrong, and files."""
 
 from __future__ import annotations
 
 __all__ = [
     "CountField",
     "Message",
-    "Scripted",
     "Select",
     "Typed",
+    "Upload",
     "choice",
+    "copying",
     "flat_button",
     "header_button",
-    "header_looks",
     "select",
 ]
 
@@ -19,9 +19,9 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+import numpy as np
 import panel as pn
 import panel_material_ui as pmui
-from bokeh.models import CustomJS
 
 from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
@@ -34,51 +34,31 @@ MILLISECONDS_OF_DEBOUNCE = 1
 LIST = """
 :host { position: relative; }
 label { position: absolute; z-index: 1; top: -0.55em; left: 9px; padding: 0 5px; line-height: 1.1;
-        font-size: 0.75rem; color: var(--panel-on-surface-color, inherit); opacity: 0.8; }
-label::before { content: ""; position: absolute; z-index: -1; inset: 0;
-                background: linear-gradient(transparent 45%, var(--paper) 45%); }
+        font-size: 0.75rem; color: var(--muted);
+        background: linear-gradient(transparent 45%, var(--paper) 45%); }
 .bk-input-group { margin: 0; }
-select.bk-input { appearance: none; width: 100%; height: 36px; padding: 0 30px 0 13px; margin: 0;
-         font: inherit; font-size: 1rem; text-overflow: ellipsis; cursor: pointer;
-         color: var(--panel-on-surface-color, inherit);
-         background: var(--panel-surface-color, canvas) !important;
-         border: 1px solid color-mix(in srgb, currentColor 45%, transparent);
-         border-radius: 4px; }
-select.bk-input:hover { border-color: currentColor; }
-select.bk-input:focus-visible { outline: 2px solid var(--panel-primary-color, currentColor);
-                                outline-offset: -2px; border-color: transparent; }
-select.bk-input:disabled { opacity: 0.6; cursor: default; }
-option { color: var(--panel-on-surface-color, canvastext);
-         background: var(--panel-surface-color, canvas); }
-:host::after { content: ""; position: absolute; right: 14px; bottom: 15px; width: 7px; height: 7px;
-               border: solid var(--panel-on-surface-color, currentColor);
-               border-width: 0 2px 2px 0; transform: rotate(45deg); opacity: 0.7;
-               pointer-events: none; }
+select.bk-input { width: 100%; height: 36px; padding: 0 6px 0 9px; margin: 0; font: inherit;
+         font-size: 1rem; text-overflow: ellipsis; border-radius: 4px;
+         border: 1px solid color-mix(in srgb, currentColor 45%, transparent); }
+select.bk-input, option { color: var(--ink); background: var(--paper) !important; }
+select.bk-input:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
 """
 UNSEEN_LABEL = """
 .MuiFormLabel-root { position: absolute; width: 1px; height: 1px; overflow: hidden;
                      clip-path: inset(50%); }
 """
-# Where a page may not write to the clipboard (plain http from another machine), a field is copied.
+# Where a page may not write to the clipboard (plain http from another machine), the user may.
 COPY = """
     const text = %s, label = "%s"
-    const field = () => {
-        const area = document.createElement("textarea")
-        area.value = text
-        document.body.appendChild(area)
-        area.select()
-        const done = document.execCommand("copy")
-        area.remove()
-        if (!done) { throw new Error("not copied") }
-    }
-    const say = words => {
-        cb_obj.origin.data.label = words
-        window.setTimeout(() => { cb_obj.origin.data.label = label }, 2000)
-    }
     const copied = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()
-    copied.catch(field).then(() => say("Copied"), () => window.prompt(label, text))
+    copied.then(() => {
+        button.data.label = "Copied"
+        window.setTimeout(() => { button.data.label = label }, 2000)
+    }, () => window.prompt(label, text))
 """
 WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
+# Bytes in a message of an upload; they grow by a third on their way, and 1 MB is allowed.
+CHUNK = 2**18
 
 
 class Select(pn.widgets.Select):
@@ -96,59 +76,31 @@ def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Sele
 
 def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui.RadioButtonGroup:
     """A row of buttons of which one is pressed; the label is for assistive technology."""
-    settings = {"size": "small", "margin": 0} | more
     return pmui.RadioButtonGroup(
         options=options,
         label=label,
         sx={"& .MuiToggleButton-root": {"textTransform": "none", "py": "3px"}},
         stylesheets=[UNSEEN_LABEL],
-        **settings,
+        **{"size": "small", "margin": 0} | more,
     )
 
 
-class Typed(pmui.TextInput):
-    """A text field whose text has reached the server before a button is pressed."""
-
-    _debounce = MILLISECONDS_OF_DEBOUNCE
-
-    def _server_change(
-        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
-    ) -> None:
-        super()._server_change(doc, ref, subpath, attr, old, new)
-        # Panel would wait, and the button be answered first.
-        self._change_event(doc)
-
-
 def flat_button(
-    label: str, act: Callable[[Any], Any], *, chip: bool = False, **options: Any
+    label: str, act: Callable[[Any], Any] | None = None, *, chip: bool = False, **options: Any
 ) -> pmui.Button:
     """A small button as wide as its place or, as a chip, as its words."""
     settings: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0} | options
     settings["sx"] = {"textTransform": "none"} | ({"borderRadius": "16px"} if chip else {})
     if not chip:
-        settings["sizing_mode"] = "stretch_width"
-    created = pmui.Button(label=label, **settings)
-    created.on_click(callback(act))
-    return created
-
-
-def header_looks(label: str, *, on_phones: bool = True) -> dict[str, Any]:
-    """How a button in the page's header looks, and whether phones have room for it."""
-    there = {} if on_phones else {"@media (max-width: 599.95px)": {"display": "none"}}
-    return {
-        "label": label,
-        "variant": "outlined",
-        "size": "small",
-        "margin": (0, 4, 0, 12),
-        "sx": {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"} | there,
-    }
+        settings.setdefault("sizing_mode", "stretch_width")
+    return pmui.Button(label=label, on_click=act and callback(act), **settings)
 
 
 def header_button(label: str, act: Callable[[Any], Any]) -> pmui.Button:
     """A button in the page's header."""
-    created = pmui.Button(**header_looks(label))
-    created.on_click(callback(act))
-    return created
+    white = {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"}
+    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": (0, 4, 0, 12)}
+    return pmui.Button(label=label, on_click=callback(act), sx=white, **looks)
 
 
 def copying(label: str, text: str) -> pmui.Button:
@@ -158,32 +110,9 @@ def copying(label: str, text: str) -> pmui.Button:
         label: What it copies.
         text: What is copied, in JavaScript.
     """
-    script = CustomJS(code=COPY % (text, label))
-    return Scripted(
-        script,
-        label=label,
-        size="small",
-        variant="outlined",
-        sizing_mode="stretch_width",
-        margin=0,
-    )
-
-
-class Scripted(pmui.Button):
-    """A button that runs a script in the page.
-
-    Where there is one of Panel's own links, Panel searches the page for all of their ends whenever
-    a layout changes.
-    """
-
-    def __init__(self, script: CustomJS, **options: Any) -> None:
-        super().__init__(**options)
-        self._script = script
-
-    def _get_model(self, *place: Any, **more: Any) -> Any:
-        model = super()._get_model(*place, **more)
-        model.js_on_event("dom_event", self._script)
-        return model
+    created = flat_button(label)
+    created.js_on_click({"button": created}, COPY % (text, label))
+    return created
 
 
 class Message(HTML):
@@ -197,43 +126,111 @@ class Message(HTML):
         self.param.update(object=f'<p role="alert">{escape(text)}</p>', visible=bool(text))
 
 
-class CountField:
-    """Creates a text field for a whole number; a wrong one stays there, with the reason.
+class Typed(pmui.TextInput):
+    """A text field whose text has reached the server before a button is pressed.
+
+    Arguments:
+        label: Its label.
+        value: Its text.
+        description: A sentence of help, below it while nothing is wrong.
+    """
+
+    _debounce = MILLISECONDS_OF_DEBOUNCE
+
+    def __init__(self, label: str, value: str, description: str) -> None:
+        self._help = description
+        looks = {"size": "small", "sizing_mode": "stretch_width", "margin": (6, 0)}
+        super().__init__(label=label, value=value, helper_text=description, **looks)
+
+    def complain(self, text: str = "") -> None:
+        """Says what is wrong with what was asked for, or nothing any more."""
+        self.param.update(error_state=bool(text), helper_text=text or self._help)
+
+    def _server_change(
+        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
+    ) -> None:
+        super()._server_change(doc, ref, subpath, attr, old, new)
+        # Panel would wait, and the button be answered first.
+        self._change_event(doc)
+
+
+class CountField(Typed):
+    """A text field for a whole number; a wrong one stays there, with the reason.
 
     Arguments:
         state: What it changes, and follows.
         name: The field of the state.
-        label: Its label.
-        description: A sentence of help, below it while nothing is wrong.
+        label: See `Typed`.
+        description: See `Typed`.
     """
 
     def __init__(self, state: State, name: str, label: str, description: str) -> None:
-        self._state, self._name, self._help = state, name, description
-        self.widget = pmui.TextInput(
-            label=label,
-            value=str(getattr(state, name)),
-            helper_text=description,
-            size="small",
-            sizing_mode="stretch_width",
-            margin=(6, 0),
-        )
-        self.widget.param.watch(callback(self._typed), "value")
+        super().__init__(label, str(getattr(state, name)), description)
+        self._state, self._field = state, FIELDS[name]
+        self.param.watch(callback(self._typed), "value")
         state.param.watch(self._show, name)
 
-    def complain(self, text: str) -> None:
-        """Says what is wrong with what was asked for."""
-        self.widget.param.update(error_state=True, helper_text=text)
-
     def _show(self, event: Any) -> None:
-        self.widget.param.update(value=str(event.new), error_state=False, helper_text=self._help)
+        self.value = str(event.new)
+        self.complain()
 
     def _typed(self, event: Any) -> None:
         try:
-            value = FIELDS[self._name].read(self._state.problem, event.new)
+            value = self._field.read(self._state.problem, event.new)
         except ValueError as error:
             self.complain(str(error))
-        else:
-            self.widget.param.update(error_state=False, helper_text=self._help)
-            if value != getattr(self._state, self._name):
-                self._state.set(**{self._name: value})
-                self._state.commit()
+            return
+        self.complain()
+        if value != getattr(self._state, self._field.name):
+            self._state.set(**{self._field.name: value})
+            self._state.commit()
+
+
+class Upload(pmui.FileInput):
+    """A button that hands over a file's name and content, and forgets both.
+
+    Panel's own gathers whatever a page sends for as long as it sends, and makes bytes of any
+    number: what a page of ours never says is refused here.
+
+    Arguments:
+        take: Called with the name and the content.
+        most: The largest file, in bytes.
+        options: For the widget.
+    """
+
+    def __init__(self, take: Callable[[str, bytes], Any], most: int, **options: Any) -> None:
+        looks: dict[str, Any] = {"size": "small", "variant": "outlined", "margin": 0}
+        super().__init__(chunk_size=CHUNK, max_file_size=most, **looks, **options)
+        self._take, self._most = callback(take), most
+        # What is wrong with the last file.
+        self.message = Message()
+        self._refuse = callback(self.message.say)
+
+    def _handle_msg(self, msg: Any) -> None:
+        status = msg.get("status") if isinstance(msg, dict) else None
+        wrong = self._wrong(msg) if status == "upload_event" else ""
+        if wrong:
+            self._file_buffer.clear()
+            self._buffer.clear()
+            self._send_msg({"status": "error", "error": wrong})
+            self._refuse(wrong)
+        elif status in ("upload_event", "finished"):
+            super()._handle_msg(msg)
+
+    def _wrong(self, msg: dict[str, Any]) -> str:
+        """Why a piece of a file is refused; empty where it is not."""
+        name, data, several = msg.get("name"), msg.get("data"), self._most // CHUNK + 1
+        known = isinstance(data, bytes | bytearray | memoryview | np.ndarray)
+        numbers = [msg.get(key) for key in ("chunk", "total_chunks")]
+        if not (known and isinstance(name, str) and len(name) < 256 and "mime_type" in msg) or any(
+            type(number) is not int or not 1 <= number <= several for number in numbers
+        ):
+            return "this file cannot be read"
+        held = sum(len(each) for of in self._file_buffer.values() for each in of["chunks"].values())
+        if self._buffer or {name} < {name, *self._file_buffer} or held + len(data) > self._most:
+            return f"expected one file of at most {self._most / 1e6:.0f} MB"
+        return ""
+
+    def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
+        if isinstance(value, bytes):
+            self._take(filename, value)

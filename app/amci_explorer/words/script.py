@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["script"]
 
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.problems.files import FILES
 from amci_explorer.problems.settings import Settings
 
 SCRIPT = """\
@@ -54,7 +53,7 @@ def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
     if mine is not None and mine.file:
         problem = f"amci.load_problem({mine.file!r})"
     elif mine is not None:
-        ahead = f"# {FILES} in the environment names the problem's file.\n"
+        ahead = f"# {registry.FILES} in the environment names the problem's file.\n"
         ahead += "from amci_explorer.problems import registry\n"
         problem = f"registry.problem({name!r})"
     of = repr(name) if mine is None else "problem.original" if f else "problem"
