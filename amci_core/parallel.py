@@ -293,11 +293,15 @@ def local_cluster(
             self.replacing.cancel()
             await super().close()
 
+    class Scheduler(distributed.Scheduler):
+        def start_http_server(self, *_: Any, **__: Any) -> None:
+            """Opens no port for dashboards: there are none."""
+
     # A worker has one task at a time.
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
         return distributed.SpecCluster(
             workers={i: {"cls": Worker} for i in range(workers)},
-            scheduler={"cls": distributed.Scheduler, "options": scheduler},
+            scheduler={"cls": Scheduler, "options": scheduler},
             security=security,
             asynchronous=asynchronous,
             silence_logs=logging.CRITICAL,

@@ -79,9 +79,8 @@ class Explorer:
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
         self.state = State(registry.opening() or OPENING_PROBLEM)
         self.results = Results(document)
-        self.results.training = self.training = TrainingSession(
-            self.state, document, browser_of(document), resting=lambda: self.results.resting
-        )
+        self.training = TrainingSession(self.state, document, browser_of(document))
+        self.results.training = self.training
         self._document = document
         wrong = self.state.read(query)
         # For slides and frames: one picture, of the densities unless a card is named.

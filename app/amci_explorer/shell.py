@@ -17,7 +17,6 @@ from amci_explorer.js.scripts import (
     FIT_PHONES,
     FOLDS,
     KEEP_THEME,
-    OWN_F,
     SKIP,
 )
 from amci_explorer.server.compat import start_busy_timer
@@ -103,8 +102,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
 
     document.template_variables["outline"] = outline(explorer.state.problem)
     scripts = [
-        CustomJS(code=code)
-        for code in (FIT_PHONES, FOLDS, KEEP_THEME, OWN_F, SKIP, REMOVE_OUTLINE)
+        CustomJS(code=code) for code in (FIT_PHONES, FOLDS, KEEP_THEME, SKIP, REMOVE_OUTLINE)
     ]
     document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))

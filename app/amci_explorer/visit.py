@@ -2,12 +2,13 @@ r"""What happens at a visit: the page is made; and what it needs, before anybody
 
 from __future__ import annotations
 
-__all__ = ["open_page", "prepare"]
+__all__ = ["open_page", "prepare", "start_workers"]
 
 import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import Context
 from functools import cache
 
@@ -15,6 +16,7 @@ import panel as pn
 
 import amci_explorer.server.guard  # noqa: F401  it begins when it is imported
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
@@ -48,6 +50,12 @@ def prepare(problems: Sequence[str] = ()) -> list[str]:
     except TourError as error:
         wrong.append(registry.in_a_line(error))
     return wrong
+
+
+async def start_workers() -> None:
+    """Starts what computes, before the first visit; pages say where it cannot be reached."""
+    with suppress(Unreachable):
+        await runner().cluster.start()
 
 
 def show() -> None:

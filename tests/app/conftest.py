@@ -52,7 +52,14 @@ class Turned:
                 results._finish(card, None)
             return SimpleNamespace(cancel=lambda: None)
 
+        def call(results, then, function, *given):
+            try:
+                then(function(*given))
+            except ValueError as error:
+                then(error)
+
         monkeypatch.setattr(Results, "_start", start)
+        monkeypatch.setattr(Results, "call", call)
         self.explorer = Explorer(self.document, query)
 
     def choose(self, name):

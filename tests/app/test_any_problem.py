@@ -13,7 +13,7 @@ import pytest
 from amci_explorer.compute import computations
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import TABS, Explorer
-from amci_explorer.problems import files, registry
+from amci_explorer.problems import registry
 from amci_explorer.views.table import TableCard
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource
@@ -229,7 +229,7 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
         "import asyncio\n"
-        "from amci_explorer.compute.cluster import Cluster\n"
+        "from amci_explorer.compute.runner import Cluster\n"
         "from amci_explorer.compute.requests import Request\n"
         "from amci_explorer.state.state import State\n"
         "async def main():\n"
@@ -238,7 +238,7 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
         "    await cluster.close()\n"
         "asyncio.run(main())\n"
     )
-    environment = os.environ | {files.FILES: str(path)}
+    environment = os.environ | {registry.FILES: str(path)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert "snis-q2" in done.stdout, done.stderr

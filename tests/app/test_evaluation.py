@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.numbers import evaluated
+from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.evaluation import EvaluationCard

@@ -43,8 +43,6 @@ def test_what_cannot_be_read_is_shown_as_it_is(wrong):
     "attack",
     [
         r"\text{<img src=x onerror=alert(1)>}",
-        r"\href{javascript:alert(1)}{x}",
-        r"\style{position:fixed}{x}",
         r"\text{&lt;script&gt;}",
     ],
 )

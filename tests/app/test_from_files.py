@@ -6,12 +6,12 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 from amci_explorer.compute.requests import Request
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.problems.files import FILES, Source
-from amci_explorer.problems.registry import serve_files, troubles
+from amci_explorer.problems.registry import FILES, load_file, serve_files, troubles
 from amci_explorer.server import serve
 from amci_explorer.shell import page
 from amci_explorer.state.fields import FIELDS, OutOfBounds
@@ -35,7 +35,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(registry, "_READ", {})
     monkeypatch.setattr(registry, "_LISTED", [])
     registry._read_all.cache_clear()
-    monkeypatch.setattr(session_proposals, "_ADDED", {})
+    monkeypatch.setattr(session_proposals, "_ADDED", WeakKeyDictionary())
     monkeypatch.setattr(session_proposals, "_GIVEN", set())
     monkeypatch.setenv(FILES, "")
 
@@ -52,25 +52,10 @@ def template(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("text", "file", "folder"),
-    [
-        ("/a/mine.py", "/a/mine.py", None),
-        ("/a/mine.py:Mine", "/a/mine.py:Mine", None),
-        ("/a/mine.py:Mine=/b/made", "/a/mine.py:Mine", "/b/made"),
-        ("/a/b=c/mine.py=/b/made", "/a/b=c/mine.py", "/b/made"),
-    ],
-)
-def test_a_source_is_a_file_a_class_and_a_folder(text, file, folder):
-    found = Source.read(text)
-    assert (found.file, found.folder) == (file, folder)
-    assert Source.read(found.text) == found
-
-
 @pytest.mark.parametrize("text", ["", "mine", "mine.txt", "mine.py=", "mine.py:Mine Two"])
 def test_what_is_no_file_is_refused(text):
     with pytest.raises(ValueError, match=r"expected FILE\.py, FILE\.py:Class or FILE\.py=FOLDER"):
-        Source.read(text)
+        load_file(text)
 
 
 def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsys):
@@ -138,10 +123,10 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     serve_files([str(path)])
     state, other = State("good"), State("good")
     made = Proposals.from_defensive(state.problem)
-    name = registry.add_variant("good", "mine", made, session=state)
-    assert name == "mine"
+    mine = registry.add_variant("good", "mine", made, session=state)
+    assert mine.variant == "mine"
     # A name is given once, so that results of one are never shown for another.
-    assert registry.add_variant("good", "mine", made, session=other) == "mine-2"
+    assert registry.add_variant("good", "mine", made, session=other).variant == "mine-2"
     assert list(state.options("variant")) == ["defensive", "mine"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
     # Nobody takes another's by its name, in an address or in a case to compare with.
@@ -172,10 +157,9 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     del other
     gc.collect()
     assert registry.variants("good") == ("defensive",)
-    assert registry.add_variant("good", "mine", made) == "mine-3"
-    assert registry.variants("good") == ("defensive", "mine-3")
+    assert registry.add_variant("good", "mine", made, session=state).variant == "mine-3"
     with pytest.raises(ValueError, match="got ones for good"):
-        registry.add_variant("tail-1d", "mine", made)
+        registry.add_variant("tail-1d", "mine", made, session=state)
 
 
 SHAPES = {

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from amci_explorer.compute import runner
-from amci_explorer.compute.cluster import Unreachable
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
+from amci_explorer.compute.runner import Unreachable
 from amci_explorer.server.session import on_failure
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
@@ -229,7 +229,7 @@ def brought(monkeypatch):
                 for each in next(attempts):
                     if isinstance(each, Exception):
                         raise each
-                    yield runner.Result(each, 0.5, each == "last")
+                    yield runner.Result(asked, each, 0.5, each == "last")
                     await asyncio.sleep(0)
 
         monkeypatch.setattr(runner, "runner", Fake)

@@ -311,7 +311,7 @@ def test_vectors_of_the_wrong_length_are_refused():
 
 def test_what_one_visitor_trained_another_cannot_name(state):
     made = registry.proposals("tail-1d", "oracle")
-    name = registry.add_variant("tail-1d", "learnt", made, session=state)
+    name = registry.add_variant("tail-1d", "learnt", made, session=state).variant
     other = State("tail-1d")
     assert f"got {name!r}" in other.read({"variant": name})["variant"]
     assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})

@@ -3,23 +3,19 @@
 import csv
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
-from amci_explorer.compute.uploads import File, TableResult, UploadedTable, sample_table
-from amci_explorer.state.state import State
-from amci_explorer.views.about_table import frame
-from amci_explorer.views.upload import CHUNK, Upload
+from amci_explorer.compute.uploads import read_draws, sample_table
+from amci_explorer.views.inputs import CHUNK, Upload
+from amci_explorer.views.table import frame
 from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.tabular import read_table
 
 SAMPLE = sample_table().getvalue()
-
-
-def uploaded(content=SAMPLE, name="draws.csv", token="a"):
-    return UploadedTable(token, File(name, content), State().settings)
 
 
 def opened(turned, query=None):
@@ -50,7 +46,7 @@ def test_the_card_says_what_the_core_does(in_a_loop):
             assert line["value"] == pytest.approx(float(e.value), rel=1e-12)
             assert line["verdict"] == e.verdict.level
         assert f"{float(expected.value):.5f}" in said
-        assert not card.message.visible
+        assert not card.upload.message.visible
         lines = list(csv.reader(card._table()))
         assert lines[0][0] == "# table=mine.csv"
         assert lines[1][:2] == ["estimator", "value"]
@@ -86,51 +82,28 @@ def test_one_component_and_heavy_tails_are_told(in_a_loop):
         (b"log_joint,log_q,f\n-1,-1,1\n-1,nan,1", "log_q: expected numbers below infinity"),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_button(in_a_loop, monkeypatch, content, why):
+def test_what_is_wrong_is_said_beside_the_button(in_a_loop, content, why):
     def body(turned):
         card = opened(turned)
-
-        def start(results, card, asked):
-            with pytest.raises(ValueError, match=r"^(log_|table)") as refused:
-                asked.part(0)
-            results._finish(card, str(refused.value))
-
-        monkeypatch.setattr(type(turned.explorer.results), "_start", start)
         card.take_file("wrong.csv", content)
-        assert card.message.visible
-        assert why in card.message.object.replace("&#x27;", "'").replace("&lt;", "<").replace(
-            "&gt;", ">"
-        )
-        assert "<b>" not in card.message.object
+        assert card.upload.message.visible
+        assert why in unescape(card.upload.message.object)
+        assert "<b>" not in card.upload.message.object
         assert card.result.object == ""
 
     in_a_loop(body)
 
 
-def test_results_outlive_another_problem_and_files_do_not_outlive_results(in_a_loop):
+def test_results_outlive_another_problem(in_a_loop):
     def body(turned):
         card = opened(turned)
         card.take_file("mine.csv", SAMPLE)
-        work = turned.asked[-1]
-        assert isinstance(work, UploadedTable)
-        assert work.file.content == b""
         said = card.result.object
-        started = len(turned.started)
         turned.choose("peak")
         assert turned.explorer.tabs.card is card
         assert card.result.object == said
-        assert "table" not in turned.started[started:]
 
     in_a_loop(body)
-
-
-def test_each_file_is_work_of_its_own():
-    assert uploaded() == uploaded(b"other")
-    assert uploaded() != uploaded(token="b")
-    count, found = uploaded().part(0)
-    assert count == 1
-    assert isinstance(found, TableResult)
-    json.dumps(found.found, allow_nan=False)
 
 
 def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
@@ -142,7 +115,7 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
 
     monkeypatch.setattr("amci_explorer.compute.uploads.read_table", greedy)
     with pytest.raises(ValueError, match="more memory than is allowed"):
-        uploaded().part(0)
+        read_draws("draws.csv", SAMPLE)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
@@ -150,8 +123,9 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
 def upload(monkeypatch):
     """A button, with what it has taken, refused and answered."""
     taken, refused, answers = [], [], []
-    monkeypatch.setattr("amci_explorer.views.upload.callback", lambda act: act)
-    button = Upload(lambda *file: taken.append(file), refused.append, 3 * CHUNK)
+    monkeypatch.setattr("amci_explorer.views.inputs.callback", lambda act: act)
+    button = Upload(lambda *file: taken.append(file), 3 * CHUNK)
+    monkeypatch.setattr(button, "_refuse", refused.append)
     monkeypatch.setattr(button, "_send_msg", answers.append)
     return button, taken, refused, answers
 

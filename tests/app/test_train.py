@@ -15,19 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from amci_explorer.compute.training import (
-    GOING,
-    OVER,
-    Report,
-    TrainingQueue,
-    TrainingRequest,
-    TrainingSession,
-    training_queue,
-)
-from amci_explorer.compute.uploads import unzipped, zipped
+from amci_explorer.compute.training import TrainingRequest, TrainingSession, places
+from amci_explorer.compute.uploads import read_proposals, zipped
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.state.state import State
-from amci_explorer.views.about_training import about_end, about_phase
+from amci_explorer.views.train import about_training
 from bokeh.document import Document
 from own_problems import SQUARE
 from servers import run_apart
@@ -112,7 +104,7 @@ def train(body, state, at_a_time=1):
     """Runs a body with a training session, and closes that."""
 
     async def inside():
-        session = TrainingSession(state, Page(), queue=TrainingQueue(at_a_time))
+        session = TrainingSession(state, Page(), places=asyncio.Semaphore(at_a_time))
         try:
             await body(session)
         finally:
@@ -135,20 +127,23 @@ def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
     async def body(session):
         program("end")
         revisions = []
-        session.watch(lambda: revisions.append(state.settings.revision))
+        session.watch = lambda: revisions.append(state.settings.revision)
         session.start(request())
         with pytest.raises(ValueError, match="under way"):
             session.start(request())
-        await until(lambda: session.phase == OVER)
+        await until(lambda: not session.busy)
         assert not session.message
-        # Those on the way, and those at the end.
+        # None, one on the way, and those at the end.
         assert len(set(revisions)) == 3
-        assert [each.step for each in session.reports] == [0, 1, 2]
-        assert session.variant == state.variant
-        assert registry.proposals("tail-1d", session.variant).variant == session.variant
-        assert session.variant in state.options("variant")
-        assert session.variant not in State("tail-1d").options("variant")
-        assert f"{session.variant} was trained" in about_phase(session)
+        assert [each["step"] for each in session.reports] == [0, 1, 2]
+        assert session.proposals.variant == state.variant
+        assert (
+            registry.proposals("tail-1d", session.proposals.variant).variant
+            == session.proposals.variant
+        )
+        assert session.proposals.variant in state.options("variant")
+        assert session.proposals.variant not in State("tail-1d").options("variant")
+        assert f"{session.proposals.variant} was trained" in about_training(session)
 
     train(body, state)
 
@@ -158,9 +153,9 @@ def test_a_training_for_another_problem_does_not_change_what_is_looked_at(state,
         program("end")
         session.start(request())
         state.open("peak")
-        await until(lambda: session.phase == OVER)
+        await until(lambda: not session.busy)
         assert state.variant == "spline"
-        assert session.variant in registry.variants("tail-1d", state)
+        assert session.proposals.variant in registry.variants("tail-1d", state)
 
     train(body, state)
 
@@ -175,11 +170,11 @@ def test_a_stop_keeps_the_best(state, program, then, said):
         session.start(request())
         await until(lambda: len(session.reports) == 3)
         session.stop()
-        await until(lambda: session.phase == OVER)
+        await until(lambda: not session.busy)
         assert session.stopped
         assert not session.message
-        assert said in about_phase(session)
-        assert bool(session.variant) == (then == "wait")
+        assert said in about_training(session)
+        assert bool(session.proposals) == (then == "wait")
 
     train(body, state)
 
@@ -192,35 +187,30 @@ def test_a_failure_is_said_and_another_training_may_begin(state, program, then, 
     async def body(session):
         program(then)
         session.start(request())
-        await until(lambda: session.phase == OVER)
-        assert said in about_phase(session)
+        await until(lambda: not session.busy)
+        assert said in about_training(session)
         program("end")
         session.start(request())
-        await until(lambda: session.phase == OVER)
-        assert session.variant
+        await until(lambda: not session.busy)
+        assert session.proposals.variant
 
     train(body, state)
 
 
-def test_who_waits_is_told_their_place_and_moves_up(state, program):
+def test_who_waits_moves_up(state, program):
     async def body(first):
         program("wait")
-        others = [TrainingSession(State("tail-1d"), Page(), queue=first.queue) for _ in range(3)]
+        others = [TrainingSession(State("tail-1d"), Page(), places=first._places) for _ in "ab"]
         for each in (first, *others):
             each.start(request())
-        await until(lambda: first.phase == GOING)
-        assert [about_phase(each) for each in others[:2]] == [
-            "Waiting: yours is next.",
-            "Waiting: one training is ahead of yours.",
-        ]
+        await until(lambda: first.reports)
+        assert about_training(others[0]) == "Waiting for another training to end."
         # Who only waits stops at once; who is over makes room.
         others[0].stop()
-        assert about_phase(others[0]) == "Stopped before there was anything to keep."
+        assert about_training(others[0]) == "Stopped before there was anything to keep."
         first.stop()
-        await until(lambda: others[1].phase == GOING)
-        assert others[2].ahead == 0
-        for each in others:
-            each.close()
+        await until(lambda: others[1].reports)
+        others[1].close()
 
     train(body, state)
 
@@ -229,13 +219,13 @@ def test_a_browser_trains_one_at_a_time(state, program):
     async def body(first):
         program("wait")
         theirs, same = (
-            TrainingSession(State("tail-1d"), Page(), browser, queue=first.queue)
+            TrainingSession(State("tail-1d"), Page(), browser, places=first._places)
             for browser in ("another", first.browser)
         )
         for each in (first, same, theirs):
             each.start(request())
-        assert about_phase(same) == "Waiting: yours is next."
         await until(lambda: first.pid and theirs.pid)
+        assert same.waiting
         theirs.close()
         same.close()
 
@@ -294,9 +284,9 @@ def test_the_process_ends_with_the_server_however_that_ends():
 @pytest.mark.parametrize("odd", ["0", "two"])
 def test_the_environment_is_checked(monkeypatch, odd):
     monkeypatch.setenv("AMCI_TRAININGS", odd)
-    training_queue.cache_clear()
+    places.cache_clear()
     with pytest.raises(ValueError, match=r"^AMCI_TRAININGS: expected"):
-        training_queue()
+        places()
 
 
 def test_a_problem_is_named_as_the_command_line_takes_it(new, tmp_path):
@@ -315,11 +305,11 @@ def test_twenty_seconds_beat_the_mixture_thirty_times(state):
 
     async def body(session):
         session.start(request(minutes=seconds / 60))
-        await until(lambda: session.phase == OVER)
+        await until(lambda: not session.busy)
         assert not session.message
         # It has computed for no longer than it was asked to, whatever else the machine did.
-        assert session.reports[-1].seconds < 1.3 * seconds
-        assert "held-out cases" in about_end(session)
+        assert session.reports[-1]["seconds"] < 1.3 * seconds
+        assert "held-out cases" in about_training(session)
         learnt = session.proposals
         for theta in THETAS:
             curves = amci.error_curves(
@@ -340,27 +330,21 @@ def test_twenty_seconds_beat_the_mixture_thirty_times(state):
     train(body, state)
 
 
-class Noted:
-    """A queue that begins nothing."""
-
-    def __init__(self):
-        self.requests = []
-
-    def enter(self, session):
-        self.requests.append(session.request)
-
-    def leave(self, session):
-        pass
-
-
 @pytest.fixture
 def at_the_card(in_a_loop):
-    """Runs a test's body with the page, the card, and the queue that its requests come to."""
+    """Runs a test's body with the page, the card, and the requests that come from it."""
 
     def run(body):
         def inside(turned):
-            turned.does = True
-            turned.explorer.training._queue = noted = Noted()
+            turned.does, noted = True, []
+            training = turned.explorer.training
+
+            def start(request):
+                noted.append(request)
+                training.request, training._task = request, True
+                training.watch()
+
+            training.start, training.close = start, lambda: None
             turned.explorer.state.set(card="train")
             turned.explorer.state.commit()
             body(turned, turned.explorer.tabs.card, noted)
@@ -373,22 +357,22 @@ def at_the_card(in_a_loop):
 
 def fill(card, **texts):
     for name, text in texts.items():
-        card.form.fields[name].value = text
+        card.fields[name].value = text
 
 
 def test_what_is_chosen_is_asked_for(at_the_card):
     def body(turned, card, noted):
-        assert list(card.form.family.options.values()) == [
+        assert list(card.family.options.values()) == [
             "",
             "half-line",
             "half-line from zero",
             "spline",
         ]
-        card.form.family.value = "spline"
+        card.family.value = "spline"
         fill(card, bins="12", width="24", minutes="0.33", seed="3", name="my-own")
         card.start_button.clicks += 1
         expected = TrainingRequest("tail-1d", "my-own", Choices("spline", 12, 24), 0.33, 3)
-        assert noted.requests == [expected]
+        assert noted == [expected]
         assert card.start_button.disabled
         assert not card.stop_button.disabled
 
@@ -416,14 +400,14 @@ def test_bad_input_is_told_beside_the_field_and_nothing_is_lost(at_the_card):
         for name, text, said in WRONG:
             fill(card, **{**good, name: text})
             card.start_button.clicks += 1
-            assert not noted.requests
-            for each, field in card.form.fields.items():
+            assert not noted
+            for each, field in card.fields.items():
                 assert field.error_state == (each == name)
                 assert field.value == {**good, name: text}[each]
-            assert said in card.form.fields[name].helper_text
+            assert said in card.fields[name].helper_text
         fill(card, **good)
         card.start_button.clicks += 1
-        assert len(noted.requests) == 1
+        assert len(noted) == 1
 
     at_the_card(body)
 
@@ -432,7 +416,7 @@ def test_another_f_is_trained_for_under_its_own_name(at_the_card):
     def body(turned, card, noted):
         turned.explorer.state.open("tail-1d", f="x1 > theta1")
         card.start_button.clicks += 1
-        assert noted.requests[0].problem == turned.explorer.state.problem.name
+        assert noted[0].problem == turned.explorer.state.problem.name
 
     at_the_card(body)
 
@@ -441,14 +425,15 @@ def test_the_card_shows_what_is_reported(at_the_card):
     def body(turned, card, noted):
         card.start_button.clicks += 1
         training = turned.explorer.training
-        training.phase = GOING
         training.log.append("q1_plus: <a plan>")
-        training.reports.append(Report("q1_plus", "refine", 30, -0.5, 0.2, 0.1, 5.0, 25.0))
-        card._follow_training()
-        assert "step 30;" in card.progress_bar.object
-        assert "about 25 s left" in card.progress_bar.object
+        figures = {"relative_variance": 0.2, "best": 0.1, "seconds": 5.0, "left": 25.0}
+        report = {"proposal": "q1_plus", "stage": "refine", "step": 30, "loss": -0.5, **figures}
+        training.reports.append(report)
+        training.watch()
+        assert "step 30;" in card.progress_line.object
+        assert "about 25 s left" in card.progress_line.object
         assert "&lt;a plan&gt;" in card.said.object
-        assert list(card.progress_pictures.sources["q1_plus"].data["loss"]) == [-0.5]
+        assert list(card.sources["q1_plus"].data["loss"]) == [-0.5]
         assert not card.stop_button.disabled
 
     at_the_card(body)
@@ -480,7 +465,7 @@ def changed(content, change):
 def test_what_was_downloaded_can_be_uploaded(at_the_card, content, mine):
     def body(turned, card, noted):
         card.take_file("mine.zip", content)
-        assert not card.message.visible
+        assert not card.upload.message.visible
         state = turned.explorer.state
         assert state.variant.startswith("mine")
         found = registry.proposals("tail-1d", state.variant)
@@ -489,7 +474,9 @@ def test_what_was_downloaded_can_be_uploaded(at_the_card, content, mine):
         ):
             assert torch.equal(a, b)
         assert card.download.filename == f"{state.variant}.zip"
-        assert unzipped(card._zip().getvalue(), PROBLEM).variant == state.variant
+        assert (
+            read_proposals("tail-1d", card.download.callback().getvalue()).variant == state.variant
+        )
 
     at_the_card(body)
 
@@ -499,7 +486,7 @@ def test_a_file_with_a_shipped_name_is_refused(at_the_card):
 
     def body(turned, card, noted):
         card.take_file("spline.zip", shipped)
-        assert "there are proposals called spline already" in card.message.object
+        assert "there are proposals called spline already" in card.upload.message.object
         assert turned.explorer.state.variant == "spline"
 
     at_the_card(body)
@@ -546,7 +533,7 @@ BAD = {
     ),
     "too wide": (
         rebuild(lambda entry: entry["arguments"].update(hidden=[10**6])),
-        "expected whole numbers to 4096",
+        "does not fit its configuration",
     ),
     "another family": (rebuild(lambda entry: entry.update(family="none")), "is not one of"),
 }
@@ -556,7 +543,7 @@ BAD = {
 def test_a_bad_file_is_refused_in_words(content, kind):
     change, said = BAD[kind]
     with pytest.raises(ValueError, match=said) as error:
-        unzipped(changed(content, change), PROBLEM)
+        read_proposals("tail-1d", changed(content, change))
     # Nothing of the server's disk is told.
     assert "/tmp" not in str(error.value)
 
@@ -564,26 +551,19 @@ def test_a_bad_file_is_refused_in_words(content, kind):
 @pytest.mark.parametrize("odd", [b"", b"PK", b"no zip" * 100])
 def test_what_is_no_zip_is_refused(odd):
     with pytest.raises(ValueError, match="expected a zip file made by Download"):
-        unzipped(odd, PROBLEM)
+        read_proposals("tail-1d", odd)
 
 
 def test_weights_that_are_not_finite_are_refused(mine):
     flow = copy.deepcopy(mine.q1_plus)
     next(iter(flow.parameters())).data.fill_(float("nan"))
     with pytest.raises(ValueError, match="not finite"):
-        unzipped(zipped(replace(mine, q1_plus=flow)).getvalue(), PROBLEM)
+        read_proposals("tail-1d", zipped(replace(mine, q1_plus=flow)).getvalue())
 
 
-def test_a_bad_file_is_told_beside_the_button_and_not_kept(at_the_card, monkeypatch):
+def test_a_bad_file_is_told_beside_the_button(at_the_card):
     def body(turned, card, noted):
-        monkeypatch.setattr(
-            type(turned.explorer.results),
-            "_start",
-            lambda results, card, asked: results._finish(card, "expected a zip file"),
-        )
         card.take_file("bad.zip", b"no zip")
-        assert "expected a zip file" in card.message.object
-        assert card._uploaded is None
-        assert "train-file" not in turned.explorer.results.all
+        assert "expected a zip file" in card.upload.message.object
 
     at_the_card(body)

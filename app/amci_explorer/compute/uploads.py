@@ -10,8 +10,8 @@ __all__ = [
     "MAX_BYTES",
     "MAX_DRAWS",
     "TableResult",
-    "read_proposals",
     "read_draws",
+    "read_proposals",
     "sample_table",
     "zipped",
 ]

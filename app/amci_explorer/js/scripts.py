@@ -14,7 +14,6 @@ __all__ = [
     "HANDLE",
     "KEEP_THEME",
     "MAP",
-    "OWN_F",
     "PLAY",
     "SHARED",
     "SKIP",
@@ -37,13 +36,12 @@ FOLDER = Path(__file__).parent
     FIT_PHONES,
     FOLDS,
     KEEP_THEME,
-    OWN_F,
     SKIP,
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
         *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
-        *("own_f", "skip"),
+        "skip",
     )
 )
 # Components of their own, as modules.

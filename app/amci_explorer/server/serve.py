@@ -49,14 +49,15 @@ def main(arguments: list[str] | None = None) -> int:
     # What the page is made of reads them when it is imported, and its workers as well.
     os.environ.update({name: str(each) for name, each in named.items() if each is not None})
     # The page stands above this room, and is ready before anybody asks for it.
-    wrong = import_module("amci_explorer.visit").prepare(options.problem)
+    visit = import_module("amci_explorer.visit")
+    wrong = visit.prepare(options.problem)
     if wrong:
         return _refuse(*wrong)
-    serve(options)
+    serve(options, visit.start_workers)
     return 0
 
 
-def serve(options: argparse.Namespace) -> None:
+def serve(options: argparse.Namespace, start_workers: Any) -> None:
     """Serves the page as the options say, until the process is told to end."""
     import panel as pn
 
@@ -87,6 +88,7 @@ def serve(options: argparse.Namespace) -> None:
     )
     # The loop calls it once it also answers requests.
     server.io_loop.add_callback(_announce, options)
+    server.io_loop.add_callback(start_workers)
     # Panel has the loop end at Ctrl+C.
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     server.start()

@@ -106,13 +106,12 @@ class Controls:
         self._kept = HTML("", NOTE)
         self._position = PositionView(state)
         proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
-        counts = [field.widget for field in self.counts.values()]
         self._sections = {
             "problem": ("The problem", about),
             "proposals": ("Proposals", column(proposals, self._messages["variant"], gap=8)),
             "counts": (
                 "Draws, runs, seed",
-                column(*counts, flat_button("Resample", self._resample), gap=8),
+                column(*self.counts.values(), flat_button("Resample", self._resample), gap=8),
             ),
             "film": ("Training film", column(*film.parts, gap=8)),
             "own-f": ("Your own f", column(self.target.panel, gap=8)),

@@ -83,7 +83,7 @@ class EvaluationCard(Card):
         self.run_button = pmui.Button(label="Run", size="small", variant="contained", margin=0)
         self.run_button.on_click(callback(self._run))
         self._order = column(
-            side_by_side(*(column(field.widget) for field in self._fields), least=140),
+            side_by_side(*(column(field) for field in self._fields), least=140),
             row(self.run_button),
             gap=4,
             margin=(0, 0, 8, 0),

@@ -40,7 +40,7 @@ label { position: absolute; z-index: 1; top: -0.55em; left: 9px; padding: 0 5px;
 select.bk-input { width: 100%; height: 36px; padding: 0 6px 0 9px; margin: 0; font: inherit;
          font-size: 1rem; text-overflow: ellipsis; border-radius: 4px;
          border: 1px solid color-mix(in srgb, currentColor 45%, transparent); }
-select.bk-input, option { color: var(--ink); background: var(--paper) !important; }
+select.bk-input, option { color: var(--ink); background-color: var(--paper) !important; }
 select.bk-input:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
 """
 UNSEEN_LABEL = """
@@ -166,7 +166,7 @@ class CountField(Typed):
 
     def __init__(self, state: State, name: str, label: str, description: str) -> None:
         super().__init__(label, str(getattr(state, name)), description)
-        self._state, self._field = state, FIELDS[name]
+        self._page, self._field = state, FIELDS[name]
         self.param.watch(callback(self._typed), "value")
         state.param.watch(self._show, name)
 
@@ -176,14 +176,14 @@ class CountField(Typed):
 
     def _typed(self, event: Any) -> None:
         try:
-            value = self._field.read(self._state.problem, event.new)
+            value = self._field.read(self._page.problem, event.new)
         except ValueError as error:
             self.complain(str(error))
             return
         self.complain()
-        if value != getattr(self._state, self._field.name):
-            self._state.set(**{self._field.name: value})
-            self._state.commit()
+        if value != getattr(self._page, self._field.name):
+            self._page.set(**{self._field.name: value})
+            self._page.commit()
 
 
 class Upload(pmui.FileInput):
@@ -208,8 +208,8 @@ class Upload(pmui.FileInput):
 
     def _handle_msg(self, msg: Any) -> None:
         status = msg.get("status") if isinstance(msg, dict) else None
-        wrong = self._wrong(msg) if status == "upload_event" else ""
-        if wrong:
+        if status == "upload_event" and not self._fits(msg):
+            wrong = f"expected one file of at most {self._most / 1e6:.0f} MB"
             self._file_buffer.clear()
             self._buffer.clear()
             self._send_msg({"status": "error", "error": wrong})
@@ -217,19 +217,20 @@ class Upload(pmui.FileInput):
         elif status in ("upload_event", "finished"):
             super()._handle_msg(msg)
 
-    def _wrong(self, msg: dict[str, Any]) -> str:
-        """Why a piece of a file is refused; empty where it is not."""
-        name, data, several = msg.get("name"), msg.get("data"), self._most // CHUNK + 1
-        known = isinstance(data, bytes | bytearray | memoryview | np.ndarray)
+    def _fits(self, msg: dict[str, Any]) -> bool:
+        """Whether a page of ours sends such a piece of a file, and it is not too much."""
+        name, data, most = msg.get("name"), msg.get("data"), self._most // CHUNK + 1
+        held = [piece for file in self._file_buffer.values() for piece in file["chunks"].values()]
         numbers = [msg.get(key) for key in ("chunk", "total_chunks")]
-        if not (known and isinstance(name, str) and len(name) < 256 and "mime_type" in msg) or any(
-            type(number) is not int or not 1 <= number <= several for number in numbers
-        ):
-            return "this file cannot be read"
-        held = sum(len(each) for of in self._file_buffer.values() for each in of["chunks"].values())
-        if self._buffer or {name} < {name, *self._file_buffer} or held + len(data) > self._most:
-            return f"expected one file of at most {self._most / 1e6:.0f} MB"
-        return ""
+        return (
+            isinstance(data, bytes | bytearray | memoryview | np.ndarray)
+            and isinstance(name, str)
+            and len(name) < 256
+            and "mime_type" in msg
+            and all(type(each) is int and 1 <= each <= most for each in numbers)
+            and len(self._buffer) + len({name, *self._file_buffer}) == 1
+            and sum(map(len, held)) + len(data) <= self._most
+        )
 
     def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
         if isinstance(value, bytes):

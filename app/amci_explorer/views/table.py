@@ -4,31 +4,42 @@ from __future__ import annotations
 
 __all__ = ["TableCard"]
 
-import secrets
+from collections.abc import Callable
+from functools import partial
+from html import escape
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import panel_material_ui as pmui
 
-from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.uploads import (
     MAX_BYTES,
-    File,
+    MAX_DRAWS,
     TableResult,
-    UploadedTable,
+    read_draws,
     sample_table,
 )
-from amci_explorer.plots.colours import VERDICTS
+from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
 from amci_explorer.state.state import State
-from amci_explorer.views.about_table import EXPECTED, about_table, frame
+from amci_explorer.text import doubt, number, percent
 from amci_explorer.views.card import Card
-from amci_explorer.views.inputs import Message
+from amci_explorer.views.inputs import Upload
 from amci_explorer.views.layout import HTML, row
-from amci_explorer.views.upload import Upload
 from amci_explorer.words import HELP
+from amci_explorer.words.diagnosis import pretty, sentence
 
-INTRODUCTION = "p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
+EXPECTED = (
+    "Draws from sbi, PyMC or your own program, as <b>CSV or Parquet</b> (at most "
+    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws). The columns are <code>log_joint</code>, "
+    "<code>f</code> and <code>log_q</code>; with several components, <code>component</code> and "
+    "one <code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
+    "<code>q2</code> and <code>defensive</code> that is used. The file is read once and not "
+    "stored."
+)
+NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}
+NAMES |= {"snis-qm": "SNIS, all draws", "snis": "SNIS"}
 RESULT = """
 .verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; margin: 12px 0; }
 .level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
@@ -36,10 +47,9 @@ p, li { margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch
 ul { margin: 0; padding-left: 1.1rem; }
 .scroll { overflow-x: auto; margin: 12px 0; }
 table { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
-thead th { opacity: 0.75; border-bottom: 1px solid var(--line); }
-th:first-child { text-align: left; }
+thead th { border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; }
 """
 
 
@@ -54,67 +64,52 @@ class TableCard(Card):
     drawn = ()
 
     def content(self) -> list[Any]:
-        # What is to be computed; None once that is over, one way or another.
-        self._uploaded: UploadedTable | None = None
-        self.message = Message()
-        looks: dict[str, Any] = {"size": "small", "variant": "outlined", "margin": 0}
         self.upload = Upload(
-            self.take_file,
-            self.message.say,
-            MAX_BYTES,
-            accept=".csv,.parquet",
-            label="Choose a file",
-            **looks,
+            self.take_file, MAX_BYTES, accept=".csv,.parquet", label="Choose a file"
         )
         download = pmui.FileDownload(
-            callback=sample_table, filename="draws.csv", label="Example CSV", **looks
+            callback=sample_table,
+            filename="draws.csv",
+            label="Example CSV",
+            size="small",
+            variant="outlined",
+            margin=0,
         )
         self.result = HTML("", RESULT)
         return [
-            HTML(f"<p>{EXPECTED}</p>", INTRODUCTION),
+            HTML(f"<p>{EXPECTED}</p>", RESULT),
             row(self.upload, download, gap=8),
-            self.message,
+            self.upload.message,
             self.result,
         ]
 
     def take_file(self, name: str, content: bytes) -> None:
-        """Has a file diagnosed; it is let go when that is done."""
-        self.message.say()
-        self._uploaded = UploadedTable(
-            secrets.token_hex(16), File(name, content), self.state.settings
-        )
-        self.start()
+        """Has a worker diagnose a file."""
+        self.upload.message.say()
+        self.results.call(self.show, read_draws, name, content)
 
-    def asked(self, case: State) -> Request | None:
-        # It is a computation like any other, but of a file in the place of a choice.
-        return self._uploaded if case is self.state else None  # type: ignore[return-value]
+    def show(self, found: TableResult | Exception) -> None:
+        """Shows what a file holds, or what is wrong with it."""
+        if isinstance(found, Exception):
+            self.upload.message.say(str(found) or type(found).__name__)
+            return
+        asked = SimpleNamespace(what="table", link={"table": found.name})
+        result = self.results.all[self.name] = Result(asked, found, 0.0, complete=True)
+        self.take(result)
+
+    def asked(self, case: State) -> None:
+        """Nothing: it shows files."""
 
     def open(self) -> None:
         """Keeps what is there: draws from elsewhere are of no problem on the page."""
         if self.shown is None:
             super().open()
 
-    def stop(self) -> None:
-        super().stop()
-        self._let_go()
-
     def progress(self, found: TableResult) -> tuple[int, int]:
         return found.draws, found.draws
 
     def draw(self, found: TableResult, *, complete: bool) -> None:
-        self._show(found)
-
-    def take(self, result: Result) -> None:
-        super().take(result)
-        if result.complete:
-            self._let_go()
-
-    def end(self, message: str | None) -> None:
-        super().end(None)
-        if message:
-            self._say("")
-            self.message.say(message)
-        self._let_go()
+        self.result.object = about_table(found, dark=self.dark)
 
     def frame(self, found: TableResult) -> pd.DataFrame:
         return frame(found)
@@ -122,16 +117,84 @@ class TableCard(Card):
     def recolour(self, dark: bool) -> None:
         super().recolour(dark)
         if self.shown is not None:
-            self._show(self.shown.value)
+            self.draw(self.shown.value, complete=True)
 
-    def _show(self, found: TableResult) -> None:
-        colours = {
-            level: (style.label, style.colour(self.dark)) for level, style in VERDICTS.items()
+
+def about_table(result: TableResult, *, dark: bool) -> str:
+    """The verdict on the first estimate, then all estimates, then the weights of each term."""
+    found = result.found["estimates"]
+    first = next(iter(found))
+    verdict = found[first]["verdict"]
+    style = VERDICTS[verdict["level"]]
+    reasons = dict.fromkeys([verdict["text"].partition(": ")[2], *verdict["reasons"]])
+    why = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
+    counts = ", ".join(f"{n:,} of {escape(name)}" for name, n in result.found["draws"].items())
+    missing = "".join(
+        f"<p>{NAMES[name]} is not available. {sentence(why)}</p>"
+        for name, why in result.found["missing"].items()
+    )
+    estimates = [
+        {
+            "Estimator": NAMES[name],
+            "Estimate": _known(each["value"], partial(number, digits=6)),
+            "Standard error": _known(each["standard_error"], partial(doubt, width=result.f_width)),
+            "95 % interval": " to ".join(
+                _known(end, partial(number, digits=4)) for end in each["interval_95"]
+            ),
+            "Draws": f"{each['draws']:,}",
+            "Verdict": VERDICTS[each["verdict"]["level"]].label,
         }
-        self.result.object = about_table(found, colours)
+        for name, each in found.items()
+    ]
+    terms = [
+        {
+            "Term": f"{NAMES[name]}, {pretty(term, signed='E1_minus' in each['terms'])}",
+            "Proposal": seen["proposal"],
+            "ESS": f"{number(seen['smallest_ess'], 3)} of {seen['draws']:,}",
+            "k̂": _known(seen["pareto_k"], partial(number, digits=2)),
+            "Limit of k̂": _known(seen["pareto_threshold"], partial(number, digits=2)),
+            "Largest weight": _known(seen["largest_weight"], percent),
+            "Missed mass": _known(seen["uncovered_mass"], percent),
+        }
+        for name, each in found.items()
+        for term, seen in _diagnosed(each).items()
+    ]
+    return (
+        f'<div class="verdict" role="status" style="--level: {style.colour(dark)}">'
+        f'<div class="level">{NAMES[first]}: {style.label}</div><ul aria-label="Why">{why}</ul>'
+        f"</div><p>{escape(result.name)}: {counts} draws.</p>"
+        f"{_table('Estimates', estimates)}{_table('Weights of each term', terms)}{missing}"
+    )
 
-    def _let_go(self) -> None:
-        if self._uploaded is not None:
-            self._uploaded.file.let_go()
-            self.results.drop(self._uploaded)
-            self._uploaded = None
+
+def frame(result: TableResult) -> pd.DataFrame:
+    """One line for every term of every estimate."""
+    per_estimate = ("value", "standard_error")
+    per_term = (
+        *("proposal", "draws", "ess", "largest_weight", "uncovered_mass"),
+        *("pareto_k", "pareto_threshold"),
+    )
+    return pd.DataFrame(
+        {"estimator": name}
+        | {n: each[n] for n in per_estimate}
+        | dict(zip(("low_95", "high_95"), each["interval_95"], strict=True))
+        | {"verdict": each["verdict"]["level"], "term": term}
+        | {n: seen[n] for n in per_term}
+        for name, each in result.found["estimates"].items()
+        for term, seen in _diagnosed(each).items()
+    )
+
+
+def _diagnosed(each: dict[str, Any]) -> dict[str, Any]:
+    """The terms that come from draws."""
+    return {name: term for name, term in each["terms"].items() if "draws" in term}
+
+
+def _known(value: float | None, write: Callable[[float], str]) -> str:
+    return "–" if value is None else write(value)
+
+
+def _table(title: str, lines: list[dict[str, str]]) -> str:
+    html = pd.DataFrame(lines).to_html(index=False, border=0)
+    around = f'class="scroll" tabindex="0" role="region" aria-label="{title}"'
+    return f"<div {around}><p><b>{title}</b></p>{html}</div>"
