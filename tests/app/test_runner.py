@@ -230,7 +230,7 @@ def test_real_workers_compute_are_replaced_and_named(tmp_path):
             *(all_of(runner, each, each.name) for each in (once, bad, good)),
             return_exceptions=True,
         )
-        assert time.monotonic() - started < 60
+        assert time.monotonic() - started < 200
         assert (tmp_path / "died").exists()
         assert values(found)[-1] == list(range(20))
         assert "workers died over Count(parts=20" in str(failed)

@@ -17,6 +17,7 @@ import pickle
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from functools import cache
@@ -114,11 +115,20 @@ class Cluster:
             # As bytes: the scheduler, in the server's process, need not read them.
             packed = pickle.dumps((function, arguments))
             future = client.submit(_run, packed, pure=False)
-            async with asyncio.timeout(self.seconds):
-                return await future
-        except TimeoutError:
-            await self._end(client, future)
-            raise RuntimeError(f"{what} took more than {self.seconds:g} s") from None
+            where: list[str] = []
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.seconds / 2):
+                        return await future
+                # A task waits for workers that are still starting; then it does not hang.
+                before, busy = where, await client.processing()
+                where = [address for address, keys in busy.items() if future.key in keys]
+                if where and where == before:
+                    break
+            log.error("%s hung; its worker is replaced", what)
+            await future.cancel(force=True)
+            await client.run(os._exit, 1, workers=where, on_error="ignore")
+            raise RuntimeError(f"{what} took more than {self.seconds:g} s")
         except distributed.scheduler.KilledWorker:
             raise RuntimeError(f"workers died over {what}") from None
         except (ClosedClientError, FutureCancelledError, CommClosedError):
@@ -133,15 +143,6 @@ class Cluster:
             self._connecting = None
         if self._local is not None:
             await self._local.close()
-
-    async def _end(self, client: Any, future: Any) -> None:
-        """Ends the process of the worker that has a task; another takes its place."""
-        busy = await client.processing()
-        where = [address for address, keys in busy.items() if future.key in keys]
-        await future.cancel(force=True)
-        if where:
-            log.error("a task hung; its worker is replaced")
-            await client.run(os._exit, 1, workers=where, on_error="ignore", wait=False)
 
     async def _connect(self) -> Any:
         import distributed
