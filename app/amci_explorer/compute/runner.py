@@ -127,7 +127,10 @@ class Cluster:
                     break
             log.error("%s hung; its worker is replaced", what)
             await future.cancel(force=True)
-            await client.run(os._exit, 1, workers=where, on_error="ignore")
+            # The worker ends without an answer.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    await client.run(os._exit, 1, workers=where, on_error="ignore")
             raise RuntimeError(f"{what} took more than {self.seconds:g} s")
         except distributed.scheduler.KilledWorker:
             raise RuntimeError(f"workers died over {what}") from None
