@@ -4,13 +4,10 @@ from __future__ import annotations
 
 __all__ = ["open_page", "prepare", "start_workers"]
 
-import asyncio
 import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from contextvars import Context
-from functools import cache
 
 import panel as pn
 
@@ -20,20 +17,20 @@ from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
-from amci_explorer.server.session import building, callback, weakly
+from amci_explorer.server.session import callback, weakly
 from amci_explorer.shell import page
 from amci_explorer.state.state import State, decoded
 from amci_explorer.state.tour import TourError, tour
 from amci_explorer.views.style import VARIABLES
 
 log = logging.getLogger(__name__)
-# Other problems are made ready once the first visitor has been answered.
-SECONDS_AT_REST = 10
 FAILED = "The page could not be made. The server's log says why."
 
 
 def prepare(problems: Sequence[str] = ()) -> list[str]:
     """Loads problems from files, and the tour; says what is wrong with them, a line each.
+
+    Looks once at every problem: the first look takes up to five seconds.
 
     Arguments:
         problems: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
@@ -44,12 +41,18 @@ def prepare(problems: Sequence[str] = ()) -> list[str]:
             registry.load_file(text)
         except ValueError as error:
             wrong.append(registry.in_a_line(error))
-    registry.serve_files([] if wrong else problems)
     try:
         tour()
     except TourError as error:
         wrong.append(registry.in_a_line(error))
-    return wrong
+    if wrong:
+        return wrong
+    registry.serve_files(problems)
+    for name in registry.problems():
+        state = State(name)
+        proposals = computations_of(name).proposals(state.settings)
+        densities(state.problem, proposals, *state.settings.pair)
+    return []
 
 
 async def start_workers() -> None:
@@ -58,48 +61,18 @@ async def start_workers() -> None:
         await runner().cluster.start()
 
 
-def show() -> None:
-    """Makes the page of the visit that runs this script."""
-    document = pn.state.curdoc
-    registry.serve_files(sys.argv[1:])
-    with building(document):
-        explorer = Explorer(document, decoded(pn.state.session_args))
-    pn.config.exception_handler = weakly(explorer.report)
-    pn.state.onload(callback(explorer.start))
-    # In no visit's context, which would be kept.
-    asyncio.get_running_loop().call_later(SECONDS_AT_REST, get_ready, context=Context())
-    pn.state.on_session_destroyed(weakly(explorer.close))
-    page(explorer, document).servable(title="AMCI Explorer")
-
-
 def open_page() -> None:
-    """Answers the visit that runs the script that calls this."""
+    """Makes the page of the visit that runs the script that calls this."""
     pn.extension(raw_css=[VARIABLES])
+    document = pn.state.curdoc
     try:
-        show()
+        registry.serve_files(sys.argv[1:])
+        explorer = Explorer(document, decoded(pn.state.session_args))
+        pn.config.exception_handler = weakly(explorer.report)
+        pn.state.onload(callback(explorer.start))
+        pn.state.on_session_destroyed(weakly(explorer.close))
+        page(explorer, document).servable(title="AMCI Explorer")
     except Exception:
         # Panel would show where in the server it failed.
         log.exception("the page could not be made")
         pn.pane.Str(FAILED).servable()
-
-
-@cache
-def get_ready() -> asyncio.Task[None]:
-    """Looks once at every problem, one after the other."""
-    return asyncio.create_task(_look_at_all())
-
-
-async def _look_at_all() -> None:
-    for name in registry.problems():
-        try:
-            # Here: param opens the class of a state for changes, and so of those of all threads.
-            state = State(name)
-            await asyncio.to_thread(_look_at, state)
-        except Exception:  # nobody waits for it
-            log.exception("the densities of %s could not be made ready", name)
-
-
-def _look_at(state: State) -> None:
-    state.level_range()
-    proposals = computations_of(state.problem.name).proposals(state.settings)
-    densities(state.problem, proposals, *state.settings.pair)

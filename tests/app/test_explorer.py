@@ -11,7 +11,7 @@ from amci_explorer.compute.results import Results
 from amci_explorer.explorer import TABS
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
-from amci_explorer.server.session import callback, one_message
+from amci_explorer.server.session import callback, guarded
 from amci_explorer.shell import page
 from amci_explorer.state.state import State
 from amci_explorer.views import panel
@@ -87,7 +87,7 @@ def test_a_page_is_small_and_does_not_grow_with_the_problems_it_has_shown(in_a_l
         document.add_root(page(explorer, document).get_root(document))
         counts = [len(document.models)]
         for name in [*amci.problems()] * 3:
-            with one_message(document):
+            with guarded(document):
                 turned.choose(name)
             counts.append(len(document.models))
         # Two for each tab, whose card is not there before it is opened.

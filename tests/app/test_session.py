@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import panel as pn
 import pytest
-from amci_explorer.server.session import browser_of, one_message
+from amci_explorer.server.session import browser_of, guarded
 from amci_explorer.server.shares import COOKIE, new_cookie
 from bokeh.client import pull_session
 from bokeh.document import Document
@@ -68,7 +68,7 @@ class Served:
             done = threading.Event()
 
             def in_one(act: Callable[[], None] = act, done: threading.Event = done) -> None:
-                with one_message(self.document):
+                with guarded(self.document):
                     act()
                 done.set()
 
@@ -145,7 +145,7 @@ def test_the_last_of_many_messages_arrives(served):
 
         async def say(count: int = count) -> None:
             for k in range(count):
-                with set_curdoc(served.document), one_message(served.document):
+                with set_curdoc(served.document), guarded(served.document):
                     served.shown.text = f"{k + 1} of {count}"
                 await asyncio.sleep(0)
 
@@ -181,7 +181,7 @@ def test_what_a_page_holds_is_looked_for_once_and_only_where_it_changes(monkeypa
     monkeypatch.setattr(document.models, "recompute", lambda: looked.append(recompute()))
 
     def say(*, add):
-        with one_message(document), one_message(document):
+        with guarded(document), guarded(document):
             shown.children[0].text += "."
             for _ in range(add):
                 shown.children = [*shown.children, Div()]

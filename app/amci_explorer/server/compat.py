@@ -63,7 +63,8 @@ def sweep_soon(document: Any) -> None:
     also for those that wait for the socket: what they hold stays there until something else
     happens. A message that never leaves names its connection, which keeps the whole page.
     """
-    asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
+    if getattr(document, "session_context", None) is not None:
+        asyncio.get_running_loop().call_later(SECONDS_UNTIL_SWEPT, _sweep, document)
 
 
 def _sweep(document: Any) -> None:

@@ -7,18 +7,16 @@ before Bokeh reads it.
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_MESSAGE", "Bounded", "check"]
+__all__ = ["LONGEST_MESSAGE", "Bounded"]
 
 import json
-import zlib
-from base64 import b64decode
+from collections.abc import Iterator
 from typing import Any
 
-from bokeh.core.serialization import Buffer
 from bokeh.protocol.exceptions import ProtocolError
 
-# Bytes of one message once unpacked, of one frame, and of a request's body. A move has a few
-# hundred; the largest is a piece of a file, see `views.upload`: 256 KB, and as base64 of gzip.
+# Bytes of one message, of one frame, and of a request's body. A move has a few hundred; the
+# largest is a piece of a file, see `views.upload`: 256 KB.
 LONGEST_MESSAGE = 2**20
 # Values in a message, each of which takes a microsecond to read; a page sends up to a hundred.
 MOST_VALUES = 20_000
@@ -42,7 +40,7 @@ class Bounded:
 
     def __init__(self, protocol: Any) -> None:
         self._protocol, self._parts = protocol, list[Any]()
-        # Bytes of the last message, as it came and unpacked.
+        # Bytes of the last message.
         self.size = 0
 
     async def consume(self, part: str | bytes) -> Any:
@@ -51,85 +49,51 @@ class Bounded:
         Raises:
             ProtocolError: a page sends no such message.
         """
-        # After header, metadata and content come the header and the bytes of a piece of a file.
-        is_piece = len(self._parts) == 4
-        if isinstance(part, str) == is_piece:
-            raise ProtocolError("a page sends no such part of a message")
-        if isinstance(part, str) and sum(map(part.count, ",[{")) > MOST_VALUES:
-            raise ProtocolError("a page sends no such part of a message")
         self._parts.append(part)
-        room = LONGEST_MESSAGE - sum(map(len, self._parts))
-        if room < 0:
-            raise ProtocolError("the message is too large")
+        self.size = sum(map(len, self._parts))
+        # After header, metadata and content come the header and the bytes of a piece of a file.
+        right = isinstance(part, bytes if len(self._parts) == 5 else str)
+        many = isinstance(part, str) and sum(map(part.count, ",[{")) > MOST_VALUES
+        if self.size > LONGEST_MESSAGE or many or not right:
+            raise ProtocolError("a page sends no such part of a message")
         if len(self._parts) < 3:
             return None
         try:
             message = self._protocol.assemble(*self._parts[:3])
-            buffers = message.header.get("num_buffers", 0)
-            if message.header["msgtype"] not in KINDS or buffers not in (0, 1):
+            pieces = message.header.get("num_buffers", 0)
+            if message.header["msgtype"] not in KINDS or pieces not in (0, 1):
                 raise ProtocolError("a page sends no message of that kind")
-            if len(self._parts) < 3 + 2 * buffers:
+            if len(self._parts) < 3 + 2 * pieces:
                 return None
-            if buffers:
+            if pieces:
                 message.assemble_buffer(json.loads(self._parts[3]), self._parts[4])
             if message.header["msgtype"] == "PATCH-DOC":
-                room = check(message.content, room, len(self._parts[4]) if buffers else 0)
+                _check(message.content["events"], pieces)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ProtocolError(f"no message: {type(error).__name__}") from None
         self._parts = []
-        self.size = LONGEST_MESSAGE - room
         return message
 
 
-def check(content: Any, room: int, piece: int = 0) -> int:
-    """Refuses changes that a page does not make, and unpacks their bytes in place.
-
-    Arguments:
-        content: What a message says, as JSON has it.
-        room: Bytes that all of its parts together may unpack to.
-        piece: Bytes of its buffer, which count as often as it is named.
-
-    Returns:
-        The room that is left.
-
-    Raises:
-        ProtocolError: a page says no such thing, or it unpacks to more.
-    """
-    events = content["events"]
+def _check(events: list[Any], pieces: int) -> None:
     if not 1 <= len(events) <= MOST_EVENTS or any(each["kind"] not in EVENTS for each in events):
         raise ProtocolError("expected changes of models, or events")
-    return _check(events, room, piece)
-
-
-def _check(value: Any, room: int, piece: int) -> int:
-    if isinstance(value, dict):
-        kind, dtype = str(value.get("type", "map")), str(value.get("dtype"))
-        if kind not in TYPES or ("array" in kind[1:] and dtype not in DTYPES):
+    for each in _parts(events):
+        kind = each.get("type", "map")
+        if kind not in TYPES or each.get("dtype", "bool") not in DTYPES:
             raise ProtocolError("a page sends no value of that type")
-        if kind == "bytes" and isinstance(value["data"], dict):
-            room -= piece
-            # A buffer that has not come is named as well.
-            if room < 0 or not piece:
-                raise ProtocolError("the message unpacks to too much")
-        elif kind == "bytes":
-            # Bokeh takes a buffer as it is; text it would unpack without a bound.
-            data = _unpacked(value["data"], room)
-            value["data"] = Buffer("", data)
-            room -= len(data)
+        # Bytes come behind the message and are named once; as text they would unpack to any size.
+        if kind == "bytes":
+            pieces -= 1
+            if pieces < 0 or not isinstance(each["data"], dict):
+                raise ProtocolError("a page sends no such bytes")
+
+
+def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """All that has names in what a message says."""
+    if isinstance(value, dict):
+        yield value
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
-            room = _check(each, room, piece)
-    return room
-
-
-def _unpacked(text: str, room: int) -> bytes:
-    """The bytes of base64 of gzip."""
-    stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        data = stream.decompress(b64decode(text, validate=True), room + 1)
-    except (TypeError, ValueError, zlib.error):
-        raise ProtocolError("expected base64 of gzip") from None
-    if len(data) > room or not stream.eof or stream.unused_data:
-        raise ProtocolError("the message unpacks to too much, or is no whole gzip")
-    return data
+            yield from _parts(each)

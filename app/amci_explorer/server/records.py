@@ -2,7 +2,7 @@ r"""What the log holds: lines that end, and not too many, whatever a visitor sen
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_RECORD", "MOST_RECORDS", "Short", "shorten_records"]
+__all__ = ["LONGEST_RECORD", "MOST_RECORDS", "Short"]
 
 import logging
 import traceback
@@ -10,12 +10,10 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-# Characters of a record beside its time, level and name.
-LONGEST_RECORD = 500
+# Characters of a message, and of what is said of an error.
+LONGEST_RECORD = 250
 # Records that one place in the code makes within so many seconds.
 MOST_RECORDS, SECONDS = 20, 60.0
-# Below the level of every handler: all of them refuse such a record.
-REFUSED = -1
 # When each place in the code made its last records.
 _MADE: dict[tuple[str, int], deque[float]] = {}
 
@@ -25,36 +23,24 @@ class Short(logging.LogRecord):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.error, self.exc_info, self.stack_info = (self.exc_info or (None,) * 3)[1], None, None
         made = _MADE.setdefault((self.pathname, self.lineno), deque(maxlen=MOST_RECORDS))
-        full = len(made) == MOST_RECORDS and self.created - made[0] < SECONDS
-        try:
-            message = "" if full else self.getMessage()
-        except Exception:  # what a visitor sent cannot be written: the log goes on
-            message = str(self.msg)
-        error = self.exc_info[1] if self.exc_info else None
-        if full:
-            self.levelno = REFUSED
+        if len(made) == MOST_RECORDS and self.created - made[0] < SECONDS:
+            # Below the level of every handler: all of them refuse it.
+            self.levelno = -1
         else:
             made.append(self.created)
-            message = _cut(message, LONGEST_RECORD // 2)
-            if isinstance(error, BaseException):
-                message += f": {_cut(_told(error), LONGEST_RECORD // 2)}"
-        self.msg, self.args, self.exc_info, self.stack_info = message, (), None, None
+
+    def getMessage(self) -> str:
+        """The line."""
+        message = _cut(super().getMessage())
+        if self.error is None:
+            return message
+        calls = reversed(traceback.extract_tb(self.error.__traceback__))
+        places = ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in calls)
+        said = str(self.error)[:100]
+        return f"{message}: {_cut(f'{type(self.error).__name__}: {said} ({places})')}"
 
 
-def _told(error: BaseException) -> str:
-    calls = reversed(traceback.extract_tb(error.__traceback__))
-    places = ", ".join(f"{Path(each.filename).name}:{each.lineno}" for each in calls)
-    return f"{type(error).__name__}: {_cut(str(error), 100)} ({places})"
-
-
-def _cut(text: str, most: int) -> str:
-    """A text in one line, its beginning where it is long."""
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def shorten_records() -> None:
-    """Has every logger of the process make short records, warnings among them."""
-    logging.setLogRecordFactory(Short)
-    logging.captureWarnings(True)
+def _cut(text: str) -> str:
+    return " ".join(text[:LONGEST_RECORD].split())

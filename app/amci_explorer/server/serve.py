@@ -11,7 +11,6 @@ import secrets
 import signal
 import socket
 import sys
-import webbrowser
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -33,28 +32,23 @@ def serve_command(port: int, *options: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Serves the page until it is stopped, and returns the exit status."""
     options = _parser().parse_args(arguments)
-    try:
-        socket.create_server((options.address, options.port)).close()
-    except OSError as error:
-        place = f"port {options.port} of {options.address or 'an empty address'}"
-        return _refuse(f"{place}: {os.strerror(error.errno) if error.errno else error}")
-    named = {
-        "AMCI_FRAMES": options.frames,
-        "AMCI_WORKERS": options.workers,
-        "AMCI_SECONDS": options.seconds,
-        "AMCI_TRAININGS": options.trainings,
-        "AMCI_DASK": options.dask,
-        "AMCI_TOUR": options.tour,
-    }
     # What the page is made of reads them when it is imported, and its workers as well.
-    os.environ.update({name: str(each) for name, each in named.items() if each is not None})
-    # The page stands above this room, and is ready before anybody asks for it.
-    visit = import_module("amci_explorer.visit")
-    wrong = visit.prepare(options.problem)
-    if wrong:
-        return _refuse(*wrong)
-    serve(options, visit.start_workers)
-    return 0
+    for name in ("frames", "workers", "seconds", "trainings", "dask", "tour"):
+        if getattr(options, name) is not None:
+            os.environ[f"AMCI_{name.upper()}"] = str(getattr(options, name))
+    try:
+        # Refused before the problems are read.
+        socket.create_server((options.address, options.port)).close()
+        # The page stands above this room, and is ready before anybody asks for it.
+        visit = import_module("amci_explorer.visit")
+        wrong = visit.prepare(options.problem)
+    except OSError as error:
+        wrong = [f"port {options.port} of {options.address}: {error.strerror}"]
+    for line in wrong:
+        print(f"AMCI Explorer cannot start: {line}", file=sys.stderr)
+    if not wrong:
+        serve(options, visit.start_workers)
+    return bool(wrong)
 
 
 def serve(options: argparse.Namespace, start_workers: Any) -> None:
@@ -106,43 +100,25 @@ def _parser() -> argparse.ArgumentParser:
             raise argparse.ArgumentTypeError(f"expected a number from 1 to 65535, got {text!r}")
         return int(text)
 
-    add = parser.add_argument
-    add("--port", type=count, default=5006, help="default: 5006")
-    add("--address", default="127.0.0.1", help="default: 127.0.0.1; 0.0.0.0 for every one")
-    add("--prefix", default="", help="path before the page's own, such as a proxy's")
-    add(
-        "--workers",
-        type=count,
-        help="processes that compute; default: one less than the cores, at least one",
-    )
-    add("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers compute instead")
-    add("--seconds", type=count, help="CPU-seconds that one computation may cost; default: 60")
-    add("--trainings", type=count, help="trainings at a time, of all visitors; default: 2")
-    add(
-        "--origin",
-        type=lambda text: [each.rpartition("//")[2] for each in text.lower().split(",")],
-        default=[],
-        help="other names of the page, with commas between, such as a proxy's: lecture.example",
-    )
-    add(
-        "--proxy",
-        action="store_true",
-        help="every request comes through a proxy, which names the visitor's address",
-    )
-    add(
-        "--frames",
-        metavar="SITES",
-        help="sites that may show the page in a frame, with spaces between; default: all",
-    )
-    add(
-        "--problem",
-        metavar="FILE.py",
-        action="append",
-        default=[],
-        help="a problem of your own, as FILE.py, FILE.py:Class or FILE.py=FOLDER with the folder "
-        "of its proposals; may be repeated",
-    )
-    add("--tour", metavar="FILE.toml", help="a tour of your own; docs/how-to.md has the format")
+    def names(text: str) -> list[str]:
+        return [each.rpartition("//")[2] for each in text.lower().split(",")]
+
+    def add(name: str, help: str, **options: Any) -> None:
+        parser.add_argument(f"--{name}", help=help, **options)
+
+    add("port", "default: 5006", type=count, default=5006)
+    add("address", "default: 127.0.0.1; 0.0.0.0 for every one", default="127.0.0.1")
+    add("prefix", "path before the page's own, such as a proxy's", default="")
+    add("workers", "processes that compute; default: one less than the cores", type=count)
+    add("dask", "address of a Dask scheduler whose workers compute instead")
+    add("seconds", "CPU-seconds that one computation may cost; default: 60", type=count)
+    add("trainings", "trainings at a time, of all visitors; default: 2", type=count)
+    add("origin", "other names of the page, with commas between", type=names, default=[])
+    add("proxy", "a proxy names the address of every visitor", action="store_true")
+    add("frames", "sites that may show the page in a frame, with spaces between; default: all")
+    own = "FILE.py, FILE.py:Class or FILE.py=FOLDER with its proposals; may be repeated"
+    add("problem", own, action="append", default=[])
+    add("tour", "FILE.toml, a tour of your own; docs/how-to.md has the format")
     return parser
 
 
@@ -150,47 +126,24 @@ def origins(options: argparse.Namespace) -> list[str]:
     """The `host:port` that a browser may have in its address bar."""
     hosts = ["127.0.0.1", "localhost"]
     if options.address == ANY_ADDRESS:
-        hosts += _own_names()
+        hosts.append(socket.gethostname().lower())
+        # Nothing is sent: the route to an address for documentation (RFC 5737) tells which address
+        # this machine has towards others.
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards_others:
+            towards_others.connect(("192.0.2.1", 9))
+            hosts.append(towards_others.getsockname()[0])
     elif options.address not in hosts:
         hosts = [options.address]
-    return list(dict.fromkeys([*(f"{host}:{options.port}" for host in hosts), *options.origin]))
-
-
-def _own_names() -> list[str]:
-    """The names and addresses under which other machines may know this one."""
-    names = [socket.gethostname().lower()]
-    # Nothing is sent: the route to an address for documentation (RFC 5737) tells which address
-    # this machine has towards others.
-    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards_others:
-        towards_others.connect(("192.0.2.1", 9))
-        names.append(towards_others.getsockname()[0])
-    return names
+    return [*(f"{host}:{options.port}" for host in hosts), *options.origin]
 
 
 def _announce(options: argparse.Namespace) -> None:
     host = "localhost" if options.address == ANY_ADDRESS else options.address
-    url = f"http://{host}:{options.port}{options.prefix}/{DASHBOARD.stem}"
-    print(f"AMCI Explorer: {url}", flush=True)
+    print(f"AMCI Explorer: http://{host}:{options.port}{options.prefix}/{DASHBOARD.stem}")
     if options.address == ANY_ADDRESS:
-        print(f"It answers as {', '.join(origins(options))}.", flush=True)
-        print("Another name, such as a proxy's: make serve ORIGIN=name:port", flush=True)
+        print(f"It answers as {', '.join(origins(options))}.")
+        print("Another name, such as a proxy's: make serve ORIGIN=name:port")
     print("To stop it, press Ctrl+C.", flush=True)
-    if sys.stdout.isatty() and "SSH_CONNECTION" not in os.environ:
-        _open(url)
-
-
-def _open(url: str) -> None:
-    """Opens the page in a browser, where there is a screen: one in the terminal would not end."""
-    if sys.platform.startswith("linux") and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
-        return
-    with suppress(webbrowser.Error):
-        webbrowser.open(url)
-
-
-def _refuse(*lines: str) -> int:
-    for line in lines:
-        print(f"AMCI Explorer cannot start: {line}", file=sys.stderr)
-    return 1
 
 
 if __name__ == "__main__":

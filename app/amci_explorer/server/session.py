@@ -4,13 +4,11 @@ from __future__ import annotations
 
 __all__ = [
     "browser_of",
-    "building",
     "callback",
     "guarded",
     "on_failure",
     "on_news",
     "on_page",
-    "one_message",
     "say",
     "weakly",
 ]
@@ -21,43 +19,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakMethod, WeakSet
+from weakref import WeakKeyDictionary, WeakMethod
 
 import panel as pn
 from bokeh.settings import settings
 
 from amci_explorer.server import compat
-from amci_explorer.server.shares import COOKIE, Visitor
+from amci_explorer.server.shares import COOKIE, browser_named
 
 # Bokeh would ask the environment for every array that it sends.
 settings.simple_ids = settings.simple_ids()
 
-# Who tells a visitor what failed, by the visitor's document.
+# By the session's document: who tells what failed, how to say something, and when that was done.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
-
-
-# How to say something on a visitor's page, and when that was done last, by the document.
 _SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
 _SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
-
-
-@contextmanager
-def one_message(document: Any) -> Iterator[None]:
-    """Collects what changes inside, and sends it to the page at once, so that it paints once.
-
-    Whatever changes once the page stands has to be said in here. Bokeh and Panel have a way of
-    their own each to send what is not, and one may overtake the other: the page would be told of a
-    picture that it has not got yet.
-
-    Arguments:
-        document: The visitor's Bokeh document.
-    """
-    try:
-        with pn.io.hold(document), compat.frozen(document):
-            yield
-    finally:
-        if getattr(getattr(document, "session_context", None), "session", None) is not None:
-            compat.sweep_soon(document)
 
 
 def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
@@ -66,37 +42,31 @@ def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
 
 
 def on_news(document: Any, tell: Callable[[str], None]) -> None:
-    """Has a method called with whatever the server has to say to a document's visitor."""
+    """Has a method called with whatever the server has to say to a document's session."""
     _SAY[document] = weakly(tell)
-
-
-def say(document: Any, text: str, seconds: float) -> None:
-    """Says something on a visitor's page, unless it did within so many seconds."""
-    now = time.monotonic()
-    if document in _SAY and now - _SAID.get(document, -seconds) >= seconds:
-        _SAID[document] = now
-        document.add_next_tick_callback(partial(_say, document, text))
-
-
-def _say(document: Any, text: str) -> None:
-    with guarded(document):
-        _SAY[document](text)
 
 
 @contextmanager
 def guarded(document: Any) -> Iterator[None]:
-    """The one way to a page: what changes is one message, and what fails is told the visitor.
+    """The one way to a page: what changes is one message, and what fails is told.
+
+    Whatever changes once the page stands has to be said in here. Bokeh and Panel have a way of
+    their own each to send what is not, and one may overtake the other: the page would be told of a
+    picture that it has not got yet.
 
     Arguments:
-        document: The visitor's Bokeh document.
+        document: The session's Bokeh document.
     """
-    with one_message(document):
-        try:
-            yield
-        except Exception as error:
-            if document not in _TELL:
-                raise
-            _TELL[document](error)
+    try:
+        with pn.io.hold(document), compat.frozen(document):
+            try:
+                yield
+            except Exception as error:
+                if document not in _TELL:
+                    raise
+                _TELL[document](error)
+    finally:
+        compat.sweep_soon(document)
 
 
 async def on_page(document: Any, *acts: Callable[[], None]) -> None:
@@ -112,7 +82,7 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
         if done.cancelled():
             return
         try:
-            with one_message(document):
+            with guarded(document):
                 for act in acts:
                     with guarded(document):
                         act()
@@ -123,28 +93,19 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
     await done
 
 
+def say(document: Any, text: str, seconds: float) -> None:
+    """Says something on a page, unless it did within so many seconds."""
+    now = time.monotonic()
+    if document in _SAY and now - _SAID.get(document, -seconds) >= seconds:
+        _SAID[document] = now
+        document.add_next_tick_callback(partial(callback(_SAY[document]), text))
+
+
 def browser_of(document: Any) -> str:
     """The name of a session's browser; without a cookie of ours each session has its own."""
     request = getattr(document.session_context, "request", None)
     cookie = "" if request is None else request.cookies.get(COOKIE, "")
-    return Visitor.of(cookie, "").browser or f"session {id(document)}"
-
-
-# Pages that are being built.
-_BUILT: WeakSet[Any] = WeakSet()
-
-
-@contextmanager
-def building(document: Any) -> Iterator[None]:
-    """While a page is built nobody can have moved anything: what widgets say is no user's.
-
-    Put off until the page stands it would set back what came after it.
-    """
-    _BUILT.add(document)
-    try:
-        yield
-    finally:
-        _BUILT.discard(document)
+    return browser_named(cookie) or f"session {id(document)}"
 
 
 def callback(act: Callable[..., Any]) -> Callable[..., None]:
@@ -153,7 +114,8 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
     A quick user can move a slider before that. Panel would throw away what widgets and panes are
     told in answer: it takes it that the page will get the whole document later, but it has it. And
     while other messages are under way Panel answers without the document's lock: a change of a
-    Bokeh model raises then, unless it is collected.
+    Bokeh model raises then, unless it is collected. What widgets say while the page is built, and
+    so has no roots, is no user's.
     """
 
     def given(*arguments: Any) -> None:
@@ -163,14 +125,14 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
     def wait(*arguments: Any) -> None:
         if pn.state.loaded:
             given(*arguments)
-        elif pn.state.curdoc not in _BUILT:
+        elif pn.state.curdoc.roots:
             pn.state.onload(partial(given, *arguments))
 
     return wait
 
 
 def weakly(method: Callable[..., Any]) -> Callable[..., None]:
-    """Calls a method of a visitor's object while that exists, and does not keep it alive.
+    """Calls a method of a session's object while that exists, and does not keep it alive.
 
     Panel keeps what it is given for a session where the session itself is only looked up: with the
     method it would keep the whole page, for as long as the server runs.

@@ -8,16 +8,11 @@ nothing from a class that has opened the page.
 
 from __future__ import annotations
 
-__all__ = ["COOKIE", "MESSAGES", "PAGES", "Door", "Shares", "Visitor", "new_cookie"]
+__all__ = ["COOKIE", "MESSAGES", "PAGES", "Rate", "Shares", "browser_named", "new_cookie"]
 
-import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from ipaddress import ip_network
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from tornado.web import create_signed_value, decode_signed_value
 
@@ -26,8 +21,6 @@ COOKIE = "amci-browser"
 KEY = secrets.token_hex(32)
 # Browsers and addresses that are remembered before those within their share are forgotten.
 REMEMBERED = 10_000
-# A page is built by one turn of the server's loop; then others have so much of the time it took.
-PAUSE, LONGEST_PAUSE = 0.5, 1.0
 
 
 def new_cookie() -> str:
@@ -35,19 +28,9 @@ def new_cookie() -> str:
     return create_signed_value(KEY, COOKIE, secrets.token_urlsafe(12)).decode()
 
 
-class Visitor(NamedTuple):
-    """Who asks: a browser, empty where it has no cookie of ours, and an address."""
-
-    browser: str
-    address: str
-
-    @classmethod
-    def of(cls, cookie: str, address: str) -> Visitor:
-        """Reads a cookie's value and an address; of IPv6 a network of 64 bits counts as one."""
-        name = decode_signed_value(KEY, COOKIE, cookie) or b""
-        if ":" in address:
-            address = str(ip_network(f"{address.partition('%')[0]}/64", strict=False))
-        return cls(name.decode(), address)
+def browser_named(cookie: str) -> str:
+    """The browser that a cookie's value names; empty where it is none of ours."""
+    return (decode_signed_value(KEY, COOKIE, cookie) or b"").decode()
 
 
 class Rate(NamedTuple):
@@ -58,34 +41,29 @@ class Rate(NamedTuple):
 
 
 class Shares:
-    """What each browser and each address may ask for.
+    """What each browser may ask for, and each address with all of its browsers.
 
-    Arguments:
-        browser: What a browser may.
-        address: What an address may, with all of its browsers; and again with all that has no
-            cookie.
-        clock: Seconds that never go back.
+    What of an address has no cookie may ask for as much again.
     """
 
-    def __init__(
-        self, browser: Rate, address: Rate, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.browser, self.address, self._clock = browser, address, clock
+    def __init__(self, browser: Rate, address: Rate) -> None:
+        self.browser, self.address = browser, address
         # When all that a browser or an address has asked for is paid off.
         self._paid: dict[tuple[str, str], float] = {}
 
-    def take(self, visitor: Visitor, cost: float = 1.0, *, late: bool = True) -> float:
+    def take(self, browser: str, address: str, cost: float = 1.0, *, late: bool = True) -> float:
         """Takes a share: the seconds by which it comes too early, 0 within the share.
 
         Arguments:
-            visitor: Who asks.
+            browser: Who asks; empty without a cookie.
+            address: From where.
             cost: How much it costs.
             late: Whether it is taken also where it comes too early.
         """
-        counted = {("address" if visitor.browser else "without", visitor.address): self.address}
-        if visitor.browser:
-            counted["browser", visitor.browser] = self.browser
-        now, early, paid = self._clock(), 0.0, {}
+        counted = {("address" if browser else "without", address): self.address}
+        if browser:
+            counted["browser", browser] = self.browser
+        now, early, paid = time.monotonic(), 0.0, {}
         for key, rate in counted.items():
             paid[key] = max(self._paid.get(key, now), now) + cost / rate.per_second
             early = max(early, paid[key] - now - rate.at_once / rate.per_second)
@@ -96,31 +74,8 @@ class Shares:
         return early
 
 
-# Pages: somebody who reloads again and again, and a class of thirty that opens the page at once.
-PAGES = Shares(Rate(0.25, 10), Rate(0.5, 60))
+# Pages are fetched and connect, which counts as well: somebody who reloads again and again, and a
+# class of thirty that opens the page at once.
+PAGES = Shares(Rate(0.5, 20), Rate(1, 120))
 # Messages: a drag sends up to sixty moves a second, the first look at a page some thirty messages.
 MESSAGES = Shares(Rate(100, 300), Rate(400, 1200))
-
-
-class Door:
-    """Lets one page be built at a time; addresses take turns.
-
-    An address has one place in the queue: who fetches pages in loops waits for himself.
-    """
-
-    def __init__(self) -> None:
-        self._building = asyncio.Lock()
-        self._own: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def enter(self, address: str) -> AsyncIterator[None]:
-        """Waits for a turn, and has it while inside."""
-        own = self._own.setdefault(address, asyncio.Lock())
-        async with own:
-            await self._building.acquire()
-            began = time.monotonic()
-            try:
-                yield
-            finally:
-                pause = min(PAUSE * (time.monotonic() - began), LONGEST_PAUSE)
-                asyncio.get_running_loop().call_later(pause, self._building.release)
