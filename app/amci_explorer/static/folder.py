@@ -9,9 +9,16 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import holoviews as hv
+import panel as pn
+from bokeh.embed import json_item
+from bokeh.layouts import column
+from bokeh.themes import built_in_themes
 from bokeh.util.paths import bokehjs_path
 
 import amci_core as amci
@@ -19,34 +26,24 @@ from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.evaluation.runs import default_estimators
 from amci_core.io import StoredFileError
+from amci_explorer import plots
 from amci_explorer.js.bundle import bundle
-from amci_explorer.numbers.pictures import picture_of
+from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.colours import ESTIMATORS
-from amci_explorer.problems.presets import (
-    TABLE,
-    digits_of,
-    opening,
-    variable_labels,
-    where_f_is,
-)
+from amci_explorer.problems.presets import digits_of, opening, variable_labels
 from amci_explorer.state.tour import Step
-from amci_explorer.static.pictures import BUDGETS, KINDS, RUNS, Case, densities, embedded, errors
-from amci_explorer.static.pictures import numbers as numbers_of
-from amci_explorer.text import subscript
 from amci_explorer.views.formula import formula, with_formulas
+from amci_explorer.views.panel import VIEWS
 
 PAGE = Path(__file__).parent / "page"
 # Marks a folder that `write` made and may replace.
 MARK = "made-by-amci-explorer.txt"
 MARK_TEXT = "`python -m amci_explorer.static` writes this folder and replaces all of it.\n"
 BOKEH = "bokeh.min.js"
-VARIANT = "spline"
-# Parts that the page has for its live problems; others have a picture in the step.
-PARTS = {"headline", "handles", "densities", "errors", "summary"}
-# Parts that take a server.
-SERVED = {"play", "film", "own-f", "train"}
-NOTE = "<p><i>Playing, training and your own f need the page with its server.</i></p>"
+BUDGETS, RUNS, SEED = (10, 30, 100, 300, 1000), 1000, 1
+# Their grounds are those of the page's cards.
+THEMES = {name: built_in_themes[f"{name}_minimal"] for name in ("light", "dark")}
 
 
 def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
@@ -67,29 +64,34 @@ def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            new, old = Path(beside, "new"), Path(beside, "old")
+            new = Path(beside, "new")
             new.mkdir()
             _fill(new, steps)
             if folder.is_dir():
-                folder.rename(old)
+                folder.rename(Path(beside, "old"))
             new.rename(folder)
     except OSError as error:
-        why = error.strerror or error
-        raise StoredFileError(f"{folder}: cannot be written ({why})") from error
+        raise StoredFileError(f"{folder}: cannot be written ({error.strerror})") from error
     return folder
 
 
 def _fill(folder: Path, steps: Sequence[Step]) -> None:
+    problems = {name: problem_facts(name) for name in LIVE}
+    labels = {name: style.short or style.label for name, style in ESTIMATORS.items()}
     facts = {
-        "problems": {name: problem_facts(name) for name in LIVE},
-        "labels": {name: style.label for name, style in ESTIMATORS.items()},
+        "problems": problems,
+        "labels": labels,
         "budgets": BUDGETS,
         "runs": RUNS,
-        "steps": _told(steps),
+        "seed": SEED,
     }
-    colours = (f"--{n}: light-dark({s.light}, {s.dark});" for n, s in ESTIMATORS.items())
     parts = {
-        "style": f":root {{ {' '.join(colours)} }}\n{_text('style.css')}",
+        "style": _text("style.css"),
+        "options": "".join(
+            f"<option value={name}>{escape(each['title'])}</option>"
+            for name, each in problems.items()
+        ),
+        "tour": "".join(map(_told, steps)),
         "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "worker": bundle(PAGE / "worker.mjs"),
         "script": bundle(PAGE / "main.mjs"),
@@ -107,89 +109,72 @@ def _text(name: str) -> str:
 
 def problem_facts(name: str) -> dict[str, Any]:
     """A problem as the page needs it: words, pictures, handles, weights, estimators."""
-    problem = amci.problem(name)
-    proposals = amci.load_proposals(problem, variant=VARIANT)
+    problem, proposals = amci.problem(name), amci.load_proposals(name)
     y, theta = opening(problem)
-    case = Case(problem, proposals, y or None, theta or None)
-    ways = {name: WAYS.get(name) for name in default_estimators(problem, proposals)}
-    tables = {name: way.table for name, way in ways.items() if isinstance(way, Tabled)}
-    plus = "q₁" if problem.nonnegative else "q₁⁺"
+    ways = {each: WAYS.get(each) for each in default_estimators(problem, proposals)}
+    tables = {each: way.table for each, way in ways.items() if isinstance(way, Tabled)}
+    handles = [
+        {
+            "variable": variable.name,
+            "label": variable_labels(problem, variable)[0],
+            "low": variable.typical_range[0],
+            "high": variable.typical_range[1],
+            "step": 10.0 ** -digits_of(variable),
+        }
+        for variable in (problem.y, problem.theta)
+        if variable
+    ]
+    found = densities(problem, proposals, y, theta)
+    # The page fills them.
+    errors = amci.error_curves(
+        problem, proposals, y, theta, budgets=BUDGETS, runs=20, estimators=[*tables, "bound"]
+    )
+
+    def density_figures(dark: bool) -> list[Any]:
+        view = VIEWS[1]()
+        view.open(problem)
+        view.show(found)
+        view.describe(found)
+        view.recolour(dark)
+        return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
+
     return {
         "title": problem.title,
         "description": problem.description,
         "formula": formula(problem.formula),
-        "truth": TABLE.get(name, {}).get("truth", ""),
-        "where": where_f_is(problem),
         "extent": picture_of(problem).extent,
-        "handles": _handles(problem),
+        "handles": [*handles, {"variable": "level", "label": "Mismatch", "step": 0.01}],
         "opening": {"y": y, "theta": theta},
-        "proposals": {"q1_plus": plus, "q1_minus": "q₁⁻", "q2": "q₂"},
         "weights": weights(proposals),
-        "estimators": [{"name": way, "table": table.tolist()} for way, table in tables.items()],
-        "densities": embedded(densities(case)[0]),
-        # The page fills it.
-        "errors": embedded(errors(case, [*tables, "bound"], runs=20)[0]),
+        "estimators": [{"name": each, "table": table.tolist()} for each, table in tables.items()],
+        "densities": _embedded(density_figures),
+        "errors": _embedded(lambda dark: [hv.render(plots.error_curves(errors, dark=dark))]),
     }
 
 
-def _handles(problem: amci.Problem) -> list[dict[str, Any]]:
-    """The handles of y and theta, one a coordinate, with their labels, ends and digits."""
-    found = []
-    for variable in filter(None, (problem.y, problem.theta)):
-        names, (low, high) = variable_labels(problem, variable), variable.typical_range
-        if len(names) != variable.dim:
-            names = tuple(f"{names[0]}{subscript(i + 1)}" for i in range(variable.dim))
-        found += [
-            {
-                "of": variable.name,
-                "index": i,
-                "label": label,
-                "low": low,
-                "high": high,
-                "digits": digits_of(variable),
-            }
-            for i, label in enumerate(names)
-        ]
+def _embedded(draw: Any) -> dict[str, Any]:
+    """Figures, one below the other, as BokehJS embeds them, by theme."""
+    found = {}
+    for name, theme in THEMES.items():
+        figures = column(*draw(name == "dark"), sizing_mode="stretch_width")
+        item: Any = json_item(figures, theme=theme)
+        # Definitions of Panel's own models.
+        item["doc"].pop("defs", None)
+        found[name] = item
     return found
 
 
-def _told(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """The steps as the page reads them: a live case, a picture, or both."""
-    found, problem = [], LIVE[0]
-    for step in steps:
-        state = step.state
-        problem = state.get("problem", problem)
-        live = (
-            state.get("problem", LIVE[0]) in LIVE
-            and state.get("variant") in (None, "", VARIANT)
-            and not state.get("f")
-        )
-        texts = {name: html_of(getattr(step, name)) for name in ("text", "question", "answer")}
-        if step.light in SERVED:
-            texts["text"] += NOTE
-        case: dict[str, Any] = {}
-        if live:
-            case = {n: numbers_of(state[n]) for n in ("y", "theta") if n in state}
-            case |= {"problem": state["problem"]} if "problem" in state else {}
-        found.append(
-            {"name": step.name, "title": step.title, "light": step.light, "live": live}
-            | texts
-            | {"case": case, "picture": _stored(step, problem, live)}
-        )
-    return found
-
-
-def _stored(step: Step, problem: str, live: bool) -> dict[str, Any] | None:
-    """What the page cannot show by itself of a step, as a picture with its caption."""
-    if live and step.light in PARTS:
-        return None
-    stored = set(KINDS) - (PARTS if live else set())
-    kind = next((k for k in (step.light, step.state.get("card")) if k in stored), None)
-    if kind is None and live:
-        return None
-    case = Case.of(step.state, problem)
-    draw, words = KINDS[kind or "errors"](case)
-    return {"figures": embedded(draw), "caption": str(case), "words": words}
+def _told(step: Step) -> str:
+    """A step of the tour, folded; where the page can, with a link to its case."""
+    case = {name: step.state[name] for name in ("problem", "y", "theta") if name in step.state}
+    live = case.get("problem") in LIVE and not {"f", "variant"} & step.state.keys()
+    link = f'<p><a href="#{escape(urlencode(case, safe=","))}">Show it</a></p>' if live else ""
+    answer = f"<details><summary>Answer</summary>{html_of(step.answer)}</details>"
+    return (
+        f"<details class=card name=tour><summary>{escape(step.title)}</summary>"
+        f"{html_of(step.text)}{link}{html_of(step.question)}{answer if step.answer else ''}"
+        "</details>"
+    )
 
 
 def html_of(text: str) -> str:

@@ -1,122 +1,146 @@
-// The page without a server: one state, and the parts that show it.
+// The page without a server: handles move a case, and with it its densities; a worker computes its
+// error curves. The address holds it: #problem=…&y=…&theta=…
 
-import {paint} from "../../js/live.mjs"
-import {decoded} from "../../js/proposals.mjs"
-import {Errors} from "./errors.mjs"
-import {Handles} from "./handles.mjs"
-import {Numbers} from "./numbers.mjs"
-import {Picture, dark, describe} from "./pictures.mjs"
-import {State} from "./state.mjs"
-import {byId, element, number} from "./text.mjs"
-import {Tour} from "./tour.mjs"
+import {evaluatorOf, movedCase, paint} from "../../js/live.mjs"
+import {TARGETS, mismatchRange, truth} from "../../js/targets.mjs"
 
-// Milliseconds without a move, after which draws are made, and error curves begun.
-const QUIET = 100, LONGER = 350
-const NARROW = "(max-width: 899.95px)" // as in the style
+const QUIET = 300 // milliseconds without a move, after which error curves are begun
+const byId = id => document.getElementById(id)
+const {problems, labels, ...plan} = JSON.parse(byId("facts").textContent)
+const code = URL.createObjectURL(new Blob([byId("worker").textContent], {type: "text/javascript"}))
+const dark = matchMedia("(prefers-color-scheme: dark)")
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high)
+let name = null, here = null, evaluator = null, densities = null, errors = null
+let handles = [], waiting = null, worker = null
 
-const state = new State(JSON.parse(byId("facts").textContent))
-const evaluators = Object.fromEntries(
-    Object.entries(state.facts.problems).map(([problem, {weights, extent}]) => {
-        const stored = Object.entries(weights).map(([name, each]) => [name, decoded(each)])
-        return [problem, {problem, extent, weights: Object.fromEntries(stored)}]
-    }))
-const densities = new Picture(byId("densities-picture"))
-const errors = new Errors(state)
-const handles = new Handles(state, move, settle)
-const numbers = new Numbers(state, () => numbers.estimate(evaluators[state.name].weights, level))
-const tour = new Tour(state, renew)
-let opened = null, page = null, held = null, frame = null, quiet = null, longer = null, level = 0
-
-/** A handle has moved: everything that needs no draw follows in the next frame. */
-function move(input) {
-    held = input
-    repaint()
-    hush()
-    quiet = setTimeout(rest, QUIET)
-    longer = setTimeout(() => errors.start(), LONGER)
+/** Draws a figure in the place of what is there; gives its document. */
+async function draw(id, figures) {
+    byId(id).replaceChildren()
+    const item = figures[dark.matches ? "dark" : "light"]
+    return (await Bokeh.embed.embed_item(item, byId(id))).roots[0].model.document
 }
 
-/** Ends what is under way or to come: it is of another case. */
-function hush() {
-    clearTimeout(quiet)
-    clearTimeout(longer)
-    errors.stop()
+/** Shows a problem, where it opens. */
+async function open(wanted) {
+    const problem = problems[wanted]
+    name = wanted
+    here = structuredClone(problem.opening)
+    evaluator = {...evaluatorOf({problem: name, proposals: problem.weights}), extent: problem.extent}
+    densities = errors = null
+    byId("problem").value = name
+    byId("description").textContent = problem.description
+    byId("formula").innerHTML = problem.formula
+    byId("handles").replaceChildren()
+    handles = problem.handles.map(handle)
+    const drawn = await Promise.all(
+        ["densities", "errors"].map(part => draw(`${part}-picture`, problem[part])))
+    if (name == wanted) { [densities, errors] = drawn }
 }
 
+/** A native slider of y, theta or the mismatch. */
+function handle({variable, label, low, high, step}) {
+    const part = byId("handle").content.cloneNode(true).firstElementChild
+    const input = part.querySelector("input"), output = part.querySelector("output")
+    part.prepend(label)
+    Object.assign(input, {min: low, max: high, step})
+    input.addEventListener("input", () => {
+        here = movedCase({problem: name}, here, {variable, value: Number(input.value)})
+        show(input)
+    })
+    byId("handles").append(part)
+    return {variable, input, output}
+}
+
+/** Shows the case; the handle that is held stays where it is. */
+function show(held) {
+    const target = TARGETS[name], {y, theta} = here, level = target.mismatch(y, theta)
+    const values = {y: y[0], theta: theta[0], level}
+    for (const {variable, input, output} of handles) {
+        if (variable == "level") {
+            const ends = mismatchRange(target, y, theta)
+            Object.assign(input, {min: Math.min(...ends), max: Math.max(...ends)})
+        }
+        if (input != held) { input.value = values[variable] }
+        output.textContent = variable == "level" ? `${level.toFixed(2)} nats`
+            : values[variable].toFixed(2)
+    }
+    byId("truth").textContent = `Truth μ = ${truth(target, y, theta).toPrecision(4)}`
+    if (densities) { paint(densities, evaluator, here) }
+    clearTimeout(waiting)
+    worker?.terminate()
+    byId("errors-status").textContent = "…"
+    waiting = setTimeout(settle, QUIET)
+}
+
+/** Keeps the case in the address, and begins its error curves. */
 function settle() {
-    held = null
-    repaint()
-    keep()
+    const {y, theta} = here
+    history.replaceState(null, "", `#problem=${name}&y=${y.map(short)}&theta=${theta.map(short)}`)
+    worker = new Worker(code)
+    worker.onmessage = ({data: {runs, curves}}) => {
+        byId("errors-status").textContent = `${runs} of ${plan.runs} runs`
+        if (errors) { fill(curves, y, theta) }
+    }
+    const {weights, estimators} = problems[name]
+    worker.postMessage({weights, name, y, theta, plan: {...plan, estimators}})
 }
 
-function repaint() {
-    frame ??= requestAnimationFrame(() => {
-        frame = null
-        level = handles.show(held)
-        numbers.show(level)
-        if (page != null) { paint(page, evaluators[state.name], state) }
+const short = value => Number(value.toPrecision(6))
+
+/** Fills the picture as `amci_explorer.plots.error_curves` does. */
+function fill(curves, y, theta) {
+    const {budgets: draws} = plan, [figure] = errors.roots()[0].children, firm = []
+    const target = TARGETS[name], unit = truth(target, y, theta) || 1
+    const bound = draws.map(total => ({mean: (target.deviation(y, theta) / unit) ** 2 / total}))
+    const ends = Object.entries({...curves, bound}).map(([way, points]) => {
+        const line = figure.renderers.find(each => each.name == labels[way])
+        const error = points.map(({mean}) => 100 * Math.sqrt(mean)), color = line.glyph.line_color.value
+        line.data_source.data = {draws, error, low: error, median: error, high: error}
+        points.slice(1).forEach(({determined}, i) => {
+            if (determined && points[i].determined) {
+                firm.push({draws: draws[i], error: error[i], to_draws: draws[i + 1],
+                    to_error: error[i + 1], color})
+            }
+        })
+        return {x: draws.at(-1), y: error.at(-1), text: labels[way], text_color: color, error}
     })
-}
-
-function rest() {
-    const at = Object.entries({y: state.y, θ: state.theta}).filter(([, values]) => values.length)
-        .map(([name, values]) => `${name} = ${values.map(v => number(v)).join(", ")}`)
-    if (page != null) { describe(page, `Densities: proposals, posterior and g at ${at.join("; ")}.`) }
-    numbers.estimate(evaluators[state.name].weights, level)
-    keep()
-}
-
-/** Keeps the state in the address; not while a handle moves: browsers allow some 100 in 30 s. */
-function keep() {
-    if (held == null && location.hash != state.hash) { history.replaceState(null, "", state.hash) }
-}
-
-/** Shows the state after anything but a handle has changed it. */
-async function renew() {
-    hush()
-    numbers.run = null
-    tour.show()
-    if (opened != state.name) { await open() }
-    if (state.live) { move(null) } else { keep() }
-}
-
-/** Puts the pictures and handles of the state's problem into the page. */
-async function open() {
-    const {description, formula, densities: figures} = state.problem
-    opened = state.name
-    page = null
-    byId("description").textContent = description
-    byId("formula").innerHTML = formula
-    handles.open()
-    const [shown] = await Promise.all([densities.show(figures), errors.open()])
-    page = shown
-}
-
-/** Goes where an address leads: to its case, or to its step's. */
-function follow(hash) {
-    const placed = state.read(hash)
-    if (state.step >= 0 && !placed) { tour.go(state.step) } else { renew() }
-}
-
-byId("problems").append(...Object.entries(state.facts.problems).map(([name, {title}]) => {
-    const input = element("input", {type: "radio", name: "problem", value: name})
-    input.addEventListener("change", () => {
-        state.open(name)
-        state.step = -1
-        renew()
+    const every = ends.flatMap(({error}) => error).filter(error => error > 0)
+    const start = 10 ** Math.floor(Math.log10(Math.min(...every))) / 1.3
+    const end = 10 ** Math.ceil(Math.log10(Math.min(Math.max(...every), 3162))) * 1.3
+    figure.y_range.setv({start, end, reset_start: start, reset_end: end})
+    // Names stand apart, each pushed up by the one below it.
+    const apart = (end / start) ** 0.055
+    ends.sort((a, b) => a.y - b.y).forEach((each, i) => {
+        each.y = Math.max(each.y, i ? ends[i - 1].y * apart : start * apart ** 0.5)
     })
-    return element("label", {}, input, ` ${title}`)
-}))
-byId("asked").open = !matchMedia(NARROW).matches
-follow(location.hash)
-// The event's own address: by now the page may have kept another.
-addEventListener("hashchange", ({newURL}) => follow(new URL(newURL).hash))
-dark.addEventListener("change", () => {
-    opened = null
-    renew()
-})
-// On a phone the handles stay at the bottom, over the end of the page.
-new ResizeObserver(([{target}]) => {
-    const covered = getComputedStyle(target).position == "fixed" ? target.offsetHeight : 0
-    document.documentElement.style.setProperty("--stuck", `${covered}px`)
-}).observe(byId("handles"))
+    rows(figure, "Segment", firm)
+    rows(figure, "Text", ends.filter(each => each.y <= end))
+    const said = ends.map(({text, error}) => `${text} ${error.at(-1).toPrecision(2)} %`).join(", ")
+    figure.html_attributes = {role: "img",
+        "aria-label": `Error at ${draws.at(-1)} total draws, relative to μ: ${said}.`}
+}
+
+/** Fills the source of the only glyph of that type. */
+function rows(figure, type, values) {
+    const {glyph, data_source: source} = figure.renderers.find(each => each.glyph.type == type)
+    // HoloViews maps the colours of an empty source as numbers.
+    if (type == "Segment") { glyph.line_color = {field: "color"} }
+    source.data = Object.fromEntries(
+        Object.keys(source.data).map(key => [key, values.map(row => row[key])]))
+}
+
+/** Goes to the case of the address; what is wrong in it is left out. */
+async function follow() {
+    const said = new URLSearchParams(location.hash.slice(1)), wanted = said.get("problem")
+    await open(Object.hasOwn(problems, wanted) ? wanted : Object.keys(problems)[0])
+    for (const {variable, low, high} of problems[name].handles) {
+        const value = Number.parseFloat(said.get(variable))
+        if (Number.isFinite(value)) { here[variable] = [clamp(value, low, high)] }
+    }
+    show()
+}
+
+byId("problem").addEventListener("change", ({target}) => open(target.value).then(() => show()))
+addEventListener("hashchange", follow)
+dark.addEventListener("change", follow)
+follow()

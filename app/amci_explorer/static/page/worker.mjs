@@ -1,24 +1,20 @@
-// Error curves in a worker, so that the page stays free: mean and quartiles of the runs so far.
+// Error curves in a worker, so that the page stays free: the means of the runs so far.
 
-import {errorRuns, quantile} from "../../js/estimates.mjs"
+import {errorRuns} from "../../js/estimates.mjs"
 import {decoded} from "../../js/proposals.mjs"
 import {TARGETS} from "../../js/targets.mjs"
 
 const EVERY = 150 // milliseconds
-// As `amci_core.evaluation.runs`: squared errors below are rounding.
-const ROUNDING = 1e-20
 
-/** What squared errors say, as `amci_core.evaluation.Curve` does. */
+/** The mean of squared errors, and whether the runs determine it: `amci_core.evaluation.Curve`. */
 function summary(squares) {
-    const sum = squares.reduce((all, v) => all + v, 0)
+    const sum = squares.reduce((all, v) => all + v, 0), mean = sum / squares.length
     const effective = sum * sum / squares.reduce((all, v) => all + v * v, 0)
-    const least = Math.min(Math.max(squares.length / 4, 25), 200), mean = sum / squares.length
-    const [low, median, high] = [0.25, 0.5, 0.75].map(share => quantile(squares, share))
-    return {mean, low, median, high, determined: effective >= least || mean < ROUNDING}
+    const least = Math.min(Math.max(squares.length / 4, 25), 200)
+    return {mean: Math.max(mean, 1e-18), determined: effective >= least || mean < 1e-20}
 }
 
-self.onmessage = ({data}) => {
-    const {weights, name, y, theta, plan} = data
+self.onmessage = ({data: {weights, name, y, theta, plan}}) => {
     const stored = Object.fromEntries(
         Object.entries(weights).map(([key, each]) => [key, decoded(each)]))
     let last = performance.now()
