@@ -65,7 +65,7 @@ def get(address, host="", *, method="GET", headers=None, received=None) -> tuple
     with answer:
         if received is not None:
             received.update(answer.headers)
-        return answer.status, answer.read().decode()
+        return answer.status, answer.read().decode(errors="replace")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """The folder of the page without a server."""
 
 import dataclasses
-import json
 import re
 
 import pytest
@@ -26,11 +25,6 @@ def page(folder):
     return (folder / "index.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def facts(page):
-    return json.loads(re.search(r'id="facts">(.*?)</script>', page, re.DOTALL)[1])
-
-
 def test_the_folder_holds_a_page_and_bokeh_and_asks_nothing_of_another_host(folder, page):
     assert {path.name for path in folder.iterdir()} == {"index.html", BOKEH, MARK}
     assert [path.name for path in folder.parent.iterdir()] == ["made"]
@@ -39,21 +33,14 @@ def test_the_folder_holds_a_page_and_bokeh_and_asks_nothing_of_another_host(fold
     assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|import)\s*\(", page)
 
 
-def test_steps_are_live_or_have_a_picture_with_words(facts):
-    rare, needle, sharing, paper = facts["steps"]
-    assert rare["live"]
-    assert rare["picture"] is None
-    assert rare["case"] == {"problem": "tail-1d", "y": [1.0], "theta": [3.0]}
-    assert not needle["live"]
-    assert needle["picture"]["figures"].keys() == {"light", "dark"}
-    # The handles follow, and the picture stands for what only a server computes.
-    assert sharing["live"]
-    assert sharing["picture"]["words"].startswith("Relative error over")
-    assert not paper["live"]
-    assert paper["case"] == {}
-    assert "do not trust" in paper["picture"]["words"].lower()
-    assert "y = −4; θ = 5" in paper["picture"]["caption"]
-    assert paper["picture"]["figures"].keys() == {"light", "dark"}
+def test_a_step_leads_to_its_case_where_the_page_can_show_it(page):
+    rare, needle, sharing, paper = (
+        each[: each.index("</details>")] for each in page.split("<details class=card")[1:]
+    )
+    assert 'href="#problem=tail-1d&amp;y=1.0&amp;theta=3.0"' in rare
+    assert "How many draws?" in rare
+    assert "#problem=tail-1d" in sharing
+    assert "href" not in needle + paper
 
 
 def test_a_folder_is_replaced_whole_and_stays_if_the_new_one_fails(folder, page, monkeypatch):
@@ -62,7 +49,7 @@ def test_a_folder_is_replaced_whole_and_stays_if_the_new_one_fails(folder, page,
     with pytest.raises(ZeroDivisionError):
         write(folder, ())
     assert (folder / "index.html").read_text("utf-8") == page
-    monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: {})
+    monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: {"title": ""})
     assert write(folder, ()) == folder
     assert {path.name for path in folder.iterdir()} == {"index.html", BOKEH, MARK}
     assert [path.name for path in folder.parent.iterdir()] == ["made"]
@@ -80,16 +67,14 @@ def test_a_folder_of_someone_else_is_refused_and_stays(tmp_path):
 def test_the_command_says_where_the_page_is_and_tells_a_mistake_in_one_line(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: {})
+    monkeypatch.setattr("amci_explorer.static.folder.problem_facts", lambda name: {"title": ""})
     # A tour of ours, whose titles look like places of the page's parts, instead of the page's own.
     step = dataclasses.replace(STEPS[0], title="{{script}}", text="{{worker}} {{else}}")
     monkeypatch.setattr("amci_explorer.state.tour.tour", lambda: Tour("", (step,)))
     assert main([str(tmp_path / "new" / "page")]) == 0
     assert "index.html" in capsys.readouterr().out
     page = (tmp_path / "new" / "page" / "index.html").read_text("utf-8")
-    told = json.loads(page.split('id="facts">')[1].split("</script>")[0])["steps"][0]
-    assert told["title"] == "{{script}}"
-    assert "{{worker}} {{else}}" in told["text"]
+    assert "<summary>{{script}}</summary><p>{{worker}} {{else}}</p>" in page
     (tmp_path / "file").write_text("")
     assert main([str(tmp_path)]) == 2
     said = capsys.readouterr()

@@ -148,7 +148,9 @@ def problem_facts(name: str) -> dict[str, Any]:
         "weights": weights(proposals),
         "estimators": [{"name": each, "table": table.tolist()} for each, table in tables.items()],
         "densities": _embedded(density_figures),
-        "errors": _embedded(lambda dark: [hv.render(plots.error_curves(errors, dark=dark))]),
+        "errors": _embedded(
+            lambda dark: [hv.render(plots.error_curves(errors, dark=dark).opts(toolbar=None))]
+        ),
     }
 
 
