@@ -60,7 +60,7 @@ GROUPS = {
     },
     "Tables": {"amci_core.estimators.tables": None},
     "In notebooks": {
-        "amci_explorer.notebook": ("DensityPicture", "error_picture", "diagnosis_picture"),
+        "amci_explorer.plots": ("densities", "error_curves", "diagnostics"),
         "amci_explorer.cell": ("Explorer",),
     },
 }

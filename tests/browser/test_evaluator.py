@@ -12,7 +12,6 @@ from amci_explorer.numbers.line import line_densities
 from amci_explorer.numbers.weights import weights
 
 import amci_core as amci
-from amci_core.estimators import PROPOSALS
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -22,9 +21,9 @@ ENTRY = """
 import {decoded, proposalAt} from "%(folder)s/proposals.mjs"
 import {TARGETS, atMismatch, mismatchRange, truth} from "%(folder)s/targets.mjs"
 import {lineColumns} from "%(folder)s/line.mjs"
-import {errorRuns, oneRun} from "%(folder)s/estimates.mjs"
+import {errorRuns} from "%(folder)s/estimates.mjs"
 globalThis.amci = {
-    decoded, proposalAt, TARGETS, atMismatch, mismatchRange, truth, lineColumns, errorRuns, oneRun,
+    decoded, proposalAt, TARGETS, atMismatch, mismatchRange, truth, lineColumns, errorRuns,
 }
 """
 # At every case: draws out of uniform numbers, their log q, and log q at other points.
@@ -158,26 +157,3 @@ def test_columns_are_those_of_the_dashboard(page, name):
             np.testing.assert_allclose(
                 found[column], values, rtol=WITHIN, atol=1e-9, err_msg=column
             )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_run_in_the_page_comes_near_the_truth(page, name):
-    problem, proposals = amci.problem(name), amci.load_proposals(name)
-    y, theta = [1.0], [0.3]
-    tables = [{"name": "amci", "table": np.eye(3).tolist()}]
-    found = page.evaluate(
-        """([stored, name, y, theta, tables]) => {
-            const q = Object.fromEntries(
-                Object.entries(stored).map(([key, each]) => [key, amci.decoded(each)]))
-            return amci.oneRun(amci.TARGETS[name], q, y, theta, tables, 1000, 1)
-        }""",
-        [weights(proposals), name, y, theta, tables],
-    )
-    draws = {name: 1000 for name in PROPOSALS if getattr(proposals, name) is not None}
-    estimate = amci.estimate(problem, proposals, y, theta, draws=draws, estimator="amci")
-    error = abs(found["values"]["amci"] - float(problem.truth(y, theta)))
-    assert 0 < error < 5 * estimate.standard_error
-    for term, own in estimate.diagnostics.items():
-        if own.proposal in found["effective"]:
-            effective = found["effective"][own.proposal]
-            assert effective == pytest.approx(float(own.ess), rel=0.05), term

@@ -21,33 +21,29 @@ function uniforms(seed) {
 }
 
 /**
- * Sums of h and of h^2 over the first i draws of each proposal, for i up to counts[j], h being
- * f_plus w, f_minus w and w.
+ * Sums of h over the first i draws of each proposal, for i up to counts[j], h being f_plus w,
+ * f_minus w and w.
  *
  * w is p(x | y) / q(x): by the posterior, so that E2 is one and nothing underflows.
  */
 function drawn(target, densities, y, theta, counts, uniform) {
     return densities.map((q, j) => {
         if (q == null) { return null }
-        const [sums, squares] = [0, 1].map(() =>
-            PROPOSALS.map(() => new Float64Array(counts[j] + 1)))
+        const sums = PROPOSALS.map(() => new Float64Array(counts[j] + 1))
         for (let i = 0; i < counts[j]; i++) {
             const [x, logQ] = q.draw(uniform())
             const w = Math.exp(logPosterior(x, y) - logQ), f = target.f(x, theta)
             const brought = [Math.max(f, 0) * w, Math.max(-f, 0) * w, w]
-            brought.forEach((h, t) => {
-                sums[t][i + 1] = sums[t][i] + h
-                squares[t][i + 1] = squares[t][i] + h * h
-            })
+            brought.forEach((h, t) => { sums[t][i + 1] = sums[t][i] + h })
         }
-        return {sums, squares}
+        return sums
     })
 }
 
 /** An estimate of mu out of the first counts[j] draws of each proposal. */
 function estimate(table, draws, counts) {
     const [plus, minus, below] = PROPOSALS.map((_, t) => table.reduce((sum, shares, j) =>
-        sum + (shares[t] && draws[j] ? shares[t] * draws[j].sums[t][counts[j]] / counts[j] : 0), 0))
+        sum + (shares[t] && draws[j] ? shares[t] * draws[j][t][counts[j]] / counts[j] : 0), 0))
     return (plus - minus) / below
 }
 
@@ -60,26 +56,6 @@ function split(table, densities, total) {
 
 const at = (weights, y, theta) =>
     PROPOSALS.map(name => (weights[name] ? proposalAt(weights[name], y, theta) : null))
-
-/**
- * One run of every estimator, each with as many draws in all as AMCI with `draws` of each.
- *
- * Gives the total, the estimates by name, and effective draws (sum h)^2 / sum h^2 of each term on
- * AMCI's draws of its own proposal, by the proposal's name.
- */
-export function oneRun(target, weights, y, theta, estimators, draws, seed) {
-    const densities = at(weights, y, theta), present = densities.filter(q => q != null).length
-    const total = draws * present
-    const made = drawn(target, densities, y, theta, [total, total, total], uniforms(seed))
-    const values = Object.fromEntries(estimators.map(({name, table}) =>
-        [name, estimate(table, made, split(table, densities, total))]))
-    const effective = Object.fromEntries(PROPOSALS.flatMap((name, t) => {
-        if (made[t] == null) { return [] }
-        const sum = made[t].sums[t][draws], squares = made[t].squares[t][draws]
-        return [[name, squares > 0 ? sum * sum / squares : 0]]
-    }))
-    return {total, values, effective}
-}
 
 /**
  * Squared errors of estimators, relative to mu squared (absolute where mu is zero), run after run.
@@ -103,11 +79,4 @@ export function errorRuns(target, weights, y, theta, {estimators, budgets, runs,
         }
         each(errors, run + 1)
     }
-}
-
-/** A quantile of numbers, between neighbours. */
-export function quantile(values, share) {
-    const sorted = Float64Array.from(values).sort(), place = share * (sorted.length - 1)
-    const low = sorted[Math.floor(place)], high = sorted[Math.ceil(place)]
-    return low + (high - low) * (place - Math.floor(place))
 }

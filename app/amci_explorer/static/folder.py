@@ -33,8 +33,8 @@ from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import digits_of, opening, variable_labels
 from amci_explorer.state.tour import Step
+from amci_explorer.views.densities import DensityView
 from amci_explorer.views.formula import formula, with_formulas
-from amci_explorer.views.panel import VIEWS
 
 PAGE = Path(__file__).parent / "page"
 # Marks a folder that `write` made and may replace.
@@ -131,11 +131,9 @@ def problem_facts(name: str) -> dict[str, Any]:
     )
 
     def density_figures(dark: bool) -> list[Any]:
-        view = VIEWS[1]()
-        view.open(problem)
+        view = DensityView(found, dark=dark)
         view.show(found)
         view.describe(found)
-        view.recolour(dark)
         return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
 
     return {
