@@ -29,7 +29,7 @@ def test_the_folder_holds_a_page_and_bokeh_and_asks_nothing_of_another_host(fold
     assert {path.name for path in folder.iterdir()} == {"index.html", BOKEH, MARK}
     assert [path.name for path in folder.parent.iterdir()] == ["made"]
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4e6
-    assert REFERENCES.findall(page) == ["data:,", BOKEH]
+    assert {each for each in REFERENCES.findall(page) if each[0] != "#"} == {"data:,", BOKEH}
     assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|import)\s*\(", page)
 
 

@@ -143,7 +143,8 @@ def _asks(request: HTTPServerRequest) -> tuple[str, str]:
 def _find_handler(
     theirs: Any, application: BokehTornado, request: HTTPServerRequest, **options: Any
 ) -> Any:
-    request.connection.set_max_body_size(LONGEST_MESSAGE)
+    connection: Any = request.connection
+    connection.set_max_body_size(LONGEST_MESSAGE)
     refusal = _refusal(application, request)
     if refusal:
         return application.get_handler_delegate(request, Refusal, refusal)

@@ -123,9 +123,10 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
             act(*arguments)
 
     def wait(*arguments: Any) -> None:
+        document: Any = pn.state.curdoc
         if pn.state.loaded:
             given(*arguments)
-        elif pn.state.curdoc.roots:
+        elif document.roots:
             pn.state.onload(partial(given, *arguments))
 
     return wait
