@@ -72,38 +72,19 @@ def wait_for_map(opened: Visit) -> np.ndarray:
 
 def click_on_map(opened: Visit, x: float, y: float) -> None:
     """Clicks on a point of the map, in its own coordinates."""
+    click_on(opened, "amortization-map", x, y)
+
+
+def click_on(opened: Visit, picture: str, x: float, y: float) -> None:
+    """Clicks on a point of a picture, in its own coordinates."""
     place = opened.page.evaluate(
-        """([x, y]) => {
-            const map = Bokeh.documents[0].get_model_by_name("amortization-map")
-            const view = Bokeh.index.find_one(map)
+        """([name, x, y]) => {
+            const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))
             view.el.scrollIntoView({block: "center"})
             const {x_scale, y_scale} = view.frame
             const box = view.canvas_view.el.getBoundingClientRect()
             return [box.left + x_scale.compute(x), box.top + y_scale.compute(y)]
         }""",
-        [x, y],
-    )
-    opened.page.mouse.click(*place)
-
-
-def click_on_case(opened: Visit, rank: int) -> None:
-    """Clicks the thin line of a case, between its last two budgets."""
-    place = opened.page.evaluate(
-        """rank => {
-            const view = [...Bokeh.index.query(view => view.model.name == "evaluation")][0]
-            const {data} = Bokeh.documents[0].get_model_by_name("evaluation-cases")
-            // Three steps a case, the last of which leads from its last but one number of draws.
-            const step = 3 * rank + 2
-            const at = (scale, from, to) => (
-                scale.compute(data[from][step]) + scale.compute(data[to][step])
-            ) / 2
-            const corner = view.canvas_view.el.getBoundingClientRect()
-            const {x_scale, y_scale} = view.frame
-            return [
-                corner.left + at(x_scale, "draws", "to_draws"),
-                corner.top + at(y_scale, "error", "to_error"),
-            ]
-        }""",
-        rank,
+        [picture, x, y],
     )
     opened.page.mouse.click(*place)

@@ -15,7 +15,6 @@ from amci_explorer.explorer import Explorer
 from amci_explorer.js.scripts import (
     CONNECTION_LOST,
     FIT_PHONES,
-    FOLDS,
     KEEP_THEME,
     SKIP,
 )
@@ -102,7 +101,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
 
     document.template_variables["outline"] = outline(explorer.state.problem)
     scripts = [
-        CustomJS(code=code) for code in (FIT_PHONES, FOLDS, KEEP_THEME, SKIP, REMOVE_OUTLINE)
+        CustomJS(code=code) for code in (FIT_PHONES, KEEP_THEME, SKIP, REMOVE_OUTLINE)
     ]
     document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))

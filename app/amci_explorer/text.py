@@ -9,9 +9,7 @@ __all__ = [
     "in_per_cent",
     "in_symbols",
     "number",
-    "odds",
     "percent",
-    "ratio",
     "subscript",
     "terms",
 ]
@@ -57,24 +55,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 1e-3 else f"{number(100 * share, 2)} %"
 
 
-def ratio(before: float, now: float, digits: int = 3) -> str:
-    """How many times as large something is now; nothing where that cannot be said."""
-    return number(now / before, digits) if before and math.isfinite(now / before) else ""
-
-
 def in_per_cent(share: float) -> str:
     """How a share and the rest are to one another: 49 : 51."""
     first = round(100 * share)
     return f"{first} : {100 - first}"
-
-
-def odds(log_share: float) -> str:
-    """A share of the posterior: "1 in so many" where it is small, else in per cent."""
-    if log_share > math.log(0.1):
-        return f"{100 * math.exp(log_share):.3g} % of the posterior lies above θ"
-    one_in = math.exp(-log_share)
-    many = f"{float(f'{one_in:.2g}'):,.0f}" if one_in < 1e6 else number(one_in, 2)
-    return f"1 posterior draw in {many} lies above θ"
 
 
 def subscript(value: int) -> str:

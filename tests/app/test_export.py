@@ -11,8 +11,6 @@ from amci_explorer.numbers.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 
-from amci_core.diagnostics import LEVELS
-
 
 @pytest.fixture(scope="module")
 def store():
@@ -34,7 +32,7 @@ def lines_of(rows):
 
 def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
     *_, curves = store.error_curves(state.settings)
-    lines = lines_of(export.curves(curves))
+    lines = lines_of(export.frame(curves))
     assert len(lines) == len(curves.by_name) * len(curves.budgets)
     bound = [line for line in lines if line["estimator"] == "bound"]
     np.testing.assert_allclose(
@@ -45,7 +43,7 @@ def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, stat
 
 def test_densities_are_one_line_for_every_point(store, state):
     found = densities(store.problem, store.proposals(state.settings), *state.settings.pair)
-    lines = lines_of(export.densities(found))
+    lines = lines_of(export.frame(found))
     for name in ("x", "target", "posterior", "q1", "q2", "log_ratio"):
         values = [float(line[name]) for line in lines]
         np.testing.assert_array_equal(values, getattr(found, name))
@@ -53,7 +51,7 @@ def test_densities_are_one_line_for_every_point(store, state):
 
 def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
     *_, found = store.diagnosis(state.settings)
-    lines = lines_of(export.weights(found))
+    lines = lines_of(export.frame(found))
     assert len(lines) == found.draws * len(found.terms)
     of_q2 = [line for line in lines if line["term"] == "E2"]
     np.testing.assert_array_equal(
@@ -81,32 +79,21 @@ def everything(state, **found):
 
 def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, state):
     *_, reuse = store.reuse(state.settings)
-    content = everything(
-        state,
-        reuse=reuse,
-        summary=next(store.summary(state.settings)),
-        diagnosis=next(store.diagnosis(state.settings)),
-    )
+    summary = next(store.summary(state.settings))
+    diagnosis = next(store.diagnosis(state.settings))
+    content = everything(state, reuse=reuse, summary=summary, diagnosis=diagnosis)
     other = State()
     assert other.read(content["state"]) == {}
     assert other.as_json() == state.as_json()
     found = content["results"]
     assert found["reuse"]["answers"]["variant"] == "oracle"
     assert found["reuse"]["complete"] is False
-    assert np.shape(found["reuse"]["remse"]) == reuse.remse.shape
-    assert found["summary"]["rows"][0]["name"] == "amci"
-    # Exact proposals have weights without a tail.
-    assert [term["k"] for term in found["diagnosis"]["terms"]] == [None, None]
-    assert len(found["diagnosis"]["terms"][0]["x"]) == found["diagnosis"]["draws"]
-
-
-def test_what_is_predicted_is_in_the_file_where_runs_bear_it_out(store):
-    state = State("tail-1d")
-    state.set(runs=300)
-    *_, reuse = store.reuse(state.settings)
-    found = everything(state, reuse=reuse)["results"]["reuse"]
-    assert found["predicted_remse"]["optimum"] == reuse.predicted(*reuse.optimum)
-    assert sum(found["best_draws_q1_q2"]["optimum"]) == sum(reuse.counts)
+    assert len(found["reuse"]["table"]) == reuse.remse.size
+    assert found["summary"]["table"][0]["name"] == "amci"
+    # Exact proposals have no relative error of one term over another.
+    assert found["summary"]["kappa"] is None
+    assert found["summary"]["verdict"] == summary.verdict
+    assert len(found["diagnosis"]["table"]) == diagnosis.draws * len(diagnosis.terms)
 
 
 def test_where_mu_is_zero_the_files_have_what_the_picture_has():
@@ -114,34 +101,17 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
     *_, curves = computations_of("gain-loss").error_curves(state.settings)
-    *_, last = lines_of(export.curves(curves))
+    *_, last = lines_of(export.frame(curves))
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]
     assert float(last["mse_median"]) == curve.mse_quartiles[1][-1]
     assert int(last["failed"]) == curve.failed[-1]
 
 
-def test_everything_says_of_every_term_what_its_gauge_shows(store, state):
-    *_, found = store.diagnosis(state.settings)
-    content = everything(state, diagnosis=found)["results"]["diagnosis"]
-    for term, expected in zip(content["terms"], found.terms, strict=True):
-        assert term["name"] == expected.name
-        assert term["threshold"] == expected.threshold
-        assert term["effective"] == expected.effective
-    assert content["level"] == found.level
-    assert content["answers"][0]["level"] in LEVELS
-    assert content["along"]["high"] == found.along.high.tolist()
-
-
 def test_everything_has_the_map_as_far_as_it_is_computed(store, state):
     first, *_, last = store.amortization(state.settings, "y", "theta")
     for found in (first, last):
-        shown = everything(state, amortization=found)["results"]["amortization"]
-        variance = np.array(shown["relative_variance"], dtype=float)
-        np.testing.assert_array_equal(variance, found.relative_variance)
-        assert [shown[axis]["variable"] for axis in ("x", "y")] == ["y", "theta"]
-        assert shown["x"]["values"] == found.x.values.tolist()
-        # JSON has no number for a k-hat of -inf or NaN.
-        known = np.isfinite(found.pareto_k)
-        np.testing.assert_array_equal(np.not_equal(shown["pareto_k"], None), known)
+        rows = everything(state, amortization=found)["results"]["amortization"]["table"]
+        variance = [row["relative_variance"] for row in rows]
+        np.testing.assert_allclose(variance, found.relative_variance[found.done])
     assert last.done.all()

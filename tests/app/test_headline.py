@@ -51,10 +51,9 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     best = min(sizes, key=sizes.get)
     own = at_total(curves, summary, "amci", mean=True)
     assert best == "snis-qm-stratified"
-    # Some ten effective runs make the rival's mean.
     rival = f"{100 * sizes[best]:.2g} %"
     assert f"With 128 draws AMCI errs by {100 * own:.2g} %" in found.text
-    assert found.text.endswith(f"SNIS from the same draws by about {rival}.")
+    assert found.text.endswith(f"SNIS from the same draws by {rival}.")
     assert found.marks["SNIS from the same draws"] == best
     # 2 / sqrt(T) for a rare event.
     bound = f"{200 * (1 - float(PROBLEM.truth(1.0, 3.0))) / math.sqrt(128):.2g} %"
@@ -78,7 +77,7 @@ def test_where_q1_and_q2_hardly_overlap_the_stratified_mixture_is_as_good_as_amc
     )
     assert rival == pytest.approx(own, rel=0.1)
     errors = compare(curves, position(curves, summary.total))
-    assert errors.rivals[errors.rival].size == pytest.approx(errors.amci.size, rel=0.1)
+    assert errors.best == pytest.approx(errors.amci, rel=0.1)
 
 
 def test_exact_proposals_are_called_exact():
@@ -109,19 +108,6 @@ def test_what_control_variates_repair_stands_beside_amci():
     assert "(with control variates " in found.text
 
 
-def test_a_difference_within_the_noise_of_the_runs_is_not_told():
-    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=30)
-    assert "AMCI typically errs by" in headline(summary, curves).text
-    assert "control" not in headline(summary, curves).text
-
-
-def test_a_case_without_a_close_rival_names_the_bound_all_the_same():
-    summary, curves = numbers("gain-loss", y=1.0, theta=0.4, runs=1000)
-    at = list(curves.budgets).index(summary.total)
-    bound = 100 * math.sqrt(float(curves["bound"].mean[at]))
-    assert f"{bound:.2g} %" in headline(summary, curves).bound
-
-
 def test_the_bound_is_not_told_of_a_few_draws():
     assert not headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).bound
 
@@ -145,25 +131,11 @@ def test_without_a_relative_error_none_is_told():
 
 
 def test_before_the_first_draw_it_says_what_mu_is_where_that_is_known():
-    assert "1 posterior draw in 4,900" in awaited(-8.5, "1 posterior draw in 4,900").text
-    assert awaited(math.nan, "").text == "Measuring the errors …"
-    assert awaited(math.log(0.25), "the probability").text.startswith("The probability is 0.25")
-
-
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [
-        (0.5, "A typical observation: 50 %"),
-        (0.004, "one observation in 200"),
-        (0.0005, "one observation in 2,000"),
-        (0.0, "Fewer than one observation in 2,500"),
-        (0.99, "near the middle: 99 %"),
-    ],
-)
-def test_how_typical_a_case_is_comes_to_one_digit(share, words):
-    assert words in how_typical(share)
+    assert awaited(math.nan).text == "Measuring the errors …"
+    assert awaited(math.log(0.25)).text.startswith("μ is 0.25 here")
 
 
 def test_nothing_is_said_of_a_problem_without_an_observation():
     assert how_typical(math.nan) == ""
+    assert how_typical(0.004).startswith("0.4 % of all observations")
     assert isinstance(amci.problem("peak"), Problem)

@@ -185,7 +185,7 @@ def pictures_have_words_and_formulas_are_typeset(opened):
 
 
 def a_blind_q2_is_said_to_be_blind(opened):
-    opened.wait_for_text("None of 20 draws from q₂ falls above θ")
+    opened.wait_for_text("0 of 20 draws from q₂ lie above θ")
     opened.wait_for_text("the estimate is 0")
 
 
@@ -206,7 +206,7 @@ def what_is_shown_can_be_taken_home(opened):
     assert [float(line["q1"]) for line in densities] == list(opened.data("densities", "q1"))
     everything = json.loads(files["Everything, JSON"])
     assert everything["state"]["draws"] == 10
-    assert everything["results"]["error_curves"]["runs"] == 6
+    assert everything["results"]["errors"]["runs"] == 6
 
 
 def a_picture_can_be_saved(opened):

@@ -1,6 +1,7 @@
 """The tabs: diagnostics of the point shown, and the amortization map."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from amci_explorer.compute.computations import MAP_SIZES
 from cards import (
     MAP_IMAGE,
     choose,
-    click_on_case,
     click_on_map,
     computed_diagnosis,
     map_image,
@@ -132,21 +132,18 @@ def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(
     a_click_moves_the_case_when_the_card_has_come_back(opened)
 
 
-def test_an_evaluation_is_shown_and_a_click_on_a_line_goes_to_its_case(visit):
+def test_an_evaluation_is_shown_and_its_list_leads_to_a_case(visit):
     opened = visit("?runs=4&card=evaluation&cases=4&case_runs=8")
     opened.wait_for_end(100, "evaluation")
-    errors = opened.page.evaluate(
-        "() => Array.from(Bokeh.documents[0].get_model_by_name('evaluation-cases').data.to_error)"
-    )
-    hardest = int(np.argmax(errors[2::3]))
+    cases = opened.page.get_by_role("combobox", name="Go to a case")
+    hardest = cases.locator("option").nth(1).inner_text()
+    number = int(re.match(r"case (\d+),", hardest)[1])
     y, theta = amci.problem("tail-1d").cases(100, seed=0)
-    opened.page.get_by_role("heading", name="Evaluation").evaluate("e => e.scrollIntoView()")
-    click_on_case(opened, hardest)
-    opened.wait_for_value(Y, y[hardest, 0], within=0.01)
-    opened.wait_for_value(THETA, theta[hardest, 0], within=0.01)
+    cases.select_option(label=hardest)
+    opened.wait_for_value(Y, y[number, 0], within=0.01)
+    opened.wait_for_value(THETA, theta[number, 0], within=0.01)
     opened.press("Back")
     opened.wait_for_value(Y, 1.0)
     choose(opened, "Results", "live")
     opened.press("Run")
     opened.wait_for_end(4, "evaluation")
-    assert len(opened.data("evaluation-cases", "case")) == 3 * 4

@@ -1,5 +1,7 @@
 """What every visitor does: one page of the real server, brought back by its address each time."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.problems.presets import PRESETS
 from amci_explorer.text import number
 from axe import violations
-from cards import choose
+from cards import choose, click_on
 from playwright.sync_api import expect
 from visit import RUNS, SIDEWAYS, Visit
 
@@ -110,17 +112,14 @@ def test_one_picture_at_a_time_is_whole_on_narrow_screens(at, width, height):
         assert beside[:, 2].max() <= 0 or beside[:, 0].min() >= width
 
 
-def test_the_handle_at_the_draws_goes_by_keys_and_moves_the_headline(at):
+def test_a_click_on_the_errors_chooses_the_draws_and_moves_the_headline(at):
     opened = at()
     opened.wait_for_end(RUNS)
-    handle = opened.page.get_by_role("slider", name="Total draws")
-    expect(handle).to_have_attribute("aria-valuenow", "128")
-    handle.focus()
-    opened.page.keyboard.press("ArrowRight")
-    total = int(handle.get_attribute("aria-valuenow"))
-    assert total > 128
-    opened.wait(f"() => location.search.includes('draws={total // 2}')")
-    expect(opened.page.locator(".headline")).to_contain_text(f"With {total} draws")
+    expect(opened.page.locator(".headline")).to_contain_text("With 128 draws")
+    click_on(opened, "errors", 1000, 10)
+    opened.wait("() => Number(new URLSearchParams(location.search).get('draws')) > 300")
+    draws = int(re.search(r"draws=(\d+)", opened.page.url)[1])
+    expect(opened.page.locator(".headline")).to_contain_text(f"With {2 * draws:,} draws")
 
 
 def test_a_drag_paints_every_place_of_the_handle_at_once(at):
@@ -185,7 +184,7 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened.wait_for_text("A, in faint colours, is the case for θ = 3.")
     np.testing.assert_allclose(opened.wait_for_data("densities-a", "q1"), kept)
     opened.wait_for_end(RUNS)
-    opened.wait_for_data("errors-amci-a", "median")
+    opened.wait_for_data("errors-kept", "xs")
     opened.press("Stop comparing")
     opened.page.get_by_text("A, in faint colours").wait_for(state="detached")
 
@@ -261,8 +260,8 @@ def test_axe_finds_nothing(at, scheme):
     opened.wait_for_end(RUNS)
     for fold in ("The problem", "Proposals", "Draws, runs, seed", "Training film", "Your own f"):
         opened.unfold(fold)
-    opened.page.locator("summary.as-table").first.click()
-    opened.page.get_by_role("table", name="Densities").wait_for(state="visible")
+    opened.page.get_by_role("button", name="As a table").first.click()
+    opened.page.get_by_label("Densities, as a table").wait_for(state="visible")
     assert violations(opened.page) == []
 
 

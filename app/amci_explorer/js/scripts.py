@@ -9,9 +9,7 @@ __all__ = [
     "FIGURES",
     "FINGER",
     "FIT_PHONES",
-    "FOLDS",
     "GRIP",
-    "HANDLE",
     "KEEP_THEME",
     "MAP",
     "PLAY",
@@ -34,20 +32,19 @@ FOLDER = Path(__file__).parent
     CONNECTION_LOST,
     FIGURES,
     FIT_PHONES,
-    FOLDS,
     KEEP_THEME,
     SKIP,
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
-        *("choose_theme", "connection_lost", "figures", "fit_phones", "folds", "keep_theme"),
+        *("choose_theme", "connection_lost", "figures", "fit_phones", "keep_theme"),
         "skip",
     )
 )
 # Components of their own, as modules.
-ADDRESS, HANDLE, PLAY, SWITCH, TOUR = (
+ADDRESS, PLAY, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("address", "handle", "play", "switch", "tour")
+    for name in ("address", "play", "switch", "tour")
 )
 FINGER, GRIP, MAP, SLIDER = (
     component(FOLDER / f"{name}.mjs") for name in ("finger", "grip", "map", "slider")

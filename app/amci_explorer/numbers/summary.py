@@ -2,7 +2,7 @@ r"""The figures of the summary, and what they say to someone who meets them for 
 
 from __future__ import annotations
 
-__all__ = ["Row", "Summary", "proposal_of", "summarize"]
+__all__ = ["Row", "Summary", "summarize"]
 
 import math
 from collections.abc import Sequence
@@ -19,10 +19,18 @@ from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.known import Level, Mu, exact, level
 from amci_explorer.problems.presets import ANYWHERE, where_f_is
-from amci_explorer.text import in_symbols, number
+from amci_explorer.text import doubt, in_symbols, number
+from amci_explorer.text import effective as effective_size
 
-# Relative spread of weights below which they are equal but for rounding.
+# Relative spread of weights, or of estimates, below which they are equal but for rounding.
 ROUNDING = 1e-12
+# Where g lies, by the mismatch in nats.
+PLACES = {
+    0.1: "g is close to the posterior",
+    2.0: "g differs moderately from the posterior",
+    6.0: "g lies at the edge of the posterior",
+    math.inf: "g lies far in the tail of the posterior",
+}
 
 
 @dataclass(frozen=True)
@@ -47,19 +55,13 @@ class Row:
     remark: str
     f_width: float = math.inf
 
-    @property
-    def relative_standard_error(self) -> float:
-        """Standard error over the size of the estimate; NaN where one of them says nothing."""
-        usable = math.isfinite(self.standard_error) and self.standard_error <= self.f_width
-        return self.standard_error / abs(self.value) if usable and self.value else math.nan
-
 
 @dataclass(frozen=True)
 class Summary:
     """The summary's figures at one (y, theta), with as many draws from each proposal.
 
     Arguments:
-        rows: One for every estimator.
+        rows: One for every estimator, AMCI's first.
         total: Draws of each estimator from its proposals.
         judging: Draws from the defensive density, which AMCI with control variates uses too.
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
@@ -69,8 +71,7 @@ class Summary:
             of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
-        hits: How many of the draws of SNIS q2 reach f; None where that says nothing.
-        hits_of: How many draws that is of.
+        hits: How many of the `total` draws of SNIS q2 reach f; None where that says nothing.
         where: Where f is not zero, in words.
         level: The mismatch, estimated where the problem does not know it.
         verdict: The verdict on AMCI's estimate, one of `LEVELS`.
@@ -86,54 +87,71 @@ class Summary:
     judged: bool
     effective: dict[str, float]
     hits: int | None
-    hits_of: int
     where: str
     level: Level
     verdict: str
     reason: str
     mu: Mu
 
+    def figures(self) -> list[tuple[str, str, str]]:
+        """Names, figures in words, and what they say."""
+        amci, mu, level = self.rows[0], self.mu, self.level
+        spread = f"± {doubt(amci.standard_error, amci.f_width)}; "
+        known = "" if math.isnan(mu.value) else f"{mu.name} {number(mu.value, 4)}"
+        error = f" ± {number(level.error, 1)}" if level.error else ""
+        place = next(words for limit, words in PLACES.items() if not level.value >= limit)
+        mismatch = ("too few draws", "to estimate it")
+        if not math.isnan(level.value):
+            mismatch = (f"{number(level.value)}{error} nats", place)
+        kappa = number(self.kappa, 2) if self.judged and math.isfinite(self.kappa) else "–"
+        sizes = [
+            (
+                f"Effective sample size, {self.proposal(term)}",
+                f"{effective_size(found)} of {self.seen:,}",
+                self.about(term),
+            )
+            for term, found in self.effective.items()
+        ]
+        return [
+            ("Estimate of μ", number(amci.value, 4), spread + (known or "truth not known")),
+            ("Mismatch", *mismatch),
+            ("κ: relative error of E₁ / E₂", kappa, self.about_kappa),
+            *sizes,
+        ]
+
     @property
     def about_kappa(self) -> str:
         """What kappa says, in words."""
+        first = " and ".join(self.proposal(term) for term in self.effective if term != "E2")
         if math.isnan(self.kappa):
             return "All proposals are exact: AMCI has no error."
         if not self.judged:
             return "The draws cannot tell which of E₁ and E₂ the error comes from."
         if math.isinf(self.kappa):
-            if "E2" not in self.effective:
-                return f"E₂ is known: all of AMCI's error comes from {self.of_E1}."
-            return f"q₂ is exact: all of AMCI's error comes from {self.of_E1}."
+            return f"E₂ has no error: all of AMCI's error comes from {first}."
         if self.kappa > 1.25:
-            return f"The error comes mostly from E₁: more draws from {self.of_E1} would help most."
+            return f"The error comes mostly from E₁: more draws from {first} would help most."
         if self.kappa < 0.8:
             return "The error comes mostly from E₂: more draws from q₂ would help most."
         return "E₁ and E₂ contribute about equally to the error."
 
     def about(self, term: str) -> str:
         """What the effective sample size of a term says, in words."""
-        if term == "E2" and self.hits == 0:
-            return (
-                f"None of {self.hits_of:,} draws from q₂ falls {self.where}: q₂ alone says "
-                "nothing about f."
-            )
         if term == "E2" and self.hits is not None:
-            fall = "falls" if self.hits == 1 else "fall"
-            return f"{self.hits:,} of {self.hits_of:,} draws from q₂ {fall} {self.where}."
-        name = proposal_of(term, signed="E1_minus" in self.effective)
-        return _worth(name, self.effective[term], self.seen)
+            alone = ": q₂ alone says nothing about f" if self.hits == 0 else ""
+            return f"{self.hits:,} of {self.total:,} draws from q₂ lie {self.where}{alone}."
+        name, effective = self.proposal(term), self.effective[term]
+        if effective == 0:
+            return f"No draw from {name} has any weight."
+        if effective > self.seen * (1 - ROUNDING):
+            return f"All weights of {name} are equal: it is exact."
+        worth = "less than one" if effective < 1 else number(effective)
+        return f"{self.seen:,} draws from {name} are worth {worth} ideal draws."
 
-    @property
-    def of_E1(self) -> str:
-        """The proposals of E1: "q₁", or "q₁⁺ and q₁⁻"."""
-        signed = "E1_minus" in self.effective
-        names = [proposal_of(t, signed=signed) for t in self.effective if t != "E2"]
-        return " and ".join(names)
-
-
-def proposal_of(term: str, *, signed: bool) -> str:
-    """The proposal of a term, as a symbol; where f takes one sign, without it."""
-    return {"E1_plus": "q₁⁺" if signed else "q₁", "E1_minus": "q₁⁻", "E2": "q₂"}[term]
+    def proposal(self, term: str) -> str:
+        """The proposal of a term, as a symbol; where f takes one sign, without it."""
+        first = "q₁⁺" if "E1_minus" in self.effective else "q₁"
+        return {"E1_plus": first, "E1_minus": "q₁⁻", "E2": "q₂"}[term]
 
 
 def summarize(
@@ -160,15 +178,13 @@ def summarize(
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     # AMCI is judged by all of its draws, once.
     judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
-    first = {name: seen.estimate(name, draws) for name in judged}
-    estimates = {
-        name: first.get(name)
-        or amci.estimate(
-            problem, proposals, y, theta, draws=first["amci"].draws, estimator=name, seed=seed
-        )
-        for name in shown_estimators(problem, proposals)
-        if name != "bound"
-    }
+    estimates = {name: seen.estimate(name, draws) for name in judged}
+    n = estimates["amci"].draws
+    for name in shown_estimators(problem, proposals):
+        if name not in (*estimates, "bound"):
+            estimates[name] = amci.estimate(
+                problem, proposals, y, theta, draws=n, estimator=name, seed=seed
+            )
     low, high = problem.f_range
     own, verdict = judged["amci"], str(judged["amci"].verdict.level)
     effective = {
@@ -176,12 +192,9 @@ def summarize(
         for term, found in own.diagnostics.items()
         if term != "E2" or proposals.q2 is not None
     }
-    hits, hits_of = None, 0
-    if problem.nonnegative and "snis-q2" in estimates:
-        with_q2 = estimates["snis-q2"].diagnostics["E1_plus"]
-        hits_of = with_q2.draws
-        share = float(with_q2.nonzero_share)
-        hits = round(share * hits_of) if share < 1 or where != ANYWHERE else None
+    hits = None
+    if where != ANYWHERE and "snis-q2" in estimates:
+        hits = round(total * float(estimates["snis-q2"].diagnostics["E1_plus"].nonzero_share))
     spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
     kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
     terms = [own.diagnostics[term] for term in effective]
@@ -199,13 +212,12 @@ def summarize(
             for name, e in estimates.items()
         ),
         total=total,
-        judging=estimates["amci"].draws - total,
+        judging=n - total,
         seen=seen.n,
         kappa=kappa,
         judged=verdict != LEVELS[-1] and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
-        hits_of=hits_of,
         where=where,
         level=level(problem, proposals, y, theta),
         verdict=verdict,
@@ -241,43 +253,21 @@ def _ratio(first: float, second: float) -> float:
     return first / second
 
 
-def _worth(name: str, effective: float, draws: int) -> str:
-    if effective == 0:
-        return f"All weights of {name} are zero."
-    if draws / effective - 1 < ROUNDING:
-        return f"All {draws:,} weights of {name} are equal: it is exact."
-    worth = "less than one" if effective < 1 else number(effective)
-    return f"{draws:,} draws from {name} are worth {worth} ideal draws."
-
-
 def _remark(
     found: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
 ) -> str:
-    value, spread = float(found.value), float(found.standard_error)
-    error = abs(value - mu.value)
+    value, (low, high) = float(found.value), f_range
+    if abs(value - mu.value) < ROUNDING * abs(mu.value) and not mu.error:
+        return "exact up to rounding"
     if value == 0:
         return f"no draw falls {where}: the estimate is 0, its error unknown"
-    if error < ROUNDING * abs(mu.value) and not mu.error:
-        return "exact up to rounding"
-    if not spread > ROUNDING and abs(value - 1) < ROUNDING:
-        return f"every draw falls {where}: the estimate is 1, its error unknown"
-    if np.isnan(spread):
-        return "too few draws for a standard error"
+    if not found.standard_error > ROUNDING * abs(value):
+        return "all draws agree: its error is unknown"
     if judged.verdict.level == LEVELS[-1]:
         return in_symbols(judged.verdict.text)
-    low, high = f_range
-    beyond = spread > high - low
     if not low <= value <= high:
-        how_far = "" if beyond else " by about its standard error"
         return (
             f"outside [{low:g}, {high:g}], where f lies: the ratio of two separate estimates can "
-            f"leave it{how_far}"
+            "leave it"
         )
-    if beyond:
-        return "standard error beyond the range of f: a few weights decide it"
-    if spread > abs(value):
-        return "standard error larger than the estimate: not distinguishable from 0"
-    both = math.hypot(spread, mu.error * mu.value)
-    if error > 4 * both:
-        return f"{error / both:.1f} of its standard errors from the {mu.name}"
     return ""

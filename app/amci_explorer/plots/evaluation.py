@@ -2,9 +2,8 @@ r"""Errors over many cases: medians, bands, and single cases as thin lines."""
 
 from __future__ import annotations
 
-__all__ = ["BANDS", "evaluation", "shown_errors"]
+__all__ = ["evaluation"]
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
@@ -16,16 +15,9 @@ from amci_explorer.plots.colours import SWEPT, YOURS
 from amci_explorer.plots.errors import BELOW, CEILING, FLOOR
 from amci_explorer.plots.labels import end_labels
 from amci_explorer.plots.style import axis, decades, draws_ticks, frame
-from amci_explorer.text import number
 
 # Of the summary, by the band's name.
 BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
-# A marker is filled where the runs determine the mean of more than this share of the cases.
-MOST = 0.5
-# How much ink the lines of the single cases have together, and each of them.
-TOGETHER, LEAST, MOST_INK = 10.0, 0.12, 0.45
-# Of the thin lines' errors, what may lie below the picture.
-BELOW_PICTURE = 0.02
 DRAWS = axis("draws", "total draws")
 ERROR = axis("error", "relative mean squared error")
 
@@ -40,8 +32,6 @@ def evaluation(
     dark: bool = False,
 ) -> hv.Overlay:
     """Relative mean squared error over many cases against total draws, on logarithmic axes.
-
-    A marker is filled where the runs determine the mean in most of the cases.
 
     Arguments:
         found: The evaluation.
@@ -61,74 +51,52 @@ def evaluation(
         [2, 10, 100, 1000]
     """
     draws = np.asarray(found.budgets)
-    lines: list[hv.Element] = []
-    bands, points, ends, values = [], [], {}, [np.empty(0)]
-    for name, own in found.estimators.items():
-        if name not in SWEPT:
+    bands, lines, ends, values = [], [], {}, []
+    for name, style in SWEPT.items():
+        if name not in found.estimators:
             continue
-        style, bound = SWEPT[name], name == "bound"
-        colour, median = style.colour(dark), _clipped(_column(own, "remse_median", draws))
-        line = hv.Curve((draws, median), DRAWS, ERROR, label=style.label)
-        lines.append(
-            line.opts(
-                color=colour,
-                line_width=2 if bound else 3,
-                line_dash="dashed" if bound else "solid",
-            )
+        own = found.estimators[name]
+        looks = {"color": style.colour(dark)}
+        columns = {"draws": draws, "error": _shown(own["remse_median"])}
+        low, high = (_shown(own.get(k, [np.nan] * len(draws))) for k in BANDS.get(band, ("", "")))
+        columns |= {"low": low, "high": high}
+        if name != "bound":
+            area = hv.Area(columns, DRAWS, ["low", "high"], group="Bands", label=style.label)
+            bands.append(area.opts(alpha=0.14, line_alpha=0, **looks))
+        tips = [("median", "@draws{0,0} total draws, @error{0.00e+0}")]
+        line = hv.Curve(columns, DRAWS, [ERROR, "low", "high"], label=style.label).opts(
+            line_width=3,
+            line_dash="dashed" if name == "bound" else "solid",
+            tools=["hover"],
+            hover_tooltips=[*tips, ("band", "@low{0.00e+0} to @high{0.00e+0}")],
+            **looks,
         )
-        low, high = (_clipped(_column(own, key, draws)) for key in BANDS.get(band, ("", "")))
-        there = np.isfinite(low) & np.isfinite(high)
-        if not bound and there.any():
-            around = np.concatenate([low[there], high[there][::-1]])
-            across = np.concatenate([draws[there], draws[there][::-1]])
-            bands.append({"draws": across, "error": around, "colour": colour})
-        points += _points(found, name, colour)
-        if np.isfinite(median).any():
-            ends[name] = float(median[np.isfinite(median)][-1])
-        values += [median, low, high]
-    thin, errors = _single_cases(found, single, SWEPT[single].colour(dark)), None
+        lines.append(line)
+        known = columns["error"][np.isfinite(columns["error"])]
+        if known.size:
+            ends[style] = float(known[-1])
+        values += [columns["error"], low, high]
+    errors = np.empty((0, len(draws)))
     if found.cases is not None and single in found.cases.by_name:
-        errors = shown_errors(found, single)
-        known = errors[np.isfinite(errors)]
-        values.append(known[known >= np.quantile(known, BELOW_PICTURE)] if known.size else known)
-    ylim = decades(np.concatenate(values), FLOOR, CEILING)
-    shown = [] if rank is None or errors is None else np.c_[draws, errors[rank]]
-    yours = hv.Curve(shown, DRAWS, ERROR, group="Yours", label="your case").opts(
-        color=YOURS.colour(dark), line_width=3
-    )
-    named = {name: end for name, end in ends.items() if end <= ylim[1]}
-    styles = [SWEPT[name] for name in named]
+        errors = _shown(found.cases.by_name[single]["remse"])
+    ylim = decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING)
+    yours = [] if rank is None or not len(errors) else np.c_[draws, errors[rank]]
     labels = end_labels(
         float(draws[-1]),
-        [*named.values()],
-        [style.label for style in styles],
-        [style.colour(dark) for style in styles],
+        list(ends.values()),
+        [style.label for style in ends],
+        [style.colour(dark) for style in ends],
         ylim=ylim,
         height=height - BELOW,
     )
-    tips = [
-        ("median of", "@estimator, @draws{0,0} total draws"),
-        ("error", "@said"),
-        ("cases", "@cases; not judged: @undetermined"),
+    picture = [
+        *bands,
+        _single_cases(found, errors).opts(color=SWEPT[single].colour(dark)),
+        *lines,
+        hv.Curve(yours, DRAWS, ERROR, group="Yours").opts(color=YOURS.colour(dark), line_width=3),
+        labels,
     ]
-    marks = hv.Points(
-        points,
-        [DRAWS, ERROR],
-        ["colour", "filled", "estimator", "said", "cases", "undetermined"],
-        group="Medians",
-    ).opts(
-        color="colour",
-        fill_alpha=hv.dim("filled"),
-        line_color="colour",
-        line_width=1.5,
-        size=8,
-        tools=["hover"],
-        hover_tooltips=tips,
-    )
-    areas = hv.Polygons(bands, [DRAWS, ERROR], "colour", group="Bands").opts(
-        color="colour", alpha=0.14, line_alpha=0
-    )
-    return hv.Overlay([areas, thin, *lines, marks, yours, labels]).opts(
+    return hv.Overlay(picture).opts(
         hv.opts.Overlay(
             logx=True,
             logy=True,
@@ -142,82 +110,26 @@ def evaluation(
     )
 
 
-def shown_errors(found: Evaluated, name: str) -> Array:
-    """Errors of an estimator in the single cases, as far as the axis shows them, (n, B)."""
-    if found.cases is None or name not in found.cases.by_name:
-        return np.empty((0, len(found.budgets)))
-    return _clipped(found.cases.by_name[name]["remse"])
-
-
-def _single_cases(found: Evaluated, single: str, colour: str) -> hv.Segments:
-    errors, cases, draws = shown_errors(found, single), found.cases, found.budgets
-    ink = min(max(TOGETHER / max(len(errors), 1), LEAST), MOST_INK)
-    steps: list[tuple[Any, ...]] = []
-    if cases is not None and len(errors):
-        own = cases.by_name[single]
-        for i, row in enumerate(errors):
-            said = [
-                f"{t:,} draws: {number(e, 2)} ± {number(s, 1)}" + ("" if j else ", not judged")
-                for t, e, s, j in zip(
-                    draws, row, own["remse_error"][i], own["determined"][i], strict=True
-                )
-                if not np.isnan(e)
-            ]
-            of = (
-                int(cases.number[i]),
-                _point(cases.y[i]),
-                _point(cases.theta[i]),
-                "; ".join(said),
-            )
-            ends = zip(draws, row, draws[1:], row[1:], strict=False)
-            steps += [(*step, *of) for step in ends if np.isfinite(step).all()]
-    tips = [("case", "@case"), ("y", "@y"), ("θ", "@theta"), ("error", "@errors")]
-    return hv.Segments(
-        steps,
-        [DRAWS, ERROR, "to_draws", "to_error"],
-        ["case", "y", "theta", "errors"],
-        group="Cases",
-    ).opts(color=colour, line_width=1, alpha=ink, tools=["hover"], hover_tooltips=tips)
-
-
-def _points(found: Evaluated, name: str, colour: str) -> list[tuple[Any, ...]]:
-    """The markers of an estimator's medians, with what the pointer is told of them."""
-    own, draws = found.estimators[name], np.asarray(found.budgets)
-    columns = [
-        _column(own, key, draws, missing)
-        for key, missing in (
-            ("remse_median", np.nan),
-            ("remse_median_error", np.nan),
-            ("undetermined", 0.0),
-        )
+def _single_cases(found: Evaluated, errors: Array) -> hv.Contours:
+    cases = found.cases
+    lines = [
+        {
+            "draws": found.budgets,
+            "error": row,
+            "case": int(cases.number[i]),
+            "y": ", ".join(f"{v:.3g}" for v in cases.y[i]),
+            "theta": ", ".join(f"{v:.3g}" for v in cases.theta[i]),
+        }
+        for i, row in enumerate(errors)
+        if cases is not None
     ]
-    return [
-        (
-            t,
-            _clipped(median),
-            colour,
-            float(undetermined <= MOST),
-            SWEPT[name].label,
-            number(median, 2) + ("" if np.isnan(error) else f" ± {number(error, 1)}"),
-            f"{found.counted:,}",
-            "none" if name == "bound" else f"{100 * undetermined:.3g} %",
-        )
-        for t, median, error, undetermined in zip(draws, *columns, strict=True)
-        if np.isfinite(median)
-    ]
+    tips = [("case", "@case"), ("y", "@y"), ("θ", "@theta")]
+    return hv.Path(lines, [DRAWS, ERROR], ["case", "y", "theta"], group="Cases").opts(
+        line_width=1, alpha=0.15, tools=["hover"], hover_tooltips=tips
+    )
 
 
-def _column(
-    own: Mapping[str, Sequence[float]], key: str, draws: Array, missing: float = np.nan
-) -> Array:
-    known = own.get(key)
-    return np.array([missing] * len(draws) if known is None else known, dtype=float)
-
-
-def _point(value: Array) -> str:
-    return ", ".join(f"{v:.3g}".replace("-", "−") for v in value) or "none"
-
-
-def _clipped(errors: Any) -> Any:
-    """Errors that a logarithmic axis can show; NaN stays."""
+def _shown(errors: Any) -> Array:
+    """Errors that a logarithmic axis can show."""
+    errors = np.array(errors, dtype=float)
     return np.where(np.isfinite(errors), np.clip(errors, FLOOR, CEILING), np.nan)

@@ -8,7 +8,6 @@ __all__ = [
     "PRESETS",
     "Preset",
     "about_mu",
-    "about_truth",
     "coordinate_names",
     "coordinates",
     "digits_of",
@@ -29,7 +28,7 @@ from typing import Any
 
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import registry
-from amci_explorer.text import odds, subscript
+from amci_explorer.text import subscript
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +79,6 @@ LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 ANYWHERE = "where f is not zero"
 # Wider ranges than this are moved in whole numbers.
 WIDE = 100.0
-
-
-def about_truth(problem: Problem, log_truth: float) -> str:
-    """What mu is, in words."""
-    known = TABLE.get(problem.name, {})
-    return odds(log_truth) if "region" in known else known.get("truth", "")
 
 
 def about_mu(problem: Problem) -> str:

@@ -11,8 +11,6 @@ __all__ = ["MapCard"]
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from amci_core.amortization import AmortizationMap
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
@@ -21,7 +19,6 @@ from amci_explorer.problems.presets import digits_of, opening
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS, layers, plane_axes
 from amci_explorer.state.state import State
-from amci_explorer.views import export
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
@@ -41,7 +38,6 @@ class MapCard(Card):
     title = "Amortization map"
     unit = "cases"
     help = HELP["map"]
-    compares = False
     drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:
@@ -92,6 +88,9 @@ class MapCard(Card):
         self.map.draw(
             amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark)
         )
+        about = about_map(found, labels)
+        name = layers(self.state.problem)[self._drawn]
+        self.map.describe(f"{about} {about_layer(name, layer_of(self._drawn).values(found))}")
         self._say_place(found)
 
     def redraw(self) -> None:
@@ -104,20 +103,6 @@ class MapCard(Card):
             across, upwards = self._at
             yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
         self._say_place(self.shown.value)
-
-    def recolour(self, dark: bool) -> None:
-        super().recolour(dark)
-        if self.shown is not None:
-            self.draw(self.shown.value, complete=self.shown.complete)
-
-    def describe(self, found: AmortizationMap) -> None:
-        about = about_map(found, plane_axes(self.state.problem))
-        values = layer_of(self._drawn).values(found)
-        name = layers(self.state.problem)[self._drawn]
-        self.map.describe(f"{about} {about_layer(name, values)}")
-
-    def frame(self, found: AmortizationMap) -> pd.DataFrame:
-        return export.plane(found)
 
     def _say_place(self, found: AmortizationMap) -> None:
         self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"

@@ -6,6 +6,7 @@ __all__ = ["Card"]
 
 from dataclasses import replace
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -17,85 +18,66 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
-from amci_explorer.views.export import joined, table
-from amci_explorer.views.faint import Faint, Kept
+from amci_explorer.views import export
 from amci_explorer.views.figures import Theme, entitle
 from amci_explorer.views.layout import card, column, row
 from amci_explorer.views.status import Status
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
 
-# A page does not take back what is no longer named.
-FADED, PLAIN = {"opacity": "0.4"}, {"opacity": "1"}
-# The share that has to be done before the time left is shown.
-TIMED = 0.05
-# A button's description is its name for assistive technology.
-NOTHING_YET = "CSV: nothing to download yet."
-
 
 class Card:
-    """Creates a card of one visitor, empty. A card of its own names what it asks for and draws it.
+    """Creates a card of one page, empty. A subclass names its request and draws the result.
 
     Arguments:
-        state: What the visitor chose.
+        state: The page's settings.
         results: Where its results come from.
+
+    Attributes:
+        shown: The newest result, complete or not, whichever request it answers.
+        kept: The result of the case that is kept to compare with, if the card `compares`.
+        halted: Why nothing is computed, such as a failure; shown in the place of its progress.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     help: ClassVar[str] = ""
-    # What a result is counted in, as its attributes: how many there are, and are wanted.
+    # What `progress` counts. Without it there is no progress and nothing to cancel.
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
-    # Whether a case that is kept is shown beside the page's.
-    compares: ClassVar[bool] = True
+    # Whether the case that is kept is computed as well.
+    compares: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
 
     def __init__(self, state: State, results: Results) -> None:
         self.state, self.results = state, results
-        self.painter = Theme()
-        self.dark = False
+        self.theme, self.dark = Theme(), False
         self.shown: Result | None = None
-        # Whose case is being drawn, and the result of the one that is kept beside it.
-        self.case = state
         self.kept: Result | None = None
-        self._keeper = Kept(self)
-        self._words = self._mark = self._aside = ""
-        self._is_faded = False
-        # What is there at once is not counted.
-        self._status = Status(self.name, self.title if self.unit else "")
-        self._button = pmui.Button(
-            label="Cancel", size="small", variant="outlined", margin=0, disabled=True
+        self.status = Status(self.name, self.title if self.unit else "")
+        looks: dict[str, Any] = {"size": "small", "margin": 0, "disabled": True}
+        self.button = pmui.Button(label="Cancel", variant="outlined", **looks)
+        self.button.on_click(callback(lambda _: self.press()))
+        self.csv = pmui.FileDownload(
+            label="CSV", callback=self._file, filename=f"{self.name}.csv", variant="text", **looks
         )
-        self._button.on_click(callback(self._press))
-        self._csv = pmui.FileDownload(
-            label="CSV",
-            callback=self._table,
-            filename=f"{self.name}.csv",
-            disabled=True,
-            description=NOTHING_YET,
-            size="small",
-            variant="text",
-            margin=0,
+        # Takes what is computed for the case that is kept.
+        self._beside = SimpleNamespace(
+            name=f"{self.name}-a", begin=self.begin, take=self.take_kept, end=self.end
         )
-        # What of it answers a choice; by default everything.
-        self.faded: tuple[Any, ...] = ()
+        self.halted = ""
+        self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
         self.body = column(*self.content())
-        buttons = [self._csv, self._button] if self.unit else [self._csv]
-        self._as_table = AsTable(self.title, self._lines)
         self.panel = card(
             self.title,
             self.body,
-            row(self._status, *buttons, gap=8),
-            *([] if self.is_table else [self._as_table]),
+            row(self.status, self.csv, *([self.button] if self.unit else []), gap=8),
+            *([] if self.is_table else [self._as_table.panel]),
             tools=self.tools(),
             help_text=self.help,
         )
-        self._faint = Faint(self.body)
-
-    # What a card of its own says.
 
     def content(self) -> list[Any]:
         """Its pictures and words, from top to bottom; called once."""
@@ -106,25 +88,17 @@ class Card:
         return []
 
     def asked(self, case: State) -> Request | None:
-        """What it shows for a case; None where that cannot be computed."""
+        """The request whose result it shows for a case; None if that cannot be computed."""
         raise NotImplementedError
-
-    def wanted(self) -> Request | None:
-        """What a result that is shown should answer; one that answers something else is faded."""
-        return self.asked(self.state)
-
-    def difference(self, found: Request, wanted: Request) -> str:
-        """How what is shown differs from what should be."""
-        return difference(found.settings, wanted.settings)
 
     @staticmethod
     def why_not(problem: Problem) -> str:
-        """Why it makes no sense for a problem, in a sentence; empty where it does."""
+        """Why it makes no sense for a problem, in a sentence; empty if it does."""
         del problem
         return ""
 
     def clear(self) -> None:
-        """Makes ready for the state's problem: nothing of another one stays."""
+        """Empties it for the state's problem."""
 
     def draw(self, found: Any, *, complete: bool) -> None:
         """Draws a result."""
@@ -132,9 +106,8 @@ class Card:
 
     def redraw(self) -> None:
         """Follows the fields `drawn`."""
-
-    def describe(self, found: Any) -> None:
-        """Renews the text alternatives; of a complete result, whenever a choice is made."""
+        if self.shown is not None:
+            self.draw(self.shown.value, complete=self.shown.complete)
 
     def progress(self, found: Any) -> tuple[int, int]:
         """How many of its units there are, and are wanted."""
@@ -142,203 +115,136 @@ class Card:
 
     def frame(self, found: Any) -> pd.DataFrame:
         """Its table."""
-        raise NotImplementedError
-
-    # What is the same for all.
-
-    @property
-    def _beside(self) -> State | None:
-        """The case to compare with, if it compares."""
-        return self.state.beside if self.compares else None
+        return export.frame(found)
 
     @property
     def store(self) -> Computations:
-        """What follows for the state's problem."""
+        """What follows from the state's problem."""
         return computations_of(self.state.problem.name)
 
     def open(self) -> None:
         """Turns to the state's problem."""
-        self.shown, self._mark, self._aside = None, "", ""
-        self._status.share = None
-        self._button.param.update(label="Cancel", disabled=True)
-        self._csv.param.update(disabled=True, description=NOTHING_YET)
-        self._say("")
-        self._set_styles(PLAIN)
-        self._is_faded = False
+        self.shown = self.kept = None
+        self.halted = ""
+        self.csv.disabled = True
         entitle(self.body, self.state.f)
-        self.kept = None
-        self._faint.clear()
         self.clear()
         self.redraw()
         self._as_table.renew()
+        self.tell()
 
     def start(self) -> None:
-        """Shows what the state asks for, and the case that is kept, or has them computed."""
-        beside, self._aside = self._beside, ""
-        wanted = None if beside is None else self.asked(beside)
-        if self.kept is not None and self.kept.asked != wanted:
-            self.draw_kept(None)
-        self.results.want(self, self.asked(self.state))
-        self.results.want(self._keeper, wanted)
-        # What else was chosen may change what its pictures show, and so their words.
-        if self.shown is not None and self.shown.complete:
-            self.describe(self.shown.value)
+        """Shows the results that the state asks for, or has them computed."""
+        for receiver, asked in self._wanted():
+            self.results.want(receiver, asked)
+        self.tell()
 
     def follow(self, changed: set[str]) -> None:
         """Follows the state."""
         if changed & {*self.drawn}:
             self.redraw()
-            self._faint.widen()
-            if self.kept is not None and not changed <= {"y", "theta", "level"}:
-                self.draw_kept(self.kept)
-        self._fade()
+        self.tell()
 
     def stop(self) -> None:
-        """Calls off what is being computed, because nobody looks."""
-        self.results.cancel(self.name)
-        self.results.cancel(self._keeper.name)
-
-    def draw_kept(self, result: Result | None) -> None:
-        """Draws the kept case's result, or none, keeps that faint, and draws its own again."""
-        own, beside = self.shown, self.state.beside
-        self.kept = None if beside is None else result
-        self._faint.clear()
-        if result is not None and beside is not None:
-            self.case, self.shown = beside, result
-            self.draw(result.value, complete=result.complete)
-            self.redraw()
-            self._faint.take()
-        self.case, self.shown = self.state, own
-        if own is None:
-            self.clear()
-        else:
-            self.draw(own.value, complete=own.complete)
-        self.redraw()
-        self._faint.widen()
-        self._as_table.renew()
-
-    def end_kept(self, message: str | None) -> None:
-        """The kept case's result has come, or it is said why not."""
-        if message:
-            self._aside = f" A could not be computed: {message}"
-            self._button.param.update(label="Try again", disabled=False)
-            self._say(self._words)
-        elif not self.results.is_running(self.name) and self._button.label == "Cancel":
-            self._button.disabled = True
+        """Cancels its computations, because nobody looks."""
+        for name in self._names:
+            self.results.cancel(name)
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         self.dark = dark
-        self.painter.paint(dark)
-        self._faint.recolour()
+        self.theme.paint(dark)
+        if self.shown is not None:
+            self.draw(self.shown.value, complete=self.shown.complete)
 
     def begin(self) -> None:
-        """What was asked for is being computed."""
-        self._status.share = 0.0
-        self._say("starting" if self.unit else "")
-        self._button.param.update(label="Cancel", disabled=False)
+        """Its request, or the kept case's, is being computed."""
+        self.halted = ""
+        self.tell()
 
     def take(self, result: Result) -> None:
         """Shows a result, complete or not."""
-        before, self.shown = self.shown, result
-        same = before is not None and before.value is result.value
-        if not same or before is None or before.complete != result.complete:
+        if result is not self.shown:
+            self.shown = result
             self.draw(result.value, complete=result.complete)
-            self._faint.widen()
-        done, wanted = self.progress(result.value)
-        self._status.share = None if result.complete else done / wanted
-        if result.complete:
-            self._say(f"{done:,} {self.unit} in {result.seconds:.1f} s" if self.unit else "")
-            self.describe(result.value)
-            self._offer(result)
+            if result.complete:
+                name = file_name(self.name, result.asked.link, "csv")
+                self.csv.param.update(disabled=False, filename=name)
+                self._as_table.renew()
+        self.tell()
+
+    def take_kept(self, result: Result | None) -> None:
+        """Shows the kept case's result beside its own, once complete; or no other."""
+        if result is None or result.complete:
+            self.kept = result
+            self.redraw()
             self._as_table.renew()
-        else:
-            words = f"{done:,} of {wanted:,} {self.unit}"
-            if done >= TIMED * wanted:
-                words += f", {result.seconds * (wanted / done - 1):.0f} s left"
-            self._say(words if self.unit else "")
-        self._fade()
 
     def end(self, message: str | None) -> None:
         """It is over, with a message if it failed."""
-        self._status.share = None
-        if message:
-            self._say(f"This could not be computed: {message}", wrong=True)
-            self._button.param.update(label="Try again", disabled=False)
-        else:
-            going = self.results.is_running(self._keeper.name) or bool(self._aside)
-            label = "Try again" if self._aside else "Cancel"
-            self._button.param.update(label=label, disabled=not going)
+        self.halted = f"This could not be computed: {message}" if message else ""
+        self.tell()
 
-    def _press(self, _: Any) -> None:
-        names = self.name, self._keeper.name
-        if any(self.results.is_running(name) for name in names):
-            for name in names:
+    def answers(self, asked: Request, wanted: Request) -> bool:
+        """Whether the result of one request can be shown for another."""
+        # While a training goes on results come one after the other: that must not flicker.
+        settings = replace(asked.settings, revision=wanted.settings.revision)
+        return replace(asked, settings=settings) == wanted
+
+    def tell(self) -> None:
+        """Says how far it is; fades a result that answers other settings, and names these."""
+        found, wanted, words = self.shown, self.asked(self.state), self.halted
+        running = any(self.results.is_running(name) for name in self._names)
+        is_other = found and wanted and not self.answers(found.asked, wanted)
+        share = 0.0
+        if self.unit and not words and found and not is_other:
+            done, of = self.progress(found.value)
+            share, words = done / of, f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            if not found.complete:
+                left = found.seconds * (of / max(done, 1) - 1)
+                words = f"{done:,} of {of:,} {self.unit}, {left:.0f} s left"
+        elif self.unit and running and not words:
+            words = "Starting"
+        if found and wanted and is_other:
+            other = difference(found.asked.settings, wanted.settings)
+            words = f"{words}{'; s' if words else 'S'}howing the result {other}"
+        self.status.say(words, share if running else None, alert="could not" in words)
+        label = "Cancel" if running or not self.halted else "Run"
+        self.button.param.update(label=label, disabled=not (running or self.halted))
+        # A page does not take back what is no longer named.
+        self.body.styles = {"opacity": "0.4" if is_other else "1"}
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.name, self._beside.name
+
+    def _wanted(self) -> list[tuple[Any, Request | None]]:
+        """What takes results, and the requests that the state asks for."""
+        beside = self.state.beside if self.compares else None
+        of_kept = None if beside is None else self.asked(beside)
+        if self.kept is not None and self.kept.asked != of_kept:
+            self.take_kept(None)
+        return [(self, self.asked(self.state)), (self._beside, of_kept)]
+
+    def press(self) -> None:
+        """Cancels its computations, or starts them again."""
+        if self.button.label == "Cancel":
+            for name in self._names:
                 self.results.refuse(name)
-            self._status.share = None
-            done = 0 if self.shown is None or self._mark else self.progress(self.shown.value)[0]
-            self._say(f"cancelled after {done:,} {self.unit}" if done else "cancelled")
-            self._button.label = "Run again"
+            self.halted = "Cancelled"
         else:
-            beside, self._aside = self._beside, ""
-            self.results.again(self, self.asked(self.state))
-            self.results.again(self._keeper, None if beside is None else self.asked(beside))
+            self.halted = ""
+            for receiver, asked in self._wanted():
+                self.results.again(receiver, asked)
+        self.tell()
 
-    def _fade(self) -> None:
-        """Marks a result that answers another choice."""
-        asked = self.wanted()
-        mark, faded = "", False
-        if self.shown is not None and asked is not None and self.shown.asked != asked:
-            mark = self.difference(self.shown.asked, asked)
-            # While a training goes on results come one after the other: that must not flicker.
-            here = replace(self.shown.asked.settings, revision=asked.settings.revision)
-            faded = replace(self.shown.asked, settings=here) != asked
-        if faded != self._is_faded:
-            self._is_faded = faded
-            self._set_styles(FADED if faded else PLAIN)
-        if mark != self._mark:
-            self._mark = mark
-            self._say(self._words)
+    def _both(self) -> dict[str, Result]:
+        found = {"A": self.kept, "B": self.shown}
+        return {name: each for name, each in found.items() if each is not None}
 
-    def _set_styles(self, styles: dict[str, str]) -> None:
-        for part in self.faded or (self.body,):
-            part.styles = styles
+    def _file(self) -> StringIO:
+        frames, found = self._frames(), self._both()
+        return export.table(*((name, frames[name], found[name].asked.link) for name in found))
 
-    def _say(self, words: str, *, wrong: bool = False) -> None:
-        """Says how far it is, and what is shown meanwhile."""
-        self._words = words
-        if self._mark:
-            going = self.results.is_running(self.name) or wrong
-            words = (
-                f"{words}; showing the result {self._mark}"
-                if going
-                else f"Showing the result {self._mark}."
-            )
-        self._status.say(words + self._aside, alert=wrong or bool(self._aside))
-
-    def _offer(self, result: Result) -> None:
-        link = result.asked.link
-        self._csv.param.update(
-            disabled=False,
-            description="CSV of the result shown",
-            filename=file_name(self.name, link, "csv"),
-        )
-
-    def _table(self) -> StringIO:
-        """The newest result as a file, with the choice that it answers; and the kept case's."""
-        shown = self._shown().items()
-        parts = ((name, self.frame(each.value), each.asked.link) for name, each in shown)
-        return table(*parts) if shown else StringIO(NOTHING_YET)
-
-    def _lines(self) -> pd.DataFrame:
-        """The lines of both results."""
-        shown = self._shown()
-        if not shown:
-            return pd.DataFrame()
-        return joined({name: self.frame(each.value) for name, each in shown.items()})
-
-    def _shown(self) -> dict[str, Result]:
-        """The newest result, and the kept case's."""
-        if self.shown is None:
-            return {}
-        return {"B": self.shown} if self.kept is None else {"A": self.kept, "B": self.shown}
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        return {name: self.frame(each.value) for name, each in self._both().items()}

@@ -6,15 +6,12 @@ __all__ = ["DiagnosticsCard"]
 
 from typing import Any
 
-import pandas as pd
-
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.colours import VERDICTS
 from amci_explorer.plots.diagnostics import STYLES, running_estimate
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
-from amci_explorer.views import export
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
@@ -39,7 +36,6 @@ class DiagnosticsCard(Card):
     title = "Diagnostics"
     unit = "steps"
     help = HELP["diagnostics"]
-    compares = False
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
@@ -102,25 +98,15 @@ class DiagnosticsCard(Card):
             self._look()
         if found.along is not None:
             self.way.draw(running_estimate(found, dark=self.dark))
+            self.way.describe(about_way(found))
 
     def redraw(self) -> None:
         if self.shown is not None:
             self._look()
 
-    def describe(self, found: Diagnosis) -> None:
-        for term in found.terms:
-            self.terms[term.name].describe(term, found.draws, self._looked)
-        if found.along is not None:
-            self.way.describe(about_way(found))
-
-    def frame(self, found: Diagnosis) -> pd.DataFrame:
-        return export.weights(found)
-
     def recolour(self, dark: bool) -> None:
+        self._drawn = None
         super().recolour(dark)
-        if self.shown is not None:
-            self._drawn = None
-            self.draw(self.shown.value, complete=self.shown.complete)
 
     @property
     def _looked(self) -> str:
@@ -138,5 +124,9 @@ class DiagnosticsCard(Card):
 
     def _look(self) -> None:
         """Shows the weights against the coordinate that is looked at."""
-        for term in self.shown.value.terms if self.shown is not None else ():
-            self.terms[term.name].look(term, self.state.coordinate - 1, self._looked, self.dark)
+        if self.shown is None:
+            return
+        found, name = self.shown.value, self._looked
+        for term in found.terms:
+            self.terms[term.name].look(term, self.state.coordinate - 1, name, self.dark)
+            self.terms[term.name].describe(term, found.draws, name)

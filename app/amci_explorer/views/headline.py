@@ -11,7 +11,7 @@ from html import escape
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import log_truth
 from amci_explorer.numbers.typical import typical
-from amci_explorer.problems.presets import Preset, about_truth, presets
+from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
 from amci_explorer.views.formula import FORMULA, formula
 from amci_explorer.views.layout import HTML, column
@@ -59,7 +59,7 @@ class HeadlineView:
         problem, found = self._state.problem, self._found()
         here = [each for each in presets(problem) if self._state.at(each)]
         # Of several at one place, the one that says most of it.
-        preset = max(here, key=_named) if here else None
+        preset = max(here, key=lambda each: -[*vars(each).values()].count(None), default=None)
         badge = f'<span class="badge">{found.level.capitalize()}</span>' if found.level else ""
         reason = sentence(found.reason) if found.level not in ("", RELIABLE) else ""
         words = [found.bound, preset.learnt if preset else ""]
@@ -79,8 +79,7 @@ class HeadlineView:
             )
             if text
         )
-        if self._formula.object != formula(problem.formula):
-            self._formula.object = formula(problem.formula)
+        self._formula.object = formula(problem.formula)
 
     def _found(self) -> Headline:
         summary, curves = (self._results.of(name) for name in ("summary", "errors"))
@@ -91,25 +90,17 @@ class HeadlineView:
         failed = [self._results.failed(name) for name in ("summary", "errors")]
         if any(asked is not None and asked.settings == choice for asked in failed):
             return Headline("The errors could not be computed here.")
-        known = log_truth(self._state.problem, *choice.pair)
-        return awaited(known, about_truth(self._state.problem, known))
+        return awaited(log_truth(self._state.problem, *choice.pair))
 
 
 def _coloured(text: str, marks: Mapping[str, str]) -> str:
     """A text as HTML, with these words in the colours of their curves."""
     # A number stays with its unit.
     text = text.replace(" %", "\u00a0%")
-    if not marks:
-        return escape(text)
-    words = "|".join(re.escape(word) for word in sorted(marks, key=len, reverse=True))
+    words = "|".join(re.escape(word) for word in sorted(marks, key=len, reverse=True)) or "$^"
     return "".join(
         f'<b style="--of: var(--of-{marks[part]})">{escape(part)}</b>'
         if part in marks
         else escape(part)
         for part in re.split(f"({words})", text)
     )
-
-
-def _named(preset: Preset) -> int:
-    """How many choices a preset names."""
-    return sum(value is not None for value in vars(preset).values())

@@ -88,7 +88,7 @@ class DensityPanel:
         self.card = card(
             "Proposals",
             self._place,
-            self._as_table,
+            self._as_table.panel,
             tools=[*self._choices.values()],
             help_text=self._help,
         )
@@ -170,7 +170,7 @@ class DensityPanel:
 
     def _lines(self) -> dict[str, Any]:
         """What is shown of each case, as lines of a table."""
-        return {name: export.densities(self._of(case)) for name, case in self._cases.items()}
+        return {name: export.frame(self._of(case)) for name, case in self._cases.items()}
 
     def _of(self, case: State) -> Any:
         look = {}

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import param
 from panel.custom import JSComponent
 
@@ -21,7 +20,6 @@ from amci_explorer.plots.colours import ESTIMATORS, SHAPES, Style
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
 from amci_explorer.text import terms
-from amci_explorer.views import export
 from amci_explorer.views.card import Card
 from amci_explorer.views.style import PALETTE
 from amci_explorer.words import HELP
@@ -74,7 +72,6 @@ class PlayCard(Card):
     title = "Draw by draw"
     unit = ""
     help = HELP["play"]
-    compares = False
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
@@ -84,16 +81,12 @@ class PlayCard(Card):
     def asked(self, case: State) -> Request:
         return play_of(case)
 
-    def progress(self, found: Playback) -> tuple[int, int]:
-        del found
-        return 1, 1
-
     def clear(self) -> None:
         self.stage.data = None
 
     def draw(self, found: Playback, *, complete: bool) -> None:
         del complete
-        case = self.case
+        case = self.state
         signed = len(found.lanes) > 2
         names = terms(signed=signed)
         columns = self._curves(case)
@@ -136,14 +129,6 @@ class PlayCard(Card):
                 "estimate": ESTIMATORS["amci"].colour(self.dark),
             },
         }
-
-    def recolour(self, dark: bool) -> None:
-        super().recolour(dark)
-        if self.shown is not None:
-            self.draw(self.shown.value, complete=True)
-
-    def frame(self, found: Playback) -> pd.DataFrame:
-        return export.playback(found)
 
     def _curves(self, case: State) -> dict[str, Array]:
         """Densities along the coordinate that is looked at; only x, empty, where none are."""

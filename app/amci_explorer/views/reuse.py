@@ -7,7 +7,6 @@ __all__ = ["ReuseCard"]
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import panel_material_ui as pmui
 
 from amci_core.evaluation import ReuseErrors
@@ -19,7 +18,6 @@ from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.text import in_per_cent
-from amci_explorer.views import export
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, side_by_side
@@ -47,7 +45,6 @@ class ReuseCard(Card):
     name = "reuse"
     title = "Sample reuse"
     help = HELP["reuse"]
-    compares = False
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
@@ -110,6 +107,7 @@ class ReuseCard(Card):
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         alpha, beta = self.state.alpha, self.state.beta
         self.map.draw(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
+        self.map.describe(about_map(found))
         self._show_cut(found)
         self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
         if complete:
@@ -132,21 +130,10 @@ class ReuseCard(Card):
         if self.shown is not None and (self.state.alpha, self.state.beta) != self._cut_at:
             self._show_cut(self.shown.value)
 
-    def recolour(self, dark: bool) -> None:
-        super().recolour(dark)
-        if self.shown is not None:
-            self.draw(self.shown.value, complete=False)
-
-    def describe(self, found: ReuseErrors) -> None:
-        self.map.describe(about_map(found))
-        self.cut.describe(about_cut(found, self.state.beta))
-
-    def frame(self, found: ReuseErrors) -> pd.DataFrame:
-        return export.reuse(found)
-
     def _show_cut(self, found: ReuseErrors) -> None:
         self._cut_at = alpha, beta = self.state.alpha, self.state.beta
         self.cut.draw(reuse_cut(found, beta, alpha=alpha, dark=self.dark))
+        self.cut.describe(about_cut(found, beta))
 
     def _move(self, alpha: float, beta: float) -> None:
         """Moves the point to a place of the map."""

@@ -10,12 +10,7 @@ from amci_explorer.views.layout import HTML
 
 STYLE = """
 p { margin: 0; font-size: var(--small); line-height: 1.4; font-variant-numeric: tabular-nums; }
-progress { appearance: none; display: block; width: 100%; height: 4px; margin-bottom: 4px;
-           border: 0; border-radius: 2px; overflow: hidden;
-           background: var(--line); }
-progress::-webkit-progress-bar { background: var(--line); }
-progress::-webkit-progress-value { background: var(--accent); }
-progress::-moz-progress-bar { background: var(--accent); }
+progress { width: 100%; height: 6px; accent-color: var(--accent); }
 progress.still { visibility: hidden; }
 """
 
@@ -31,16 +26,14 @@ class Status(HTML):
     def __init__(self, card: str, bar: str) -> None:
         super().__init__("", STYLE, styles={"flex": "1 1 auto"})
         self._card, self._bar = card, bar
-        # How much there is, from 0 to 1, while more is being computed.
-        self.share: float | None = None
         self.say("")
 
-    def say(self, words: str, *, alert: bool = False) -> None:
-        """Shows words, as an alert if something is wrong, and how much there is."""
-        how = 'class="still"' if self.share is None else f'value="{self.share:.2f}"'
+    def say(self, words: str, share: float | None = None, *, alert: bool = False) -> None:
+        """Shows words, as an alert if something is wrong; and how much there is, from 0 to 1."""
+        how = 'class="still"' if share is None else f'value="{share:.2f}"'
         bar = f'<progress {how} aria-label="{self._bar}"></progress>' if self._bar else ""
         role = ' role="alert"' if alert else ""
         # What is counted while it goes on would be read out without an end.
-        spoken = {"aria-live": "polite", "aria-busy": str(self.share is not None).lower()}
+        spoken = {"aria-live": "polite", "aria-busy": str(share is not None).lower()}
         text = f'{bar}<p data-card="{self._card}"{role}>{escape(words)}</p>'
         self.param.update(object=text, html_attributes=spoken)

@@ -25,6 +25,7 @@ from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
 from amci_explorer.state.state import State
 from amci_explorer.text import doubt, number, percent
 from amci_explorer.views.card import Card
+from amci_explorer.views.export import frame
 from amci_explorer.views.inputs import Upload
 from amci_explorer.views.layout import HTML, row
 from amci_explorer.words import HELP
@@ -111,14 +112,6 @@ class TableCard(Card):
     def draw(self, found: TableResult, *, complete: bool) -> None:
         self.result.object = about_table(found, dark=self.dark)
 
-    def frame(self, found: TableResult) -> pd.DataFrame:
-        return frame(found)
-
-    def recolour(self, dark: bool) -> None:
-        super().recolour(dark)
-        if self.shown is not None:
-            self.draw(self.shown.value, complete=True)
-
 
 def about_table(result: TableResult, *, dark: bool) -> str:
     """The verdict on the first estimate, then all estimates, then the weights of each term."""
@@ -167,7 +160,8 @@ def about_table(result: TableResult, *, dark: bool) -> str:
     )
 
 
-def frame(result: TableResult) -> pd.DataFrame:
+@frame.register
+def _(result: TableResult) -> pd.DataFrame:
     """One line for every term of every estimate."""
     per_estimate = ("value", "standard_error")
     per_term = (

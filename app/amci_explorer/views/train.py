@@ -101,7 +101,7 @@ class TrainCard(Card):
         self._newest: Proposals | None = None
         if self._training is not None:
             self._training.watch = self._follow
-        self._csv.visible = False
+        self.csv.visible = False
         parts = [column(each) for each in (self.family, *self.fields.values())]
         buttons = (self.start_button, self.stop_button, self.download, self.upload)
         return [
@@ -147,7 +147,7 @@ class TrainCard(Card):
             if name == "best":
                 lines.append(shown.line("seconds", "relative_variance", line_alpha=0.4, **looks))
             for line in lines:
-                self.painter.follow(line.glyph, SHAPES[style], "line_color")
+                self.theme.follow(line.glyph, SHAPES[style], "line_color")
             add_hover(
                 shown, lines[:1], [("seconds", "@seconds{0.0}"), (name, f"@{name}{{0.00e+0}}")]
             )
@@ -204,11 +204,10 @@ class TrainCard(Card):
         share = None
         if request is not None and training.busy and len(reports):
             share = min(reports["seconds"].iloc[-1] / (60 * request.minutes), 1.0)
-        self.progress_line.share = share
         words = about_training(training)
         if request is not None and request.problem != self.state.problem.name:
             words = f"For {request.problem}: {words}"
-        self.progress_line.say(words, alert=bool(training.message))
+        self.progress_line.say(words, share, alert=bool(training.message))
         items = "".join(f"<li>{escape(each)}</li>" for each in training.log[-14:])
         log = (
             f"<details><summary>Training log</summary><ol>{items}</ol></details>" if items else ""
