@@ -34,7 +34,7 @@ COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
 SHOW = """
     const n = player.value, columns = Object.entries(all.data)
     shown.data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
-    words.text = `<p>${n > 0 ? all.data.words[n - 1] : "No draws yet."}</p>`
+    words.text = `<p>${all.data.words[n - 1] ?? "No draws yet."}</p>`
 """
 
 
@@ -87,14 +87,13 @@ class PlayCard(Card):
         self.theme.follow(band.glyph, ESTIMATORS["amci"], "fill_color")
         self.theme.follow(line.glyph, ESTIMATORS["amci"], "line_color")
         self.theme.follow(aim.glyph, SHAPES["threshold"], "line_color")
-        self.text = HTML("<p>No draws yet.</p>", STYLE)
+        self.text = HTML("<p>No draws yet.</p>", STYLE, css_classes=["play-words"])
         self.player = pmui.Player(
             label="Draws so far",
             start=0,
             end=MOST,
             value=0,
             interval=60,
-            disabled=True,
             show_loop_controls=False,
             show_value=True,
             loop_policy="once",
@@ -114,7 +113,7 @@ class PlayCard(Card):
         empty: dict[str, Any] = {name: [] for name in COLUMNS}
         self.source.data = self.played.data = empty
         self.text.object = "<p>No draws yet.</p>"
-        self.player.param.update(value=0, disabled=True)
+        self.player.value = 0
 
     def draw(self, found: Playback, *, complete: bool) -> None:
         del complete
@@ -148,7 +147,6 @@ class PlayCard(Card):
         self.weights.xaxis.axis_label = coordinate_names(self.state.problem)[
             self.state.coordinate - 1
         ]
-        self.player.disabled = False
         last = columns["words"][-1]
         describe(self.weights, f"Weights of {MOST} draws per proposal against x.")
         describe(self.estimate, f"The estimate along {MOST} draws per proposal. At last: {last}.")
