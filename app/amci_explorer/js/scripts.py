@@ -42,8 +42,7 @@ FOLDER = Path(__file__).parent
 )
 # Components of their own, as modules.
 ADDRESS, SWITCH, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("address", "switch", "tour")
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "switch", "tour")
 )
 FINGER, GRIP, MAP, SLIDER = (
     component(FOLDER / f"{name}.mjs") for name in ("finger", "grip", "map", "slider")

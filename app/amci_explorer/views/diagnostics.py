@@ -111,7 +111,9 @@ class DiagnosticsCard(Card):
         self.redraw()
 
     def redraw(self) -> None:
-        for term in self.shown.value.terms if self.shown is not None else ():
+        if self.shown is None:
+            return
+        for term in self.shown.value.terms:
             name = pretty(term.name, signed=self._signed)
             scatter, at, label = self._scatters[term.name], self.state.coordinate - 1, self._label
             scatter.draw(weights_against_x(term, at, label=label, dark=self.dark))
