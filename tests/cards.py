@@ -33,13 +33,11 @@ def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnos
     problem = amci.problem(name)
     y, theta = problem.check(y, theta)
     settings = {"draws": 64, "seed": 0} | options
-    *_, last = diagnosis(problem, amci.load_proposals(name), y=y, theta=theta, **settings)
-    return last
+    return diagnosis(problem, amci.load_proposals(name), y=y, theta=theta, **settings)
 
 
 def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     """Waits until the estimate has been followed along all draws of this case, not of another."""
-    assert found.along is not None
     scale = 100 / abs(found.mu.value) if abs(found.mu.value) > 1e-12 else 1.0
     opened.wait(
         """([draws, value]) => {

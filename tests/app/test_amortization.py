@@ -89,7 +89,7 @@ def test_terms_are_those_with_proposals():
 
 
 def test_the_file_has_one_line_for_every_case(found):
-    text = export.table(("B", export.plane(found), {"problem": "tail-1d"}))
+    text = export.table(("B", export.frame(found), {"problem": "tail-1d"}))
     assert text.readline() == "# problem=tail-1d\n"
     lines = list(csv.DictReader(text))
     assert len(lines) == 12

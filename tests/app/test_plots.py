@@ -12,7 +12,6 @@ from amci_explorer.plots import (
     diagnostics,
     error_curves,
     evaluation,
-    reuse_cut,
     reuse_map,
 )
 from amci_explorer.plots.amortization import layer_of
@@ -129,19 +128,6 @@ def test_a_reuse_map_shows_the_errors_that_the_runs_determine(reuse):
     hv.render(picture)
 
 
-def test_a_cut_shows_median_quartiles_and_mean_at_its_beta(reuse):
-    picture = reuse_cut(reuse, 0.25, alpha=0.5)
-    line, band = part(picture, "Curve", "median"), part(picture, "Area")
-    low, median, high = reuse.quartiles_along(line.dimension_values("alpha"), beta=0.25)
-    for element, name, values in (
-        (line, "median", median),
-        (band, "low", low),
-        (band, "high", high),
-    ):
-        np.testing.assert_allclose(element.dimension_values(name), values)
-    hv.render(picture)
-
-
 @pytest.mark.parametrize("layer", ["variance", "effective-E2", "pareto-E1_plus", "bound"])
 def test_a_map_shows_the_layer_that_is_chosen(layer):
     found = amci.amortization_map("tail-1d", None, size=(4, 3), draws=64)
@@ -158,7 +144,7 @@ def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
     problem = amci.problem("gain-loss")
     y, theta = problem.check(1.0, 0.4)
     given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
-    found = diagnosis(problem, amci.load_proposals("gain-loss"), **given).last()
+    found = diagnosis(problem, amci.load_proposals("gain-loss"), **given)
     shown = list(diagnostics(found))
     assert len(shown) == 7
     for term, histogram, scatter in zip(found.terms, shown[:3], shown[3:6], strict=True):

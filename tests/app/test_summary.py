@@ -120,8 +120,7 @@ def test_strip_diagnostics_and_draw_by_draw_say_the_same_of_the_same_draws(probl
         proposals = amci.load_proposals("tail-1d", variant=variant)
         found = summary(problem, proposals, y, theta, draws)
         checked = problem.check(y, theta)
-        stream = diagnosis(problem, proposals, y=checked[0], theta=checked[1], draws=draws, seed=0)
-        seen = stream.merge([stream.part(0)])
+        seen = diagnosis(problem, proposals, y=checked[0], theta=checked[1], draws=draws, seed=0)
         assert (found.verdict, found.seen) == (seen.level, seen.draws)
         assert seen.text.startswith(found.verdict)
         assert found.reason == seen.text

@@ -1,7 +1,6 @@
 """The page is accessible: no violation that axe-core knows of, and everything goes by keys."""
 
 import pytest
-from amci_explorer.js.scripts import PLAY
 from axe import violations
 from playwright.sync_api import expect
 from visit import SIDEWAYS
@@ -59,12 +58,6 @@ STAGE = """async source => {
 def assert_accessible(opened, where):
     found = violations(opened.page)
     assert not found, f"{where}:\n" + "\n".join(found)
-
-
-def test_draw_by_draw_has_words_before_its_first_frame(browser):
-    page = browser.new_page()
-    assert page.evaluate(STAGE, PLAY) == "No draws yet."
-    page.close()
 
 
 @pytest.mark.parametrize(("width", "height", "theme"), SCREENS)

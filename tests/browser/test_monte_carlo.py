@@ -162,21 +162,6 @@ def the_best_splits_are_marked_where_the_handle_would_stand(opened):
     assert upper["bottom"] < rail["top"] < rail["bottom"] < lower["top"]
 
 
-def a_key_brings_the_handle_to_the_best_split(opened):
-    found = parts(opened)
-    before, (mark, *_) = found["thumb"][0], found["mark"]
-    best_split = opened.page.get_by_text("AMCI is best with").inner_text()
-    best_split = int(re.search(r"is best with ([\d,]+)", best_split)[1].replace(",", ""))
-    of_q1 = share_of_q1(found["markLabel"][0])
-    opened.page.get_by_role("button", name="Use the best split for AMCI").focus()
-    opened.page.keyboard.press("Enter")
-    opened.wait_for_value(SPLIT, of_q1 / 100, within=0.006)
-    # The handle stands where the mark does, up to a step of the slider.
-    assert middle(parts(opened)["thumb"][0]) == pytest.approx(middle(mark), abs=4)
-    assert before["left"] != parts(opened)["thumb"][0]["left"]
-    opened.wait_for_text(f"With N = {best_split}")
-
-
 def errors_can_be_absolute(opened, problem):
     relative = opened.data("errors-snis-q2", "error")
     opened.press("MSE")
@@ -195,12 +180,8 @@ def resample_draws_anew(opened):
 
 def the_best_splits_are_marked_on_both_screens(opened):
     for width in (1440, 390):
-        if width == 390:
-            opened.move(SPLIT, 0.5)
-            opened.wait_for_value(SPLIT, 0.5, within=0.006)
         opened.page.set_viewport_size({"width": width, "height": 3000})
         the_best_splits_are_marked_where_the_handle_would_stand(opened)
-        a_key_brings_the_handle_to_the_best_split(opened)
 
 
 def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, paper):

@@ -42,7 +42,8 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
         )
     off = 100 * (found.along.value / found.mu.value - 1)
     np.testing.assert_allclose(opened.data("diagnostics-way-curve-amci", "value"), off, atol=1e-9)
-    verdict = opened.page.get_by_role("status").filter(has_text="this uses 1,000 per proposal")
+    said = "judged by 1,000 draws per proposal"
+    verdict = opened.page.locator(".verdict").filter(has_text=said)
     expect(verdict).to_contain_text("Reliable")
     # Described when all of it is there: a message of its own, after the last numbers.
     alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")

@@ -147,8 +147,8 @@ class Computations:
         return _single(lambda: playback(**self._case(settings), coordinate=coordinate - 1))
 
     def diagnosis(self, settings: Settings) -> Stream[Diagnosis]:
-        """What the draws say of every term's proposal."""
-        return diagnosis(**self._case(settings))
+        """What the draws say of every term's proposal, in a single part."""
+        return _single(lambda: diagnosis(**self._case(settings)))
 
     def amortization(
         self, settings: Settings, across: str, upwards: str

@@ -12,7 +12,6 @@ __all__ = [
     "GRIP",
     "KEEP_THEME",
     "MAP",
-    "PLAY",
     "SHARED",
     "SKIP",
     "SLIDER",
@@ -42,9 +41,8 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-ADDRESS, PLAY, SWITCH, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("address", "play", "switch", "tour")
+ADDRESS, SWITCH, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "switch", "tour")
 )
 FINGER, GRIP, MAP, SLIDER = (
     component(FOLDER / f"{name}.mjs") for name in ("finger", "grip", "map", "slider")

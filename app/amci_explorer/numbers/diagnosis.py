@@ -5,8 +5,7 @@ from __future__ import annotations
 __all__ = ["Along", "Answer", "Diagnosis", "TermWeights", "diagnosis"]
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,26 +13,20 @@ from torch import Tensor
 
 import amci_core as amci
 from amci_core.diagnostics import TermDiagnostics, pareto_tail
-from amci_core.diagnostics.pareto import ParetoTail
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimation import Estimate
-from amci_core.estimators import TERMS
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.parallel import Stream
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.known import Mu, exact
 
 BINS = 40
 # Draws of less than this share of the mean weight, as a power of ten, are not drawn.
 LOWEST = -6.0
-# Half the width of the picture where all weights are equal.
-NARROWEST = 0.01
 TAIL_POINTS = 60
 # Numbers of draws at which the estimate is followed.
-STOPS, STOPS_A_STEP = 36, 9
-LEVEL = 0.95
+STOPS = 36
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,6 @@ class TermWeights:
         log_weights: log10 of t w over its mean, (n,); NaN where t w is zero.
         edges: Edges of the bins of the histogram of these, B + 1.
         heights: Draws in each bin, B.
-        below: Draws that lie below the first bin and are not zero.
         tail: Where the fitted tail is followed, in log10 of t w over its mean.
         tail_heights: Draws that it expects in a bin there.
         k: Pareto k-hat; NaN where it cannot be judged, -inf where there is no tail.
@@ -57,8 +49,6 @@ class TermWeights:
             of all components show.
         nonzero: Draws at which t w is not zero.
         largest: Share of the largest.
-        missed: Share of the term where its draws hardly ever go, as others see it; NaN where there
-            are no others.
     """
 
     name: str
@@ -67,7 +57,6 @@ class TermWeights:
     log_weights: Array
     edges: Array
     heights: Array
-    below: int
     tail: Array
     tail_heights: Array
     k: float
@@ -76,7 +65,6 @@ class TermWeights:
     effective: float
     nonzero: int
     largest: float
-    missed: float
 
 
 @dataclass(frozen=True)
@@ -134,10 +122,7 @@ class Diagnosis:
         reasons: What speaks against the estimate.
         answers: Of AMCI with control variates with the same draws; unless that is reliable, with
             others too.
-        asked: Draws from each proposal that were asked for, of which these are the first.
-        asked_text: The verdict on AMCI with these alone.
-        steps: How many steps of the way there are, and are wanted.
-        along: The estimate along the draws, as far as it has been followed.
+        along: The estimate along the draws.
     """
 
     draws: int
@@ -148,10 +133,7 @@ class Diagnosis:
     text: str
     reasons: tuple[str, ...]
     answers: tuple[Answer, ...]
-    asked: int
-    asked_text: str
-    steps: tuple[int, int]
-    along: Along | None = None
+    along: Along
 
 
 def diagnosis(
@@ -163,125 +145,91 @@ def diagnosis(
     draws: int,
     seed: int,
     mu: Mu | None = None,
-) -> Stream[Diagnosis]:
-    """Weights and verdict; then these with the estimate along more and more of the draws.
+) -> Diagnosis:
+    """Weights and verdict, and the estimate along more and more of the draws.
 
     Arguments:
         problem: The problem.
         proposals: Proposals for it.
         y: A single one, checked, (D_y,).
-        theta: Likewise, (D_theta,), or None.
+        theta: A single one, checked, (D_theta,), or None.
         draws: Draws from each proposal that are asked for; at least 1,000 are looked at.
         seed: Whole number >= 0.
         mu: What the estimate is compared with; by default what the problem knows.
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     n = seen.n
-
-    def weights() -> Diagnosis:
-        found = seen.estimate("amci", n)
-        verdict = found.verdict
-        asked = verdict if draws == n else seen.estimate("amci", draws).verdict
-        answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
-        if answers[0].level != LEVELS[0]:
-            ways: dict[str, Any] = {
-                "four times as many draws": {"draws": 4 * seen.draws.n},
-                "half of the draws from the defensive density": {
-                    "draws": seen.draws.n,
-                    "defensive": 0.5,
-                },
-            }
-            for words, how in ways.items():
-                other = amci.estimate(problem, proposals, y, theta, **how, seed=seed)
-                answers.append(Answer.of(words, other))
-        return Diagnosis(
-            draws=n,
-            mu=mu or exact(problem, y, theta),
-            estimate=float(found.value),
-            terms=tuple(
-                _weights(name, found.diagnostics[name], seen.points)
-                for name in TERMS
-                if name in found.diagnostics
-            ),
-            level=str(verdict.level),
-            text=verdict.text,
-            reasons=verdict.reasons,
-            answers=tuple(answers),
-            asked=draws,
-            asked_text=asked.text,
-            steps=(0, len(stops)),
-        )
-
-    def along(stop: int) -> tuple[float, ...]:
+    found = seen.estimate("amci", n)
+    answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
+    if answers[0].level != LEVELS[0]:
+        ways: dict[str, dict[str, Any]] = {
+            "four times as many draws": {"draws": 4 * seen.draws.n},
+            "half of the draws from the defensive density": {
+                "draws": seen.draws.n,
+                "defensive": 0.5,
+            },
+        }
+        answers += [
+            Answer.of(words, amci.estimate(problem, proposals, y, theta, **how, seed=seed))
+            for words, how in ways.items()
+        ]
+    rows = []
+    for stop in np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int)).tolist():
         at, control = (seen.estimate(name, stop) for name in ("amci", "amci-cv"))
-        low, high = at.interval(LEVEL)
-        return float(stop), float(at.value), float(low), float(high), float(control.value)
+        low, high = at.interval()
+        rows.append([stop, float(at.value), float(low), float(high), float(control.value)])
+    return Diagnosis(
+        draws=n,
+        mu=mu or exact(problem, y, theta),
+        estimate=float(found.value),
+        terms=tuple(
+            _weights(name, term, seen.points[term.proposal])
+            for name, term in found.diagnostics.items()
+        ),
+        level=str(found.verdict.level),
+        text=found.verdict.text,
+        reasons=found.verdict.reasons,
+        answers=tuple(answers),
+        along=Along(*np.array(rows).T),
+    )
 
-    stops = np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int)).tolist()
-    steps = [stops[i : i + STOPS_A_STEP] for i in range(0, len(stops), STOPS_A_STEP)]
 
-    def part(number: int) -> Any:
-        return weights() if number == 0 else [along(stop) for stop in steps[number - 1]]
-
-    def merge(parts: Sequence[Any]) -> Diagnosis:
-        everything: Diagnosis = parts[0]
-        rows = [row for step in parts[1:] for row in step]
-        if not rows:
-            return everything
-        return replace(everything, steps=(len(rows), len(stops)), along=Along(*np.array(rows).T))
-
-    return Stream(1 + len(steps), part, merge)
-
-
-def _weights(name: str, term: TermDiagnostics, points: dict[str, Array]) -> TermWeights:
+def _weights(name: str, term: TermDiagnostics, x: Array) -> TermWeights:
     positive = term.weights > 0
     mean = term.weights.mean() if positive.any() else 1.0
     with np.errstate(divide="ignore"):
         natural = np.log(term.weights / mean)
     log_weights = np.where(positive, natural / math.log(10), np.nan)
-    edges, heights, below = _histogram(log_weights[positive])
-    fitted = pareto_tail(natural)
-    tail, tail_heights = _tail(fitted, edges)
+    shown = log_weights[positive]
+    low, high = (shown.min(), shown.max()) if len(shown) else (0.0, 0.0)
+    low = max(low, min(LOWEST, high - 1))
+    if high - low < 1e-9:
+        low, high = low - 0.01, high + 0.01
+    heights, edges = np.histogram(shown, BINS, range=(low, high))
+    fitted, width = pareto_tail(natural), edges[1] - edges[0]
+    # Draws that the fitted tail expects in a bin, from its cutoff to past the last draw.
+    places = heights_there = np.empty(0)
+    if fitted.scale != 0:
+        start, end = fitted.log_cutoff / math.log(10), edges[-1] + 8 * width
+        if fitted.k < 0:
+            # Such a tail ends, at a weight of u (1 - sigma / k).
+            end = min(end, start + math.log10(1 - fitted.scale / fitted.k))
+        places = np.linspace(start, end, TAIL_POINTS)
+        density = fitted.log_density(places * math.log(10)) * math.log(10)
+        places, heights_there = places[density > 0], (fitted.size * width * density)[density > 0]
     return TermWeights(
         name=name,
         proposal=term.proposal,
-        x=points[term.proposal],
+        x=x,
         log_weights=log_weights,
         edges=edges,
-        heights=heights,
-        below=below,
-        tail=tail,
-        tail_heights=tail_heights,
+        heights=heights.astype(np.float64),
+        tail=places,
+        tail_heights=heights_there,
         k=float(term.pareto_k),
         error=fitted.error,
         threshold=float(term.pareto_threshold),
         effective=float(term.smallest_ess),
         nonzero=int(term.nonzero_draws),
         largest=float(term.largest_weight),
-        missed=float(term.uncovered_mass),
     )
-
-
-def _histogram(values: Array) -> tuple[Array, Array, int]:
-    """Edges, numbers of values between them, and the number of values below."""
-    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-    low = max(low, min(LOWEST, high - 1))
-    if high - low < 1e-9:
-        low, high = low - NARROWEST, high + NARROWEST
-    heights, edges = np.histogram(values, BINS, range=(low, high))
-    return edges, heights.astype(np.float64), int((values < edges[0]).sum())
-
-
-def _tail(tail: ParetoTail, edges: Array) -> tuple[Array, Array]:
-    """Draws that the fitted tail expects in a bin, from its cutoff to past the last draw."""
-    if tail.scale == 0:
-        return np.empty(0), np.empty(0)
-    start, width = tail.log_cutoff / math.log(10), edges[1] - edges[0]
-    end = edges[-1] + 8 * width
-    if tail.k < 0:
-        # Such a tail ends, at a weight of u (1 - sigma / k).
-        end = min(end, start + math.log10(1 - tail.scale / tail.k))
-    places = np.linspace(start, end, TAIL_POINTS)
-    heights = tail.size * tail.log_density(places * math.log(10)) * width * math.log(10)
-    seen = heights > 0
-    return places[seen], heights[seen]

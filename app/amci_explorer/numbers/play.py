@@ -5,22 +5,19 @@ from __future__ import annotations
 __all__ = ["MOST", "Lane", "Playback", "playback"]
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
+from amci_core.estimators.draws import PROPOSALS, TERMS, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.known import Mu, exact
 
-# Draws from each proposal.
-MOST = 500
-# Numbers of draws at which the standard error is computed.
-STOPS = 60
+# Draws from each proposal, and numbers of draws at which the standard error is computed.
+MOST, STOPS = 500, 60
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def playback(
         problem: What is integrated.
         proposals: What is drawn from.
         y: The observation, as `Problem.check` takes it.
-        theta: Likewise.
+        theta: The parameter of f, as `Problem.check` takes it.
         draws: Draws from each proposal of the page's estimate: the first ones.
         coordinate: Which coordinate of x is looked at, from 0 on.
         seed: Whole number >= 0.
@@ -90,50 +87,31 @@ def playback(
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
-    found = {n: float(seen.estimate("amci", n).standard_error) for n in stops.tolist()}
-    lanes = [
-        _lane(j, seen.points[PROPOSALS[j]][:MOST, coordinate], seen.draws)
-        for j in seen.draws.present
-    ]
-    known = 0.0 if seen.draws.log_E2 is None else float(seen.draws.log_E2)
-    mu = mu or exact(problem, y, theta)
-    return Playback(tuple(lanes), _ratio(lanes, known), _from_stop_to_stop(found), mu)
-
-
-def _from_stop_to_stop(values: Mapping[int, float]) -> Array:
-    """For each number of draws the value of the last stop; NaN before the first."""
-    stops = np.array([0, *values])
-    at = np.searchsorted(stops, np.arange(1, MOST + 1), side="right") - 1
-    return np.array([math.nan, *values.values()])[at]
-
-
-def _lane(j: int, x: Array, draws: Draws) -> Lane:
-    """What a proposal's draws at x bring, in units of their largest logarithm."""
-    log_h = (draws.log_weight(j) + draws.log_factor(j, draws.stretch(j)))[: len(x)]
-    top = log_h.max()
-    log_scale = float(top) if np.isfinite(top) else 0.0
-    h = np.exp(log_h - log_scale)
-    mean = np.cumsum(h) / np.arange(1, len(h) + 1)
-    weight = h / mean[-1] if mean[-1] > 0 else np.zeros_like(h)
-    return Lane(PROPOSALS[j], TERMS[j], x, weight, mean, log_scale)
-
-
-def _ratio(lanes: list[Lane], log_E2: float) -> Array:
-    """mu along the draws.
-
-    Arguments:
-        lanes: Of every proposal.
-        log_E2: Logarithm of E2 where it is known and has no draws.
-    """
-    by_term = {lane.term: lane for lane in lanes}
-    below = by_term.get("E2")
-    log_unit = log_E2 if below is None else below.log_scale
-    top = np.zeros(len(lanes[0].mean))
-    for term, sign in (("E1_plus", 1.0), ("E1_minus", -1.0)):
-        if term in by_term:
-            lane = by_term[term]
-            top = top + sign * np.exp(lane.log_scale - log_unit) * lane.mean
-    if below is None:
-        return top
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below.mean > 0, top / below.mean, np.nan)
+    errors = [math.nan, *(float(seen.estimate("amci", n).standard_error) for n in stops.tolist())]
+    counts = np.arange(1, MOST + 1)
+    lanes, logs = [], {}
+    if seen.draws.log_E2 is not None:
+        logs["E2"] = np.asarray(seen.draws.log_E2)
+    for j in seen.draws.present:
+        log_h = seen.draws.log_weight(j) + seen.draws.log_factor(j, seen.draws.stretch(j))
+        log_h = log_h[:MOST]
+        scale = float(log_h.max()) if np.isfinite(log_h.max()) else 0.0
+        h = np.exp(log_h - scale)
+        mean = h.cumsum() / counts
+        weight = h / (mean[-1] or 1.0)
+        x = seen.points[PROPOSALS[j]][:MOST, coordinate]
+        lanes.append(Lane(PROPOSALS[j], TERMS[j], x, weight, mean, scale))
+        with np.errstate(divide="ignore"):
+            logs[TERMS[j]] = np.log(mean) + scale
+    with np.errstate(invalid="ignore"):
+        parts = [
+            sign * np.exp(logs[term] - logs["E2"])
+            for term, sign in (("E1_plus", 1.0), ("E1_minus", -1.0))
+            if term in logs
+        ]
+    return Playback(
+        tuple(lanes),
+        np.where(np.isfinite(logs["E2"]), np.sum(parts, 0), np.nan),
+        np.array(errors)[np.searchsorted(stops, counts, side="right")],
+        mu or exact(problem, y, theta),
+    )

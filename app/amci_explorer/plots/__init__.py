@@ -8,7 +8,6 @@ __all__ = [
     "diagnostics",
     "error_curves",
     "evaluation",
-    "reuse_cut",
     "reuse_map",
 ]
 
@@ -22,7 +21,7 @@ from amci_explorer.plots.densities import densities
 from amci_explorer.plots.diagnostics import diagnostics
 from amci_explorer.plots.errors import error_curves
 from amci_explorer.plots.evaluation import evaluation
-from amci_explorer.plots.reuse import reuse_cut, reuse_map
+from amci_explorer.plots.reuse import reuse_map
 
 hv.Store.set_current_backend("bokeh")
 # On a plain canvas, which saves as SVG and needs no bokeh-gl.

@@ -19,7 +19,7 @@ from amci_explorer.plots.style import NOWHERE, axis, frame
 
 UNKNOWN = "#9a9a9a"
 # What lies beyond is drawn in the last colour; hover and file give it all the same.
-LOWEST, HIGHEST = -12.0, 4.0
+LOWEST, HIGHEST = -8.0, 4.0
 RATIO = 8.0
 WON = tuple(
     interp_palette([ESTIMATORS["snis-q2"].light, "#f2f2f2", ESTIMATORS["amci"].light], 255)
@@ -36,7 +36,6 @@ class Layer:
         logarithmic: Whether colours follow its logarithm.
         ends: What the first and the last colour stand for, at most.
         palette: Its colours.
-        fixed: Whether the colours always span all of `ends`.
     """
 
     title: str
@@ -44,7 +43,6 @@ class Layer:
     logarithmic: bool
     ends: tuple[float, float]
     palette: tuple[str, ...]
-    fixed: bool = True
 
     def shown(self, found: AmortizationMap) -> Array:
         """What is coloured: the values or their logarithms, within the ends."""
@@ -53,14 +51,6 @@ class Layer:
             with np.errstate(divide="ignore"):
                 values = np.log10(values)
         return np.clip(values, *self.ends)
-
-    def span(self, shown: Array) -> tuple[float, float]:
-        """What the first and the last colour stand for."""
-        low, high = self.ends
-        if not self.fixed and np.isfinite(shown).any():
-            # Whole powers of ten, so that colours do not flicker while the map is refined.
-            low, high = float(np.floor(np.nanmin(shown))), float(np.ceil(np.nanmax(shown)))
-        return low, max(high, low + 1)
 
 
 def layer_of(name: str) -> Layer:
@@ -75,7 +65,7 @@ def layer_of(name: str) -> Layer:
     if kind == "bound":
         return Layer("log₁₀", lambda m: m.bound_ratio, True, (-RATIO, RATIO), WON)
     ends = (LOWEST, HIGHEST)
-    return Layer("log₁₀", lambda m: m.relative_variance, True, ends, Cividis256[::-1], False)
+    return Layer("log₁₀", lambda m: m.relative_variance, True, ends, Cividis256[::-1])
 
 
 def amortization_map(
@@ -117,7 +107,7 @@ def amortization_map(
         rtol=1e-3,
     ).opts(
         cmap=list(chosen.palette),
-        clim=chosen.span(shown),
+        clim=chosen.ends,
         clipping_colors={"NaN": UNKNOWN},
         colorbar=True,
         clabel=chosen.title,

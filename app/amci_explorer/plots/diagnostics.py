@@ -34,14 +34,13 @@ def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False)
         >>> problem = amci.problem("tail-1d")
         >>> y, theta = problem.check(1.0, 3.0)
         >>> given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
-        >>> found = diagnosis(problem, amci.load_proposals("tail-1d"), **given).last()
+        >>> found = diagnosis(problem, amci.load_proposals("tail-1d"), **given)
         >>> len(diagnostics(found))
         5
     """
     parts = [weights_histogram(term, dark=dark) for term in estimate.terms]
     parts += [weights_against_x(term, coordinate, dark=dark) for term in estimate.terms]
-    if estimate.along is not None:
-        parts.append(running_estimate(estimate, dark=dark))
+    parts.append(running_estimate(estimate, dark=dark))
     return hv.Layout(parts).cols(len(estimate.terms)).opts(shared_axes=False)
 
 
@@ -120,8 +119,6 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     It is shown relative to the truth, or to the final estimate if that is not known.
     """
     along = found.along
-    if along is None:
-        raise ValueError("found: the estimate has not been followed along the draws yet")
     known = not math.isnan(found.mu.value)
     aim = found.mu.value if known else found.estimate
     relative = abs(aim) > 1e-12

@@ -1,8 +1,8 @@
-r"""What sharing draws between q1 and q2 does: a map over (alpha, beta), and a cut through it."""
+r"""What sharing draws between q1 and q2 does: a map over (alpha, beta)."""
 
 from __future__ import annotations
 
-__all__ = ["reuse_cut", "reuse_map"]
+__all__ = ["reuse_map"]
 
 from typing import Any
 
@@ -10,16 +10,14 @@ import holoviews as hv
 import numpy as np
 
 from amci_core.evaluation import ReuseErrors
-from amci_explorer.plots.colours import ESTIMATORS, SHAPES, YOURS
-from amci_explorer.plots.errors import MEASURES
-from amci_explorer.plots.style import NOWHERE, axis, decades, frame
+from amci_explorer.plots.colours import YOURS
+from amci_explorer.plots.style import NOWHERE, axis, frame
 
 FLOOR, CEILING = 1e-18, 1e6
 # Cells whose runs do not determine the error.
 UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
-ALPHAS = np.linspace(0, 1, 101)
 ALPHA = axis("alpha", "α: share of E₁ from q₁")
 BETA = axis("beta", "β: share of E₂ from q₁")
 # What is marked on the map: its symbol, and how large.
@@ -58,8 +56,7 @@ def reuse_map(
         >>> errors = amci.reuse_errors(
         ...     "tail-1d", None, 1.0, 3.0, alphas=shares, betas=shares, runs=20
         ... )
-        >>> (reuse_map(errors, alpha=1.0, beta=0.0) + reuse_cut(errors, 0.0)).shape
-        (1, 2)
+        >>> picture = reuse_map(errors, alpha=1.0, beta=0.0)
     """
     remse = np.clip(errors.remse, FLOOR, CEILING)
     shown = np.where(errors.determined, remse, np.nan)
@@ -82,20 +79,21 @@ def reuse_map(
         tools=["hover"],
         hover_tooltips=[("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")],
     )
+
+    def mark(at: Any, group: str, label: str, **looks: Any) -> hv.Points:
+        return hv.Points([at or NOWHERE], [ALPHA, BETA], group=group, label=label).opts(**looks)
+
     looks = {"fill_color": "white", "line_color": "black", "line_width": 1.5}
     marks = [
-        hv.Points([at or NOWHERE], [ALPHA, BETA], group="Mark", label=label).opts(
-            marker=MARKS[label][0], size=MARKS[label][1], **looks
-        )
+        mark(at, "Mark", label, marker=MARKS[label][0], size=MARKS[label][1], **looks)
         for label, at in _marked(errors).items()
     ]
-    here = [NOWHERE if alpha is None or beta is None else (alpha, beta)]
-    yours = hv.Points(here, [ALPHA, BETA], group="Yours", label="yours").opts(
-        marker="circle", size=13, fill_alpha=0, color=YOURS.colour(dark), line_width=3
+    here = None if alpha is None or beta is None else (alpha, beta)
+    colour = YOURS.colour(dark)
+    yours = mark(here, "Yours", "yours", size=13, fill_alpha=0, color=colour, line_width=3)
+    grey = mark(
+        None, "Mark", "not determined by the runs", marker="square", size=11, color=UNSETTLED
     )
-    grey = hv.Points(
-        [NOWHERE], [ALPHA, BETA], group="Mark", label="not determined by the runs"
-    ).opts(marker="square", size=11, color=UNSETTLED)
     corners = hv.Labels(CORNERS, [ALPHA, BETA], "text").opts(
         text_color="white", text_font_size="12px", yoffset=-0.07, hooks=[_on_dark]
     )
@@ -103,61 +101,6 @@ def reuse_map(
         hv.opts.Overlay(
             legend_cols=2,
             **frame(height, xlim=_ends(errors.alphas), ylim=_ends(errors.betas)),
-        )
-    )
-
-
-def reuse_cut(
-    errors: ReuseErrors,
-    beta: float,
-    *,
-    alpha: float | None = None,
-    height: int = 400,
-    dark: bool = False,
-) -> hv.Overlay:
-    """ReMSE along alpha at one beta: median and quartiles of the runs, and their mean, dotted.
-
-    Arguments:
-        errors: The errors.
-        beta: Share of E2 from q1's draws.
-        alpha: Share of E1 from q1's draws to mark.
-        height: Height of the picture in pixels.
-        dark: Whether the page is dark.
-    """
-    low, median, high = np.clip(errors.quartiles_along(ALPHAS, beta=beta), FLOOR, CEILING)
-    mean, settled = errors.mean_along(ALPHAS, beta=beta)
-    mean = np.clip(np.where(settled, mean, np.nan), FLOOR, CEILING)
-    colour = ESTIMATORS["amci"].colour(dark)
-    x = axis("alpha", f"α, at β = {beta:.2f}")
-    tips = [("α", "@alpha{0.00}"), ("median", "@median{0.00e+0}"), ("mean", "@mean{0.00e+0}")]
-    band = hv.Area((ALPHAS, low, high), x, ["low", "high"], label="25–75 %")
-    line = hv.Curve((ALPHAS, median, mean), x, ["median", "mean"], label="median")
-    dotted = hv.Curve((ALPHAS, mean), x, "mean", label="mean")
-    here = hv.VLine(1.0 if alpha is None else alpha).opts(
-        color=SHAPES["threshold"].colour(dark), line_width=1.5, line_dash="dashed"
-    )
-    return hv.Overlay(
-        [
-            band.opts(color=colour, alpha=0.2, line_alpha=0),
-            line.opts(
-                color=colour,
-                line_width=2.5,
-                tools=["hover"],
-                hover_tooltips=tips,
-                hover_mode="vline",
-            ),
-            dotted.opts(color=colour, line_width=1.5, line_dash="dotted"),
-            *([] if alpha is None else [here]),
-        ]
-    ).opts(
-        hv.opts.Overlay(
-            logy=True,
-            ylim=decades(np.concatenate([low, high, mean]), FLOOR, CEILING),
-            xlim=(-0.02, 1.02),
-            ylabel=MEASURES["ReMSE"],
-            legend_cols=3,
-            show_grid=True,
-            **frame(height),
         )
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from amci_core.amortization import AmortizationMap
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
-from amci_explorer.plots.amortization import amortization_map, layer_of
+from amci_explorer.plots.amortization import amortization_map
 from amci_explorer.problems.presets import digits_of, opening
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.fields import FIELDS, layers, plane_axes
@@ -24,7 +24,7 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture
 from amci_explorer.words import HELP
-from amci_explorer.words.plane import about_layer, about_map, about_place
+from amci_explorer.words.plane import about_map, about_place
 
 TEXT = """
 p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 3em; max-width: 90ch }
@@ -88,24 +88,21 @@ class MapCard(Card):
         self.map.draw(
             amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark)
         )
-        about = about_map(found, labels)
-        name = layers(self.state.problem)[self._drawn]
-        self.map.describe(f"{about} {about_layer(name, layer_of(self._drawn).values(found))}")
-        self._say_place(found)
+        about, name = about_map(found, labels), layers(self.state.problem)[self._drawn]
+        self.map.describe(f"{about} Its colours show: {name}.")
+        self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
 
     def redraw(self) -> None:
         if self.shown is None or self.why_not(self.state.problem):
             return
-        if self._drawn != self.state.layer:
+        yours = self.map.source("yours-your case")
+        if self._drawn != self.state.layer or yours is None:
             self.draw(self.shown.value, complete=self.shown.complete)
             return
-        if (yours := self.map.source("yours-your case")) is not None:
-            across, upwards = self._at
-            yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
-        self._say_place(self.shown.value)
-
-    def _say_place(self, found: AmortizationMap) -> None:
-        self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
+        across, upwards = self._at
+        yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
+        about = about_place(self.shown.value, self._at, inside=self._is_inside)
+        self._text.object = f"<p>{about}</p>"
 
     def _move(self, across: float, upwards: float) -> None:
         """Moves the case to a point of the plane that is shown."""

@@ -1,4 +1,4 @@
-r"""Draws one by one: each lands under the density by its weight, and the estimates grow."""
+r"""Draws one by one: each lands with its weight, and the estimates grow."""
 
 from __future__ import annotations
 
@@ -8,61 +8,39 @@ import math
 from typing import Any
 
 import numpy as np
-import param
-from panel.custom import JSComponent
+import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource, Range1d
 
-from amci_core.estimators.draws import Array
 from amci_explorer.compute.requests import Request
-from amci_explorer.js.scripts import PLAY
-from amci_explorer.numbers.pictures import densities
-from amci_explorer.numbers.play import Lane, Playback
-from amci_explorer.plots.colours import ESTIMATORS, SHAPES, Style
+from amci_explorer.numbers.play import MOST, Playback
+from amci_explorer.plots.colours import ESTIMATORS, SHAPES
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
-from amci_explorer.text import terms
+from amci_explorer.text import doubt, number, terms
 from amci_explorer.views.card import Card
-from amci_explorer.views.style import PALETTE
+from amci_explorer.views.figures import describe, pane, picture, set_range
+from amci_explorer.views.layout import HTML, side_by_side
 from amci_explorer.words import HELP
 
 STYLE = """
-.play { color: var(--ink); }
-.picture { display: block; width: 100%; }
-.controls { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-bottom: 10px; }
-button, select { font: inherit; font-size: var(--small); min-height: 32px; padding: 4px 12px;
-                 border: 1px solid var(--accent); border-radius: 6px; background: var(--paper);
-                 color: var(--accent); cursor: pointer; }
-button:first-child { min-width: 76px; font-weight: 600; }
-input { flex: 1 1 160px; accent-color: var(--accent); min-width: 120px; min-height: 24px; }
-:is(button, select, input):focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-.sums { min-height: 7em; }
-.sums i { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; }
-.sums p { margin: 4px 0 0 0; font-size: var(--text); line-height: 1.5;
-          font-variant-numeric: tabular-nums; }
+p { margin: 0; font-size: var(--text); min-height: 4.5em; font-variant-numeric: tabular-nums; }
 """
-STYLES = {
-    "q1_plus": ESTIMATORS["snis-q1"],
-    "q1_minus": SHAPES["q1_minus"],
-    "q2": ESTIMATORS["snis-q2"],
-}
-# Of densities: what they are called there, and whether they are areas.
-CURVES = {"posterior": True, "target": True, "target_minus": True, "q1": False, "q2": False}
-CURVES |= {"q1_minus": False}
-PROPOSALS = {"q1_plus": "q₁", "q1_minus": "q₁⁻", "q2": "q₂"}
-HEAVY = Style("a heavy weight", "#b3261e", "#ff8f86")
-EMPTY: dict[str, Any] = {"count": 0, "lanes": [], "curves": {"x": [], "parts": []}}
+# From so many draws on a standard error is shown: before, it is mostly too small.
+FEW = 10
+PROPOSALS = {"q1_plus": "q1", "q1_minus": "q1_minus", "q2": "q2"}
+COLUMNS = ["draw", "estimate", "low", "high", "words"]
+COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
+# Shows the first draws of all, without asking the server.
+SHOW = """
+    const n = player.value, columns = Object.entries(all.data)
+    shown.data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
+    words.text = `<p>${all.data.words[n - 1] ?? "No draws yet."}</p>`
+"""
 
 
 def play_of(case: State) -> Request:
     """What is played of a case."""
     return Request("playback", case.settings, (("coordinate", case.coordinate),))
-
-
-class PlayStage(JSComponent):
-    """What the browser plays."""
-
-    data: Any = param.Dict(default=None, doc="The draws, and how they are drawn.")
-    _esm = PLAY
-    _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
 
 
 class PlayCard(Card):
@@ -75,86 +53,115 @@ class PlayCard(Card):
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
-        self.stage = PlayStage(sizing_mode="stretch_width", margin=0)
-        return [self.stage]
+        empty: dict[str, Any] = {name: [] for name in COLUMNS}
+        self.source = ColumnDataSource(empty, name="play-all")
+        self.played = ColumnDataSource(dict(empty), name="play-shown")
+        self.weights = picture(
+            "play-weights",
+            alternative="No draws yet.",
+            x_label="x",
+            y_label="weight / mean weight",
+            height=240,
+            x_range=Range1d(0, 1),
+            y_range=Range1d(0, 2),
+        )
+        self.estimate = picture(
+            "play-estimate",
+            alternative="No draws yet.",
+            x_label="draws per proposal",
+            y_label="estimate of μ ± 2 standard errors",
+            height=240,
+            x_axis_type="log",
+            x_range=Range1d(1, MOST),
+            y_range=Range1d(0, 1),
+        )
+        for name, shape in PROPOSALS.items():
+            dots = self.weights.scatter(
+                f"{name}_x", f"{name}_weight", source=self.played, size=6, fill_alpha=0.5
+            )
+            self.theme.follow(dots.glyph, SHAPES[shape], "fill_color", "line_color")
+        band = self.estimate.varea("draw", "low", "high", source=self.played, fill_alpha=0.2)
+        line = self.estimate.line("draw", "estimate", source=self.played, line_width=2)
+        self._mu = ColumnDataSource({"mu": []}, name="play-mu")
+        aim = self.estimate.hspan("mu", source=self._mu, line_dash="dashed", line_width=1.5)
+        self.theme.follow(band.glyph, ESTIMATORS["amci"], "fill_color")
+        self.theme.follow(line.glyph, ESTIMATORS["amci"], "line_color")
+        self.theme.follow(aim.glyph, SHAPES["threshold"], "line_color")
+        self.text = HTML("<p>No draws yet.</p>", STYLE, css_classes=["play-words"])
+        self.player = pmui.Player(
+            label="Draws so far",
+            start=0,
+            end=MOST,
+            value=0,
+            interval=60,
+            show_loop_controls=False,
+            show_value=True,
+            loop_policy="once",
+            sizing_mode="stretch_width",
+            margin=0,
+            css_classes=["play"],
+        )
+        parts = {"all": self.source, "shown": self.played, "words": self.text}
+        self.player.jscallback(value=SHOW, args=parts | {"player": self.player})
+        pictures = side_by_side(pane(self.weights), pane(self.estimate), least=340)
+        return [self.player, pictures, self.text]
 
     def asked(self, case: State) -> Request:
         return play_of(case)
 
     def clear(self) -> None:
-        self.stage.data = None
+        empty: dict[str, Any] = {name: [] for name in COLUMNS}
+        self.source.data = self.played.data = empty
+        self.text.object = "<p>No draws yet.</p>"
+        self.player.value = 0
 
     def draw(self, found: Playback, *, complete: bool) -> None:
         del complete
-        case = self.state
-        signed = len(found.lanes) > 2
-        names = terms(signed=signed)
-        columns = self._curves(case)
-        x = columns.pop("x")
-        there = [lane.x for lane in found.lanes]
-        ends = [x[[0, -1]]] if len(x) else [np.concatenate(there)]
-        low, high = (float(end(np.concatenate(ends))) for end in (np.min, np.max))
-        parts = [
-            {
-                "values": _plain(columns[name]),
-                "colour": SHAPES[name].colour(self.dark),
-                "area": area,
-                "dash": list(SHAPES[name].dash),
-            }
-            for name, area in CURVES.items()
-            if name in columns
-        ]
-        wanted = [columns[n] for n in ("posterior", "target", "target_minus") if n in columns]
-        top = max((float(np.nanmax(v, initial=0.0)) for v in wanted), default=1.0) or 1.0
-        palette = PALETTE["dark" if self.dark else "light"]
-        self.stage.data = {
-            "count": len(found.estimate),
-            "lanes": [_lane(lane, names[lane.term], self.dark, signed) for lane in found.lanes],
-            "curves": {
-                "x": _plain(x),
-                "parts": parts,
-                "top": 1.05 * top,
-                "label": coordinate_names(case.problem)[case.coordinate - 1],
-            },
-            "extent": [low, high],
-            "estimate": _plain(found.estimate),
-            "error": _plain(found.error),
-            "range": _plain(np.array(case.problem.f_range)),
-            "truth": None if math.isnan(found.mu.value) else found.mu.value,
-            "known": found.mu.name,
-            "colours": {
-                "line": palette["line"],
-                "muted": palette["muted"],
-                "heavy": HEAVY.colour(self.dark),
-                "estimate": ESTIMATORS["amci"].colour(self.dark),
-            },
+        self.clear()
+        estimate, error = found.estimate, found.error.copy()
+        error[: FEW - 1] = np.nan
+        columns: dict[str, Any] = {name: np.full(len(estimate), np.nan) for name in COLUMNS}
+        columns |= {
+            "draw": np.arange(1, len(estimate) + 1),
+            "estimate": estimate,
+            "low": estimate - 2 * error,
+            "high": estimate + 2 * error,
+            "words": self._sentences(found),
         }
+        for lane in found.lanes:
+            columns |= {f"{lane.proposal}_x": lane.x, f"{lane.proposal}_weight": lane.weight}
+        self.source.data = columns
+        known = [] if math.isnan(found.mu.value) else [found.mu.value]
+        self._mu.data = {"mu": known}
+        x = np.concatenate([lane.x for lane in found.lanes])
+        ends = np.array([*columns["low"], *columns["high"], *estimate[FEW:], *known])
+        ends = ends[np.isfinite(ends)]
+        for axis, values in (
+            (self.weights.x_range, x),
+            (self.weights.y_range, [0.0, *(lane.weight.max() for lane in found.lanes)]),
+            (self.estimate.y_range, ends if len(ends) else [0.0, 1.0]),
+        ):
+            low, high = float(np.min(values)), float(np.max(values))
+            room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+            set_range(axis, low - room, high + room)
+        self.weights.xaxis.axis_label = coordinate_names(self.state.problem)[
+            self.state.coordinate - 1
+        ]
+        last = columns["words"][-1]
+        describe(self.weights, f"Weights of {MOST} draws per proposal against x.")
+        describe(self.estimate, f"The estimate along {MOST} draws per proposal. At last: {last}.")
 
-    def _curves(self, case: State) -> dict[str, Array]:
-        """Densities along the coordinate that is looked at; only x, empty, where none are."""
-        proposals = self.store.proposals(case.settings)
-        look: dict[str, Any] = {}
-        if case.problem.x.dim > 2:
-            look = {"coordinate": case.coordinate - 1}
-        found = densities(case.problem, proposals, *case.settings.pair, **look)
-        return found.along(case.coordinate - 1)
-
-
-def _lane(lane: Lane, term: str, dark: bool, signed: bool) -> dict[str, Any]:
-    label = PROPOSALS[lane.proposal] + ("⁺" if signed and lane.proposal == "q1_plus" else "")
-    scale = math.exp(min(lane.log_scale, 700.0))
-    return {
-        "proposal": label,
-        "label": term,
-        "colour": STYLES[lane.proposal].colour(dark),
-        "x": _plain(lane.x),
-        "weight": _plain(lane.weight),
-        "mean": _plain(lane.mean),
-        "size": scale,
-        "unit": float(lane.mean[-1]) * scale,
-    }
-
-
-def _plain(values: Array) -> list[float | None]:
-    """Numbers that JSON has; None for the others."""
-    return [float(f"{v:.12g}") if math.isfinite(v) else None for v in np.ravel(values).tolist()]
+    def _sentences(self, found: Playback) -> list[str]:
+        """Each term and mu from the first 1 to n draws, in words."""
+        names = terms(signed=len(found.lanes) > 2)
+        width = float(np.ptp(self.state.problem.f_range))
+        truth = "" if math.isnan(found.mu.value) else f"; {found.mu.name} {number(found.mu.value)}"
+        said = []
+        for i, (value, error) in enumerate(zip(found.estimate, found.error, strict=True)):
+            sums = ", ".join(
+                f"{names[lane.term]} ≈ {number(lane.mean[i] * math.exp(lane.log_scale))}"
+                for lane in found.lanes
+            )
+            after = f" ± {doubt(error, width)} (standard error)" if i + 1 >= FEW else ""
+            said.append(f"After {i + 1}: {sums}, μ ≈ {number(value, 4)}{after}{truth}")
+        return said

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 __all__ = [
     "about_histogram",
-    "about_k",
     "about_scatter",
+    "about_terms",
     "about_verdict",
     "about_way",
-    "about_weights",
     "pretty",
     "sentence",
 ]
@@ -27,42 +26,48 @@ AGREED = (
     f"all draws together, AMCI with control variates, agree within {AGREE:g} standard errors",
     "draws of the defensive density, or a long check after training, reach every term",
 )
+HEADS = ("Term", "From", "Effective sample size", "Pareto k-hat", "Largest weight")
 
 
 def about_verdict(found: Diagnosis) -> str:
     """Whether the estimate is determined, the draws agree and they could know; the next step."""
-    reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
-    items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
-    text = f'<ul aria-label="Why">{items}</ul><p>{_about_control(found)}</p>'
-    if found.asked < found.draws:
-        text += (
-            f"<p>A verdict takes many draws: this uses {found.draws:,} per proposal. Your "
-            f"{found.asked:,} alone say: {sentence(found.asked_text)}</p>"
-        )
-    return text
-
-
-def _about_control(found: Diagnosis) -> str:
-    """What AMCI with control variates makes of it, and what to do where that is not reliable."""
 
     def of(answer: Answer) -> str:
         return f"{number(answer.value, 4)} ± {number(answer.error, 2)}"
 
+    reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
+    items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
     same, *others = found.answers
     text = f"AMCI with control variates gives {of(same)} with the same draws: {same.level}."
-    if not others:
-        return text
     steps = [f"{each.draws} ({of(each)})" for each in others if each.level == LEVELS[0]]
     if steps:
-        return f"{text} Next step, with which it is reliable: {', or '.join(steps)}."
-    either = " nor ".join(each.draws for each in others)
-    return f"{text} Next step: train proposals for such cases, since neither {either} answers."
+        text += f" Next step, with which it is reliable: {', or '.join(steps)}."
+    elif others:
+        text += " Next step: train proposals for such cases; more draws do not answer."
+    return (
+        f'<ul aria-label="Why">{items}</ul><p>{text} All of this is judged by {found.draws:,} '
+        "draws per proposal.</p>"
+    )
+
+
+def about_terms(found: Diagnosis, *, signed: bool) -> str:
+    """How well each term's proposal serves it, as a table."""
+    rows = [
+        (
+            pretty(term.name, signed=signed),
+            pretty(term.proposal, signed=signed),
+            f"{effective(term.effective)} of {found.draws:,}",
+            f"{about_k(term)} (good below {term.threshold:.2f})",
+            percent(term.largest) if term.nonzero else "all weights are zero",
+        )
+        for term in found.terms
+    ]
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{head}</th>' for head in HEADS)}</tr>{body}</table>"
 
 
 def about_way(found: Diagnosis) -> str:
-    """The text alternative of the complete running estimate."""
-    if found.along is None:
-        return ""
+    """The text alternative of the running estimate."""
     value, low, high = (
         number(float(column[-1]), 4)
         for column in (found.along.value, found.along.low, found.along.high)
@@ -86,11 +91,7 @@ def about_scatter(term: TermWeights, label: str, draws: int, coordinate: str) ->
     """The text alternative of a term's weights against a coordinate of x."""
     top = int(np.nanargmax(term.log_weights)) if term.nonzero else 0
     at = ", ".join(f"{value:.3g}" for value in term.x[top])
-    return (
-        f"Weights of {label} against {coordinate}, {draws:,} draws. The largest is at x = {at}, "
-        "and makes up "
-        f"{percent(term.largest)} of the sum."
-    )
+    return f"Weights of {label} against {coordinate}, {draws:,} draws. The largest is at x = {at}."
 
 
 def about_k(term: TermWeights) -> str:
@@ -100,24 +101,6 @@ def about_k(term: TermWeights) -> str:
     if math.isinf(term.k):
         return "no tail"
     return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")
-
-
-def about_weights(term: TermWeights, draws: int, proposal: str) -> str:
-    """What a term's draws are worth, and what to watch."""
-    if term.nonzero == 0:
-        return f"All weights of {proposal} are zero."
-    parts = []
-    if term.nonzero < draws:
-        parts.append(f"{term.nonzero:,} of {draws:,} weights are positive.")
-    parts.append(
-        f"The effective sample size is {effective(term.effective)} of {draws:,}; the largest "
-        f"weight is {percent(term.largest)} of the sum."
-    )
-    if term.missed > 1e-3:
-        parts.append(
-            f"{percent(term.missed)} of the integral lies where {proposal} almost never samples."
-        )
-    return " ".join(parts)
 
 
 def pretty(name: str, *, signed: bool) -> str:
