@@ -102,27 +102,29 @@ def a_picture_is_moved_and_set_back(opened):
     assert opened.page.evaluate(ENDS, "densities-q1") == [start, end, low, high]
 
 
+def tab_to(opened, name):
+    for _ in range(10):
+        if focused(opened) != name:
+            opened.page.keyboard.press("Tab")
+    assert focused(opened) == name
+
+
 def its_tools_come_when_they_are_reached(opened):
     # The first are of the panel above, whose axis is the same.
     tools = opened.page.get_by_role("toolbar").nth(1)
     opened.page.get_by_role("button", name="linear", exact=True).focus()
     expect(tools).to_have_css("opacity", "0")
-    for _ in range(10):
-        if focused(opened) != "Pan":
-            opened.page.keyboard.press("Tab")
-    assert focused(opened) == "Pan"
+    tab_to(opened, "Save as SVG")
+    with opened.page.expect_download() as download:
+        opened.page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "densities-q2.svg"
+    tab_to(opened, "Pan")
     expect(tools).to_have_css("opacity", "1")
     pan = tools.get_by_role("button", name="Pan")
     for pressed in ("true", "false"):
         opened.page.keyboard.press("Space")
         expect(pan).to_have_attribute("aria-pressed", pressed)
-    while focused(opened) != "Save as SVG":
-        opened.page.keyboard.press("Tab")
-    with opened.page.expect_download() as download:
-        opened.page.keyboard.press("Enter")
-    assert download.value.suggested_filename == "densities-q1.svg"
-    opened.page.keyboard.press("Tab")
-    assert focused(opened) == "Line of θ in the picture"
+    tab_to(opened, "Line of θ in the picture")
 
 
 def what_has_gone_and_come_back_has_its_roles(opened):
