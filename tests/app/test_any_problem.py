@@ -36,7 +36,7 @@ TICKS = ("train-densities-draws", "train-marginal-draws")
 # Plain draws are for problems whose E2 is known.
 PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
 MAY_BE_EMPTY = (
-    *("errors-brackets", "train-brackets"),
+    *("errors-brackets", "errors-kept", "train-brackets"),
     "errors-bound",
     *PLAIN,
     *("train-bound", "train-densities-threshold", "train-marginal-data-threshold"),
