@@ -20,7 +20,6 @@ import pytest
 from amci_explorer.server.guard import MOST_SENT, policy
 from amci_explorer.server.messages import LONGEST_MESSAGE, MOST_EVENTS, Bounded
 from amci_explorer.server.records import LONGEST_RECORD, MOST_RECORDS
-from amci_explorer.views.upload import CHUNK
 from bokeh.protocol import Protocol
 from bokeh.protocol.exceptions import ProtocolError
 from bokeh.util.token import get_session_id
@@ -212,9 +211,9 @@ def test_a_piece_of_a_file_comes_behind_its_message_and_is_named_once():
         named = [{"type": "bytes", "data": {"id": "1"}}] * times
         content = {"events": [{"kind": "MessageSent", "msg_data": named}]}
         header = PATCH[:-1] + ', "num_buffers": 1}'
-        return [header, "{}", json.dumps(content), '{"id": "1"}', bytes(CHUNK)]
+        return [header, "{}", json.dumps(content), '{"id": "1"}', bytes(2**18)]
 
-    assert run_apart(receive(parts(1))).buffers[0].data == bytes(CHUNK)
+    assert run_apart(receive(parts(1))).buffers[0].data == bytes(2**18)
     with pytest.raises(ProtocolError, match="no such bytes"):
         run_apart(receive(parts(2)))
 
@@ -265,7 +264,6 @@ def test_a_session_that_sends_too_much_in_its_life_is_closed(address):
                 await page.change(page.model(label=SLIDER)["id"], "tags", ["x" * 990_000])
         with pytest.raises(ConnectionError):
             await page.receive_until("never")
-        assert page.connection.close_reason == "the page has sent too much"
 
     run_apart(asyncio.wait_for(visit(), PATIENCE))
 

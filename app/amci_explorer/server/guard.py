@@ -14,6 +14,7 @@ import math
 import os
 import re
 import sys
+import time
 from ipaddress import ip_network
 from secrets import token_urlsafe
 from typing import Any
@@ -54,7 +55,9 @@ WHOLE_DOCUMENT, FURTHER_CHANGE = 100, 0.1
 # draws or proposals has up to 20 MB.
 MOST_SENT, SMALL = 64 * 2**20, 16 * 2**10
 _SENT: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-# Pages are built one at a time, and addresses take turns.
+# Pages are built one at a time, and addresses take turns; between two of them others have half of
+# the time that the first took.
+REST, LONGEST_REST = 0.5, 1.0
 BUILDING = asyncio.Lock()
 _TURNS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -153,14 +156,22 @@ def _find_handler(
 
 async def _get_page(theirs: Any, handler: Any, *arguments: Any, **options: Any) -> None:
     browser, address = _asks(handler.request)
-    async with _TURNS.setdefault(address, asyncio.Lock()), BUILDING:
-        # Who has gone meanwhile needs none.
-        if handler.request.connection.stream.closed():
-            return
-        if not browser:
-            secure = handler.request.protocol == "https"
-            handler.set_cookie(COOKIE, new_cookie(), httponly=True, samesite="Lax", secure=secure)
-        await theirs(handler, *arguments, **options)
+    async with _TURNS.setdefault(address, asyncio.Lock()):
+        await BUILDING.acquire()
+        began = time.monotonic()
+        try:
+            # Who has gone meanwhile needs none.
+            if handler.request.connection.stream.closed():
+                return
+            if not browser:
+                flags: Any = {"httponly": True, "samesite": "Lax"}
+                secure = handler.request.protocol == "https"
+                handler.set_cookie(COOKIE, new_cookie(), secure=secure, **flags)
+            await theirs(handler, *arguments, **options)
+        finally:
+            # A page takes one turn of the loop: without a rest nobody else would have one.
+            rest = min(REST * (time.monotonic() - began), LONGEST_REST)
+            asyncio.get_running_loop().call_later(rest, BUILDING.release)
 
 
 async def _handle(theirs: Any, socket: Any, message: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from bokeh.protocol.exceptions import ProtocolError
 
 # Bytes of one message, of one frame, and of a request's body. A move has a few hundred; the
-# largest is a piece of a file, see `views.upload`: 256 KB.
+# largest is a piece of a file, see `views.inputs`: 256 KB.
 LONGEST_MESSAGE = 2**20
 # Values in a message, each of which takes a microsecond to read; a page sends up to a hundred.
 MOST_VALUES = 20_000
