@@ -195,7 +195,7 @@ def computing(page: Any, name: str, runs: int) -> None:
 
 def play(page: Any) -> None:
     """Prints how long frames take while 500 draws are played."""
-    page.locator(".play").get_by_role("button", name="Play", exact=True).click()
+    page.locator(".draws-player").get_by_role("button", name="Play", exact=True).click()
     times = page.evaluate("count => frames(count)", FRAMES)
     tell("a frame while draws are played, median", np.median(times), 1000 / 60 + 0.1, "ms")
     tell("a frame while draws are played, 95 %", np.quantile(times, 0.95), None, "ms")

@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("br
 
 QUERY = "?runs=50&seed=3"
 # The draws have come.
-PLAYABLE = ".play input[max='500']"
+PLAYABLE = ".draws-player input[max='500']"
 Y, THETA = "Observation y", "Threshold θ"
 
 
 def played(opened):
     """How many draws are shown, and what is said of them."""
-    said = opened.page.locator(".play-words").inner_text()
+    said = opened.page.locator(".play-words p").inner_text()
     return len(opened.data("play-shown", "draw")), said
 
 
@@ -72,7 +72,7 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
 
 def test_draws_come_one_by_one_and_take_no_round_trip(visit):
     opened = visit(QUERY + "&card=play")
-    page, player = opened.page, opened.page.locator(".play")
+    page, player = opened.page, opened.page.locator(".draws-player")
     page.locator(PLAYABLE).wait_for(state="attached")
     player.get_by_role("button", name="Next frame").click()
     player.get_by_role("button", name="Next frame").click()

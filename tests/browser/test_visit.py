@@ -39,7 +39,7 @@ FIVE = [
     ),
 ]
 CARDS = {
-    "Draw by draw": ".play input[max='500']",
+    "Draw by draw": ".draws-player input[max='500']",
     "Sample reuse": "[aria-label^='Relative error over alpha and beta']",
     "Diagnostics": "[aria-label^='Histogram of 1,000 log weights of E₁']",
     "Amortization map": "[aria-label^='Amortization map']",

@@ -82,9 +82,6 @@ SHAPES = {
     "target_minus": Style("g⁻ ∝ f⁻ p(x | y)", "#7f6a55", "#c2ad94"),
     "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
-    "region": Style("99 % of g", "#e0b400", "#e0b400"),
-    "measured": Style("measured", "#0072b2", "#56b4e9"),
-    "guide": Style("slope 1/T", "#8a8a8a", "#8a8a8a", (1, 5)),
 }
 
 

@@ -32,9 +32,12 @@ COLUMNS = ["draw", "estimate", "low", "high", "words"]
 COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
 # Shows the first draws of all, without asking the server.
 SHOW = """
-    const n = player.value, columns = Object.entries(all.data)
-    shown.data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
-    words.text = `<p>${all.data.words[n - 1] ?? "No draws yet."}</p>`
+    const n = player.data.value, columns = Object.entries(all.data)
+    const data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
+    // Panel's HTML is escaped on its way to the page.
+    const text = `&lt;p&gt;${all.data.words[n - 1] ?? "No draws yet."}&lt;/p&gt;`
+    shown.setv({data}, {sync: false})
+    words.setv({text}, {sync: false})
 """
 
 
@@ -99,7 +102,7 @@ class PlayCard(Card):
             loop_policy="once",
             sizing_mode="stretch_width",
             margin=0,
-            css_classes=["play"],
+            css_classes=["draws-player"],
         )
         parts = {"all": self.source, "shown": self.played, "words": self.text}
         self.player.jscallback(value=SHOW, args=parts | {"player": self.player})
