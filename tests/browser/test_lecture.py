@@ -12,8 +12,6 @@ from amci_core.diagnostics.verdict import LEVELS
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=50&seed=3"
-# The draws have come.
-PLAYABLE = ".draws-player input[max='500']"
 Y, THETA = "Observation y", "Threshold θ"
 
 
@@ -73,7 +71,7 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
 def test_draws_come_one_by_one_and_take_no_round_trip(visit):
     opened = visit(QUERY + "&card=play")
     page, player = opened.page, opened.page.locator(".draws-player")
-    page.locator(PLAYABLE).wait_for(state="attached")
+    opened.wait_for_data("play-all", "draw")
     player.get_by_role("button", name="Next frame").click()
     player.get_by_role("button", name="Next frame").click()
     opened.wait_for_text("After 2:")
