@@ -253,7 +253,7 @@ class State(param.Parameterized):
                 wrong[name] = str(error)
         with param.parameterized.batch_call_watchers(self):
             self.move(**{name: taken.pop(name) or None for name in POINT if name in taken})
-            self.param.update(**taken, **self._other_axis(taken))
+            self.param.update(**{**taken, **self._other_axis(taken)})
         self._steps, self._step = [], -1
         self._record()
         return wrong
