@@ -37,6 +37,8 @@ TICKS = ("train-densities-draws", "train-marginal-draws")
 PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
 MAY_BE_EMPTY = (
     *("errors-brackets", "errors-kept", "train-brackets"),
+    # The player stands before the first draw.
+    "play-shown",
     "errors-bound",
     *PLAIN,
     *("train-bound", "train-densities-threshold", "train-marginal-data-threshold"),

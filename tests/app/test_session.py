@@ -18,6 +18,8 @@ from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
 from bokeh.models import Column, Div
+from bokeh.protocol.receiver import Receiver
+from bokeh.server.views import ws
 from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
@@ -124,7 +126,9 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(monkeypatch) -> Iterator[Served]:
+    # The guard, if another test has imported it, takes messages of browsers alone.
+    monkeypatch.setattr(ws, "Receiver", Receiver)
     page = Served()
     yield page
     page.close()

@@ -247,7 +247,7 @@ def test_a_lost_connection_is_told_and_the_page_comes_back_as_it_was(browser, se
     expect(lost).to_have_count(0)
     opened.cut()
     expect(lost).to_be_visible()
-    opened.page.get_by_role("button", name="Reload now").click()
+    expect(opened.page.get_by_role("button", name="Reload now")).to_be_visible()
     expect(lost).to_have_count(0)
     opened.wait_until_open()
     assert (opened.value(Y), opened.value(THETA)) == (1.5, 2.5)

@@ -97,7 +97,8 @@ class Summary:
         """Names, figures in words, and what they say."""
         amci, mu, level = self.rows[0], self.mu, self.level
         spread = f"± {doubt(amci.standard_error, amci.f_width)}; "
-        known = "" if math.isnan(mu.value) else f"{mu.name} {number(mu.value, 4)}"
+        name = "reference value" if mu.name == "reference" else mu.name
+        known = "" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
         error = f" ± {number(level.error, 1)}" if level.error else ""
         place = next(words for limit, words in PLACES.items() if not level.value >= limit)
         mismatch = ("too few draws", "to estimate it")

@@ -81,6 +81,7 @@ SHAPES = {
     "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),
     "target_minus": Style("g⁻ ∝ f⁻ p(x | y)", "#7f6a55", "#c2ad94"),
     "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
+    "measured": Style("measured", "#0072b2", "#56b4e9"),
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
 }
 

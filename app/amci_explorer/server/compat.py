@@ -6,7 +6,7 @@ at; a newer one may do without it.
 
 from __future__ import annotations
 
-__all__ = ["HANDLE", "Clickable", "frozen", "start_busy_timer", "sweep_soon", "wrap"]
+__all__ = ["HANDLE", "Clickable", "frozen", "start_busy_timer", "sweep_soon", "transform", "wrap"]
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -29,6 +29,15 @@ def wrap(place: type, name: str, ours: Callable[..., Any]) -> None:
         return ours(theirs, *arguments, **options)
 
     setattr(place, name, call)
+
+
+def transform(handler: Any, kind: Any) -> None:
+    """Has an answer of Tornado changed, also one that is under way when this is imported.
+
+    Tornado 6.5, "Transforms of a handler": its application's reach only later ones.
+    """
+    if kind not in map(type, handler._transforms):
+        handler._transforms.append(kind(handler.request))
 
 
 class Clickable(pn.pane.Bokeh):

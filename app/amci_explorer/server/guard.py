@@ -199,9 +199,7 @@ def _error(theirs: Any, connection: Any, message: Any, text: str) -> Any:
 
 
 def _flush(theirs: Any, handler: Any, include_footers: bool = False) -> Any:
-    # Also the answer that is under way while the first visit imports this.
-    if Headers not in map(type, handler._transforms):
-        handler._transforms.append(Headers(handler.request))
+    compat.transform(handler, Headers)
     return theirs(handler, include_footers)
 
 

@@ -71,10 +71,10 @@ class DiagnosticsCard(Card):
         )
         self._place = column()
         self._there: tuple[str, ...] = ()
-        self._way = Picture(
+        self.way = Picture(
             "diagnostics-way", "AMCI's estimate along the draws, with its interval.", height=280
         )
-        return [self._verdict, self._coordinate, self._place, self._way.panel]
+        return [self._verdict, self._coordinate, self._place, self.way.panel]
 
     def asked(self, case: State) -> Request:
         return Request("diagnosis", case.settings)
@@ -82,7 +82,7 @@ class DiagnosticsCard(Card):
     def clear(self) -> None:
         terms = self.store.terms
         hide(self._coordinate, self.state.problem.x.dim == 1)
-        for each in (*self._histograms.values(), *self._scatters.values(), self._way):
+        for each in (*self._histograms.values(), *self._scatters.values(), self.way):
             each.clear()
         # A picture in a hidden place has no width, and the page waits for one: what a problem
         # does not have is not there.
@@ -106,8 +106,8 @@ class DiagnosticsCard(Card):
             histogram = self._histograms[term.name]
             histogram.draw(weights_histogram(term, dark=self.dark))
             histogram.describe(about_histogram(term, pretty(term.name, signed=self._signed)))
-        self._way.draw(running_estimate(found, dark=self.dark))
-        self._way.describe(about_way(found))
+        self.way.draw(running_estimate(found, dark=self.dark))
+        self.way.describe(about_way(found))
         self.redraw()
 
     def redraw(self) -> None:

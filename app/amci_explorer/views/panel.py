@@ -10,6 +10,7 @@ from functools import lru_cache
 from io import StringIO
 from typing import Any
 
+import panel as pn
 import param
 from panel.custom import JSComponent
 
@@ -118,6 +119,10 @@ class DensityPanel:
         kind = DensityView.kind(found), state.logarithmic, self._dark
         if kind != self._kind:
             self._kind = kind
+            # The page finds pictures by name, and keeps what has left it for a second.
+            for old in self.view.panel.select(pn.pane.Bokeh) if self.view is not None else ():
+                for model in old.object.references():
+                    model.name = None
             self.view = DensityView(
                 found, logarithmic=state.logarithmic, dark=self._dark, prefix=self._prefix
             )
