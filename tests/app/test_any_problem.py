@@ -138,7 +138,7 @@ def test_every_card_is_at_work(opened, kind):
             explorer.state.set(card=name, source="live", cases=3, case_runs=20)
             explorer.state.commit()
             if name == "evaluation":
-                explorer.tabs.card.run_button.clicks += 1
+                explorer.tabs.card.button.clicks += 1
             for card in explorer.cards:
                 seen.add(card.name)
                 words = texts(card.panel)

@@ -221,7 +221,7 @@ def test_a_reference_value_stands_for_the_truth_where_its_error_allows(in_a_loop
         assert "not known" not in shown
         for row in found.rows:
             assert row.relative_error == pytest.approx(row.value / 0.5 - 1, abs=4 * found.mu.error)
-        (row,) = (each for each in shown.split("<tr>") if "</svg>SNIS q₂<" in each)
+        (row,) = (each for each in shown.split("<tr>") if "</i>SNIS q₂<" in each)
         error = 100 * (next(r.value for r in found.rows if r.name == "snis-q2") / 0.5 - 1)
         assert f"<td>{number(error, 2)} %</td>" in row
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import panel as pn
 import pytest
+from amci_explorer.server import messages
 from amci_explorer.server.session import browser_of, guarded
 from amci_explorer.server.shares import COOKIE, new_cookie
 from bokeh.client import pull_session
@@ -18,8 +19,6 @@ from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
 from bokeh.models import Column, Div
-from bokeh.protocol.receiver import Receiver
-from bokeh.server.views import ws
 from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
@@ -127,8 +126,8 @@ class Served:
 
 @pytest.fixture
 def served(monkeypatch) -> Iterator[Served]:
-    # The guard, if another test has imported it, takes messages of browsers alone.
-    monkeypatch.setattr(ws, "Receiver", Receiver)
+    # The guard, if another test has imported it, takes messages of pages alone.
+    monkeypatch.setattr(messages, "KINDS", {*messages.KINDS, "SERVER-INFO-REQ"})
     page = Served()
     yield page
     page.close()
