@@ -115,7 +115,7 @@ class Summary:
         ]
         return [
             ("Estimate of μ", number(amci.value, 4), spread + (known or "truth not known")),
-            ("Mismatch", *mismatch),
+            ("Mismatch, estimated" if level.error else "Mismatch", *mismatch),
             ("κ: relative error of E₁ / E₂", kappa, self.about_kappa),
             *sizes,
         ]
