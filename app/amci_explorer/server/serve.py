@@ -11,6 +11,7 @@ import secrets
 import signal
 import socket
 import sys
+import webbrowser
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -139,11 +140,16 @@ def origins(options: argparse.Namespace) -> list[str]:
 
 def _announce(options: argparse.Namespace) -> None:
     host = "localhost" if options.address == ANY_ADDRESS else options.address
-    print(f"AMCI Explorer: http://{host}:{options.port}{options.prefix}/{DASHBOARD.stem}")
+    url = f"http://{host}:{options.port}{options.prefix}/{DASHBOARD.stem}"
+    print(f"AMCI Explorer: {url}")
     if options.address == ANY_ADDRESS:
         print(f"It answers as {', '.join(origins(options))}.")
         print("Another name, such as a proxy's: make serve ORIGIN=name:port")
     print("To stop it, press Ctrl+C.", flush=True)
+    # Without a screen a browser in the terminal would open, and not end.
+    screen = not sys.platform.startswith("linux") or {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+    if sys.stdout.isatty() and screen and "SSH_CONNECTION" not in os.environ:
+        webbrowser.open(url)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@ r"""What a choice is, and how one differs from another."""
 
 from __future__ import annotations
 
-__all__ = ["about_kept", "difference", "file_name", "too_much"]
+__all__ = ["about_kept", "difference", "file_name"]
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
@@ -58,13 +58,3 @@ def _point(value: tuple[float, ...]) -> str:
     same = len(set(value)) == 1
     text = f"{value[0]:.3g}" if same else "(" + ", ".join(f"{v:.3g}" for v in value) + ")"
     return text.replace("-", "−")
-
-
-def too_much(less: Callable[[float], str], seconds: float, allowed: float, budget: float) -> str:
-    """Why something is not computed that costs more than one user may use at once."""
-    left = "" if allowed == budget else f", of which {max(allowed, 0):,.0f} s are left"
-    wait = "" if allowed == budget else "wait for the running computations, or "
-    return (
-        f"it would take about {seconds:,.0f} s of computing, and the limit here is "
-        f"{budget:,.0f} s{left}: {wait}{less(max(allowed, 0) / seconds)}"
-    )
