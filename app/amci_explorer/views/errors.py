@@ -38,6 +38,12 @@ HEIGHT = 340
 LOWER = 205
 # Errors whose ratio is nearer to 1 get no bracket.
 ALIKE = 1.2
+# Names at the ends of lines have a row for each estimator at all times: Bokeh may paint new texts
+# before it has their colours.
+UNUSED: dict[str, list[Any]] = {
+    column: [nothing] * len(ESTIMATORS)
+    for column, nothing in (("x", math.nan), ("y", math.nan), ("text", ""), ("colour", "black"))
+}
 WORDS = {"text_font_size": "12px", "text_font_style": "bold", "text_baseline": "middle"}
 
 
@@ -56,7 +62,7 @@ class ErrorCard(Card):
 
         self.sources = {name: source(name, *COLUMNS) for name in ESTIMATORS}
         self._kept = source("kept", "xs", "ys", "colour")
-        self._ends = source("ends", "x", "y", "text", "colour")
+        self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
         self._spread: dict[str, list[Any]] = {}
         self.figure = self._picture()
@@ -77,8 +83,9 @@ class ErrorCard(Card):
         return super().answers(replace(asked, settings=settings), wanted)
 
     def clear(self) -> None:
-        for source in (*self.sources.values(), self._kept, self._ends, self._brackets):
+        for source in (*self.sources.values(), self._kept, self._brackets):
             source.data = {column: [] for column in source.data}
+        self._ends.data = UNUSED
         self.note.object = ""
 
     def redraw(self) -> None:
@@ -106,8 +113,8 @@ class ErrorCard(Card):
         ylim = min(low for low, _ in ends), max(high for _, high in ends)
         set_range(self.figure.y_range, *ylim)
         labels = names(own, ylim, height=HEIGHT, dark=self.dark).columns()
-        self._ends.data = labels
         self.figure.min_border_right = width_of(labels["text"])
+        self._ends.data = {n: [*labels[n], *UNUSED[n]][: len(ESTIMATORS)] for n in UNUSED}
         self._brackets.data = self._factors(found, complete=complete)
         self.note.object = f"<p>{outside(found)}</p>"
         describe(self.figure, about_curves(found))
