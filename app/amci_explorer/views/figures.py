@@ -141,7 +141,8 @@ def describe(shown: figure, text: str) -> None:
 def entitle(part: Any, f: str) -> None:
     """Names another f in the pictures of a part of the page, so that saved ones name it too."""
     for each in part.select(pn.pane.Bokeh):
-        each.object.title.text = f and f"f = {f}"
+        if isinstance(each.object, figure):
+            each.object.title.text = f and f"f = {f}"
     for each in part.select(lambda part: hasattr(part, "entitle")):
         each.entitle(f)
 

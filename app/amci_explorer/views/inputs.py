@@ -52,8 +52,8 @@ COPY = """
     const text = %s, label = "%s"
     const copied = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()
     copied.then(() => {
-        button.data.label = "Copied"
-        window.setTimeout(() => { button.data.label = label }, 2000)
+        source.data.label = "Copied"
+        window.setTimeout(() => { source.data.label = label }, 2000)
     }, () => window.prompt(label, text))
 """
 WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
@@ -111,7 +111,7 @@ def copying(label: str, text: str) -> pmui.Button:
         text: What is copied, in JavaScript.
     """
     created = flat_button(label)
-    created.js_on_click({"button": created}, COPY % (text, label))
+    created.js_on_click({}, COPY % (text, label))
     return created
 
 

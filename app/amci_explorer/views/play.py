@@ -8,8 +8,9 @@ import math
 from typing import Any
 
 import numpy as np
+import panel as pn
 import panel_material_ui as pmui
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import ColumnDataSource, Div, Range1d
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
@@ -19,7 +20,7 @@ from amci_explorer.state.state import State
 from amci_explorer.text import doubt, number, terms
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, pane, picture, set_range
-from amci_explorer.views.layout import HTML, side_by_side
+from amci_explorer.views.layout import side_by_side
 from amci_explorer.words import HELP
 
 STYLE = """
@@ -31,11 +32,11 @@ PROPOSALS = {"q1_plus": "q1", "q1_minus": "q1_minus", "q2": "q2"}
 COLUMNS = ["draw", "estimate", "low", "high", "words"]
 COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
 # Shows the first draws of all, without asking the server.
+NO_DRAWS = "<p>No draws yet.</p>"
 SHOW = """
-    const n = player.data.value, columns = Object.entries(all.data)
+    const n = source.data.value, columns = Object.entries(all.data)
     const data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
-    // Panel's HTML is escaped on its way to the page.
-    const text = `&lt;p&gt;${all.data.words[n - 1] ?? "No draws yet."}&lt;/p&gt;`
+    const text = `<p>${all.data.words[n - 1] ?? "No draws yet."}</p>`
     shown.setv({data}, {sync: false})
     words.setv({text}, {sync: false})
 """
@@ -90,7 +91,8 @@ class PlayCard(Card):
         self.theme.follow(band.glyph, ESTIMATORS["amci"], "fill_color")
         self.theme.follow(line.glyph, ESTIMATORS["amci"], "line_color")
         self.theme.follow(aim.glyph, SHAPES["threshold"], "line_color")
-        self.text = HTML("<p>No draws yet.</p>", STYLE, css_classes=["play-words"])
+        # Of Bokeh: a widget of Panel would be kept for ever by what the player's value calls.
+        self.text = Div(text=NO_DRAWS, stylesheets=[STYLE], css_classes=["play-words"])
         self.player = pmui.Player(
             label="Draws so far",
             start=0,
@@ -105,9 +107,9 @@ class PlayCard(Card):
             css_classes=["draws-player"],
         )
         parts = {"all": self.source, "shown": self.played, "words": self.text}
-        self.player.jscallback(value=SHOW, args=parts | {"player": self.player})
+        self.player.jscallback(value=SHOW, args=parts)
         pictures = side_by_side(pane(self.weights), pane(self.estimate), least=340)
-        return [self.player, pictures, self.text]
+        return [self.player, pictures, pn.pane.Bokeh(self.text, margin=0)]
 
     def asked(self, case: State) -> Request:
         return play_of(case)
@@ -115,7 +117,7 @@ class PlayCard(Card):
     def clear(self) -> None:
         empty: dict[str, Any] = {name: [] for name in COLUMNS}
         self.source.data = self.played.data = empty
-        self.text.object = "<p>No draws yet.</p>"
+        self.text.text = NO_DRAWS
         self.player.value = 0
 
     def draw(self, found: Playback, *, complete: bool) -> None:
